@@ -1,0 +1,223 @@
+/* From a bare kernel to a root file system and a network. */
+#include "mote.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <net/route.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+void fatal(const char *what) {
+  /* /dev/console reaches the host's console socket, which keeps the last lines for the error message. */
+  dprintf(2, "mote-init: %s: %s\n", what, strerror(errno));
+  sync();
+  reboot(RB_POWER_OFF);
+  reboot(RB_AUTOBOOT);
+  for (;;) pause();
+}
+
+static void must_mount(const char *from, const char *to, const char *type, unsigned long flags, const char *data) {
+  mkdir(to, 0755);
+  if (mount(from, to, type, flags, data) < 0) fatal(to);
+}
+
+void mount_kernel_trees(void) {
+  must_mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+  must_mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+  mkdir("/dev", 0755);
+  if (mount("devtmpfs", "/dev", "devtmpfs", MS_NOSUID, "mode=0755") < 0 && errno != EBUSY) fatal("/dev");
+  int console = open("/dev/console", O_RDWR | O_NOCTTY);
+  if (console >= 0)
+    for (int fd = 0; fd < 3; fd++) dup2(console, fd);
+  if (console > 2) close(console);
+}
+
+/* /modules.list names files of the initramfs in dependency order; the host worked that order out. */
+void load_modules(void) {
+  FILE *list = fopen("/modules.list", "re");
+  if (!list) return;
+  char line[256];
+  while (fgets(line, sizeof line, list)) {
+    line[strcspn(line, "\n")] = 0;
+    int fd = open(line, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) fatal(line);
+    if (syscall(SYS_finit_module, fd, "", 0) < 0 && errno != EEXIST) fatal(line);
+    close(fd);
+  }
+  fclose(list);
+}
+
+/* Finds the disk by its virtio serial: the order of virtio-mmio slots is not a promise. */
+static int find_disk(const char *serial, char *path, size_t size) {
+  for (int attempt = 0; attempt < 2000; attempt++) {
+    for (char letter = 'a'; letter <= 'h'; letter++) {
+      char file[64], found[32] = "";
+      snprintf(file, sizeof file, "/sys/block/vd%c/serial", letter);
+      int fd = open(file, O_RDONLY | O_CLOEXEC);
+      if (fd < 0) continue;
+      ssize_t length = read(fd, found, sizeof found - 1);
+      close(fd);
+      if (length > 0 && strncmp(found, serial, strlen(serial)) == 0) {
+        snprintf(path, size, "/dev/vd%c", letter);
+        if (access(path, F_OK) == 0) return 0;
+      }
+    }
+    usleep(1000);
+  }
+  errno = ENODEV;
+  return -1;
+}
+
+/* Values are percent-encoded, so that a newline in an environment variable survives the line format. */
+static void decode(char *text) {
+  char *to = text;
+  for (char *from = text; *from; from++) {
+    if (from[0] == '%' && from[1] && from[2]) {
+      char hex[3] = {from[1], from[2], 0};
+      *to++ = (char)strtol(hex, NULL, 16);
+      from += 2;
+    } else *to++ = *from;
+  }
+  *to = 0;
+}
+
+static void take(struct config *config, const char *key, char *value) {
+  if (!strcmp(key, "arg") && config->argc < MAX_ARGS) config->argv[config->argc++] = value;
+  else if (!strcmp(key, "env") && config->envc < MAX_ARGS) config->env[config->envc++] = value;
+  else if (!strcmp(key, "group") && config->groupc < MAX_GROUPS) config->groups[config->groupc++] = strtoul(value, NULL, 10);
+  else if (!strcmp(key, "uid")) config->uid = strtoul(value, NULL, 10);
+  else if (!strcmp(key, "gid")) config->gid = strtoul(value, NULL, 10);
+  else if (!strcmp(key, "cwd")) config->cwd = value;
+  else if (!strcmp(key, "hostname")) config->hostname = value;
+  else if (!strcmp(key, "base")) config->base_type = value;
+  else if (!strcmp(key, "ip")) config->ip = value;
+  else if (!strcmp(key, "prefix")) config->prefix = atoi(value);
+  else if (!strcmp(key, "gateway")) config->gateway = value;
+  else if (!strcmp(key, "gateway_mac")) config->gateway_mac = value;
+  else if (!strcmp(key, "dns")) config->dns = value;
+  else if (!strcmp(key, "stop_signal")) config->stop_signal = atoi(value);
+}
+
+void read_config(struct config *config) {
+  static char buffer[CONFIG_MAX + 1];
+  char disk[32];
+  if (find_disk("config", disk, sizeof disk) < 0) fatal("config disk");
+  int fd = open(disk, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fatal(disk);
+  size_t used = 0;
+  for (ssize_t n; used < CONFIG_MAX && (n = read(fd, buffer + used, CONFIG_MAX - used)) > 0;) used += n;
+  close(fd);
+  config->cwd = "/", config->hostname = "mote", config->base_type = "erofs", config->stop_signal = 15;
+  for (char *line = buffer, *next; line && *line; line = next) {
+    if ((next = strchr(line, '\n'))) *next++ = 0;
+    char *value = strchr(line, '=');
+    if (!value) continue;
+    *value++ = 0;
+    decode(value);
+    take(config, line, value);
+  }
+}
+
+void enter_root(const struct config *config) {
+  char base[32], scratch[32];
+  if (find_disk("base", base, sizeof base) < 0) fatal("base disk");
+  if (find_disk("scratch", scratch, sizeof scratch) < 0) fatal("scratch disk");
+  must_mount(base, "/base", config->base_type, MS_RDONLY, NULL);
+  must_mount(scratch, "/scratch", "ext4", MS_NOATIME, NULL);
+  mkdir("/scratch/upper", 0755);
+  mkdir("/scratch/work", 0755);
+  must_mount("overlay", "/root", "overlay", 0, "lowerdir=/base,upperdir=/scratch/upper,workdir=/scratch/work");
+  static const char *const trees[] = {"/dev", "/proc", "/sys"};
+  for (size_t i = 0; i < 3; i++) {
+    char to[32];
+    snprintf(to, sizeof to, "/root%s", trees[i]);
+    mkdir(to, 0755);
+    if (mount(trees[i], to, NULL, MS_MOVE, NULL) < 0) fatal(to);
+  }
+  if (chdir("/root") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0) fatal("chroot");
+  must_mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "gid=5,mode=0620,ptmxmode=0666");
+  must_mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+  mkdir("/tmp", 01777);
+  mkdir("/run", 0755);
+  static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"},
+                                         {"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"}};
+  for (size_t i = 0; i < 4; i++)
+    if (symlink(links[i][0], links[i][1]) < 0 && errno != EEXIST) fatal(links[i][1]);
+}
+
+static void set_address(int fd, unsigned long request, struct ifreq *device, uint32_t address) {
+  struct sockaddr_in *in = (struct sockaddr_in *)&device->ifr_addr;
+  memset(in, 0, sizeof *in);
+  in->sin_family = AF_INET;
+  in->sin_addr.s_addr = address;
+  if (ioctl(fd, request, device) < 0) fatal("network address");
+}
+
+static void bring_up(int fd, struct ifreq *device) {
+  if (ioctl(fd, SIOCGIFFLAGS, device) < 0) fatal("network device");
+  device->ifr_flags |= IFF_UP;
+  if (ioctl(fd, SIOCSIFFLAGS, device) < 0) fatal("network up");
+}
+
+/* A fixed neighbour entry saves the first packet an ARP round trip. */
+static void fix_gateway(int fd, const struct config *config) {
+  struct arpreq arp = {.arp_flags = ATF_PERM | ATF_COM, .arp_dev = "eth0"};
+  struct sockaddr_in *in = (struct sockaddr_in *)&arp.arp_pa;
+  in->sin_family = AF_INET;
+  in->sin_addr.s_addr = inet_addr(config->gateway);
+  unsigned char *mac = (unsigned char *)arp.arp_ha.sa_data;
+  if (sscanf(config->gateway_mac, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) == 6)
+    ioctl(fd, SIOCSARP, &arp);
+}
+
+void configure_network(const struct config *config) {
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fatal("socket");
+  struct ifreq lo = {.ifr_name = "lo"}, eth = {.ifr_name = "eth0"};
+  set_address(fd, SIOCSIFADDR, &lo, htonl(INADDR_LOOPBACK));
+  bring_up(fd, &lo);
+  if (config->ip) {
+    set_address(fd, SIOCSIFADDR, &eth, inet_addr(config->ip));
+    set_address(fd, SIOCSIFNETMASK, &eth, htonl(0xffffffffu << (32 - config->prefix)));
+    bring_up(fd, &eth);
+    if (config->gateway_mac) fix_gateway(fd, config);
+    struct rtentry route = {.rt_flags = RTF_UP | RTF_GATEWAY};
+    ((struct sockaddr_in *)&route.rt_dst)->sin_family = AF_INET;
+    ((struct sockaddr_in *)&route.rt_genmask)->sin_family = AF_INET;
+    ((struct sockaddr_in *)&route.rt_gateway)->sin_family = AF_INET;
+    ((struct sockaddr_in *)&route.rt_gateway)->sin_addr.s_addr = inet_addr(config->gateway);
+    if (ioctl(fd, SIOCADDRT, &route) < 0) fatal("default route");
+  }
+  close(fd);
+}
+
+static void put_file(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0) return; /* an image without /etc is still an image */
+  if (write(fd, text, strlen(text)) < 0) fatal(path);
+  close(fd);
+}
+
+void write_identity(const struct config *config) {
+  char text[1024];
+  if (sethostname(config->hostname, strlen(config->hostname)) < 0) fatal("hostname");
+  mkdir("/etc", 0755);
+  snprintf(text, sizeof text, "%s\n", config->hostname);
+  put_file("/etc/hostname", text);
+  snprintf(text, sizeof text, "127.0.0.1 localhost\n::1 localhost\n%s %s\n", config->ip ? config->ip : "127.0.1.1", config->hostname);
+  put_file("/etc/hosts", text);
+  if (config->dns) {
+    snprintf(text, sizeof text, "nameserver %s\n", config->dns);
+    put_file("/etc/resolv.conf", text);
+  }
+}

@@ -1,0 +1,153 @@
+/*
+ * PID 1 of every Mote guest: builds the root, runs the image's program, carries its output to the host, reaps what
+ * dies, and does what the host says on the control port. It never restarts anything by itself: the host decides.
+ */
+#include "mote.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct config config;
+static struct workload workload = {.out = -1, .err = -1};
+static int epoll = -1, kill_timer = -1, halting;
+
+static void watch(int fd, uint32_t events) {
+  struct epoll_event event = {.events = events, .data.fd = fd};
+  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0) fatal("epoll");
+}
+
+static void halt(void) {
+  sync();
+  control_say("* halted\n");
+  reboot(RB_POWER_OFF);
+  reboot(RB_AUTOBOOT);
+}
+
+/* Reads what is there, at most a few pipes full, so that one loud writer cannot starve the control port. */
+static void drain(int *fd, enum stream stream) {
+  char buffer[16384];
+  if (*fd < 0) return;
+  int open = 1;
+  for (int turn = 0; open && turn < 16; turn++) {
+    ssize_t n = read(*fd, buffer, sizeof buffer);
+    if (n > 0) log_bytes(stream, buffer, (size_t)n);
+    else if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    else open = 0;
+  }
+  if (open) return;
+  log_end(stream);
+  close(*fd);
+  *fd = -1;
+}
+
+static void reap(void) {
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid != workload.pid) continue;
+    workload.pid = 0, workload.exited = 1;
+    workload.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    drain(&workload.out, OUT), drain(&workload.err, ERR);
+    log_pump();
+    control_say("* exit %d\n", workload.code);
+    if (halting) halt();
+  }
+}
+
+static int start(void) {
+  if (workload.pid) return 0;
+  /* Children of the last run may still hold its pipes; what they write belongs to nobody. */
+  if (workload.out >= 0) close(workload.out);
+  if (workload.err >= 0) close(workload.err);
+  if (workload_start(&workload, &config) < 0) return -1;
+  watch(workload.out, EPOLLIN), watch(workload.err, EPOLLIN);
+  control_say("* started %d\n", workload.pid);
+  return 0;
+}
+
+static void off(int grace_ms) {
+  halting = 1;
+  if (!workload.pid) halt();
+  struct itimerspec when = {.it_value = {grace_ms / 1000, (grace_ms % 1000) * 1000000L + 1}};
+  timerfd_settime(kill_timer, 0, &when, NULL);
+  kill(-workload.pid, config.stop_signal);
+}
+
+static void network_counters(const char *id) {
+  unsigned long long rx = 0, tx = 0;
+  char line[512];
+  FILE *file = fopen("/proc/net/dev", "re");
+  while (file && fgets(line, sizeof line, file))
+    sscanf(line, " eth0: %llu %*u %*u %*u %*u %*u %*u %*u %llu", &rx, &tx);
+  if (file) fclose(file);
+  control_say("%s ok %llu %llu\n", id, rx, tx);
+}
+
+/* `<id> <verb> [argument]` -> `<id> ok|err [text]`. */
+static void on_control(char *line) {
+  char id[32], verb[32];
+  int argument = 0;
+  if (sscanf(line, "%31s %31s %d", id, verb, &argument) < 2) return;
+  if (!strcmp(verb, "ping")) control_say("%s ok\n", id);
+  else if (!strcmp(verb, "status")) {
+    if (workload.pid) control_say("%s ok running %d\n", id, workload.pid);
+    else control_say("%s ok %s %d\n", id, workload.exited ? "exited" : "idle", workload.code);
+  } else if (!strcmp(verb, "start")) control_say("%s %s\n", id, start() == 0 ? "ok" : "err cannot fork");
+  else if (!strcmp(verb, "listening")) control_say("%s ok %d\n", id, listening(&config, argument));
+  else if (!strcmp(verb, "net")) network_counters(id);
+  else if (!strcmp(verb, "off")) control_say("%s ok\n", id), off(argument);
+  else control_say("%s err unknown verb\n", id);
+}
+
+int main(void) {
+  mount_kernel_trees();
+  load_modules();
+  read_config(&config);
+  enter_root(&config);
+  configure_network(&config);
+  write_identity(&config);
+  ports_open();
+
+  sigset_t caught;
+  sigemptyset(&caught);
+  sigaddset(&caught, SIGCHLD), sigaddset(&caught, SIGTERM), sigaddset(&caught, SIGINT);
+  sigprocmask(SIG_BLOCK, &caught, NULL);
+  int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
+  kill_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  epoll = epoll_create1(EPOLL_CLOEXEC);
+  watch(signals, EPOLLIN), watch(kill_timer, EPOLLIN);
+  /* Edge-triggered: a port without a host is readable (end of file) for ever. */
+  watch(log_fd(), EPOLLIN | EPOLLOUT | EPOLLET), watch(control_fd(), EPOLLIN | EPOLLOUT | EPOLLET);
+  if (start() < 0) fatal("start");
+
+  for (;;) {
+    struct epoll_event events[8];
+    int count = epoll_wait(epoll, events, 8, -1);
+    for (int i = 0; i < count; i++) {
+      int fd = events[i].data.fd;
+      if (fd == signals) {
+        struct signalfd_siginfo info;
+        int asked = 0;
+        while (read(signals, &info, sizeof info) == sizeof info) asked |= info.ssi_signo != SIGCHLD;
+        reap();
+        if (asked && !halting) off(10000);
+      } else if (fd == kill_timer) {
+        uint64_t ticks;
+        if (read(kill_timer, &ticks, sizeof ticks) > 0 && workload.pid) kill(-workload.pid, SIGKILL);
+      } else if (fd == log_fd()) log_read();
+      else if (fd == control_fd()) control_read(on_control), control_pump();
+      else if (fd == workload.out) drain(&workload.out, OUT);
+      else if (fd == workload.err) drain(&workload.err, ERR);
+    }
+    log_pump();
+  }
+}

@@ -1,0 +1,217 @@
+/* The two virtio-serial ports: log lines out (kept until the host acknowledges them), control lines both ways. */
+#include "mote.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RING = 1 << 19, LINE_MAX_BYTES = 8192, OUT_MAX = 32768, HEADER_MAX = 96 };
+
+struct record {
+  uint64_t seq, at_us;
+  uint32_t length;
+  uint8_t stream;
+};
+
+/* Records between `oldest` and `tail`; everything before `next` has been written to the port at least once. */
+static char ring[RING];
+static uint64_t oldest, next, tail, last_seq;
+static char out[OUT_MAX];
+static size_t out_used, out_sent;
+static char partial[4][LINE_MAX_BYTES];
+static size_t partial_used[4];
+static int log_port = -1, control_port = -1;
+static int subscribed; /* nothing is sent before the host has said from where on */
+
+uint64_t now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static int open_port(const char *wanted) {
+  for (int attempt = 0; attempt < 2000; attempt++, usleep(1000)) {
+    DIR *dir = opendir("/sys/class/virtio-ports");
+    if (!dir) continue;
+    for (struct dirent *entry; (entry = readdir(dir));) {
+      char path[300], name[64] = "";
+      snprintf(path, sizeof path, "/sys/class/virtio-ports/%s/name", entry->d_name);
+      int fd = open(path, O_RDONLY | O_CLOEXEC);
+      if (fd < 0) continue;
+      ssize_t n = read(fd, name, sizeof name - 1);
+      close(fd);
+      if (n <= 0 || strncmp(name, wanted, strlen(wanted))) continue;
+      snprintf(path, sizeof path, "/dev/%s", entry->d_name);
+      fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+      if (fd < 0) continue;
+      closedir(dir);
+      return fd;
+    }
+    closedir(dir);
+  }
+  errno = ENODEV;
+  fatal(wanted);
+  return -1;
+}
+
+void ports_open(void) {
+  log_port = open_port("mote.log");
+  control_port = open_port("mote.ctl");
+}
+int log_fd(void) { return log_port; }
+int control_fd(void) { return control_port; }
+
+static void ring_get(uint64_t at, void *to, size_t length) {
+  for (size_t i = 0; i < length; i++) ((char *)to)[i] = ring[(at + i) % RING];
+}
+static void ring_put(const void *from, size_t length) {
+  for (size_t i = 0; i < length; i++) ring[(tail + i) % RING] = ((const char *)from)[i];
+  tail += length;
+}
+static void drop_oldest(void) {
+  struct record record;
+  ring_get(oldest, &record, sizeof record);
+  uint64_t end = oldest + sizeof record + record.length;
+  if (next < end) next = end; /* never sent: the host sees the hole in the sequence and counts it */
+  oldest = end;
+}
+
+static void add_line(enum stream stream, const char *data, size_t length) {
+  struct record record = {.seq = ++last_seq, .at_us = now_us(), .length = (uint32_t)length, .stream = stream};
+  while (tail - oldest + sizeof record + length > RING) drop_oldest();
+  ring_put(&record, sizeof record);
+  ring_put(data, length);
+}
+
+void log_end(enum stream stream) {
+  if (partial_used[stream]) add_line(stream, partial[stream], partial_used[stream]);
+  partial_used[stream] = 0;
+}
+
+void log_bytes(enum stream stream, const char *data, size_t length) {
+  while (length) {
+    const char *newline = memchr(data, '\n', length);
+    size_t take = newline ? (size_t)(newline - data) : length;
+    size_t room = LINE_MAX_BYTES - partial_used[stream];
+    if (take > room) take = room, newline = NULL;
+    memcpy(partial[stream] + partial_used[stream], data, take);
+    partial_used[stream] += take;
+    if (newline && !partial_used[stream]) add_line(stream, "", 0);
+    else if (newline || partial_used[stream] == LINE_MAX_BYTES) log_end(stream);
+    data += take + (newline ? 1 : 0);
+    length -= take + (newline ? 1 : 0);
+  }
+}
+
+/* Frame: `L <seq> <at_us> <stream> <length>\n<bytes>\n`. */
+static void fill_out(void) {
+  while (next < tail) {
+    struct record record;
+    ring_get(next, &record, sizeof record);
+    if (out_used + HEADER_MAX + record.length + 1 > OUT_MAX) return;
+    out_used += (size_t)snprintf(out + out_used, HEADER_MAX, "L %" PRIu64 " %" PRIu64 " %d %" PRIu32 "\n", record.seq,
+                                 record.at_us, record.stream, record.length);
+    ring_get(next + sizeof record, out + out_used, record.length);
+    out_used += record.length;
+    out[out_used++] = '\n';
+    next += sizeof record + record.length;
+  }
+}
+
+void log_pump(void) {
+  while (subscribed) {
+    if (out_sent == out_used) {
+      out_sent = out_used = 0;
+      fill_out();
+      if (!out_used) return;
+    }
+    ssize_t n = write(log_port, out + out_sent, out_used - out_sent);
+    if (n <= 0) return; /* edge-triggered: epoll tells when there is room again */
+    out_sent += (size_t)n;
+  }
+}
+
+static void forget_until(uint64_t seq) {
+  while (oldest < tail) {
+    struct record record;
+    ring_get(oldest, &record, sizeof record);
+    if (record.seq > seq || oldest >= next) return;
+    oldest += sizeof record + record.length;
+  }
+}
+
+/* Host -> guest: `from <seq> <nonce>` (once a connection), `ack <seq>`. Answer to `from`: `H <nonce> <now_us> <last_seq>`. */
+static void on_log_line(char *line) {
+  uint64_t seq;
+  char nonce[40];
+  if (sscanf(line, "ack %" SCNu64, &seq) == 1) forget_until(seq);
+  else if (sscanf(line, "from %" SCNu64 " %39s", &seq, nonce) == 2) {
+    next = tail;
+    forget_until(seq);
+    next = oldest;
+    out_sent = 0;
+    out_used = (size_t)snprintf(out, OUT_MAX, "\nH %s %" PRIu64 " %" PRIu64 "\n", nonce, now_us(), last_seq);
+    subscribed = 1;
+    log_pump();
+  }
+}
+
+/* Calls on_line for every whole line that has come; -1 when the other side is not there. */
+static int read_lines(int fd, char *buffer, size_t size, size_t *used, void (*on_line)(char *line)) {
+  for (;;) {
+    ssize_t n = read(fd, buffer + *used, size - 1 - *used);
+    if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+    if (n == 0) return *used = 0, -1; /* the host is not connected: half a line of its will never be finished */
+    *used += (size_t)n;
+    buffer[*used] = 0;
+    char *line = buffer;
+    for (char *end; (end = strchr(line, '\n')); line = end + 1) *end = 0, on_line(line);
+    *used -= (size_t)(line - buffer);
+    memmove(buffer, line, *used);
+    if (*used == size - 1) *used = 0;
+  }
+}
+
+int log_read(void) {
+  static char buffer[512];
+  static size_t used;
+  int result = read_lines(log_port, buffer, sizeof buffer, &used, on_log_line);
+  if (result < 0) subscribed = 0;
+  return result;
+}
+
+static char replies[16384];
+static size_t replies_used;
+
+void control_say(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  size_t room = sizeof replies - replies_used;
+  int n = vsnprintf(replies + replies_used, room, format, arguments);
+  va_end(arguments);
+  if (n > 0 && (size_t)n < room) replies_used += (size_t)n;
+  control_pump();
+}
+
+void control_pump(void) {
+  while (replies_used) {
+    ssize_t n = write(control_port, replies, replies_used);
+    if (n <= 0) return;
+    replies_used -= (size_t)n;
+    memmove(replies, replies + n, replies_used);
+  }
+}
+
+int control_read(void (*on_line)(char *line)) {
+  static char buffer[8192];
+  static size_t used;
+  int result = read_lines(control_port, buffer, sizeof buffer, &used, on_line);
+  if (result < 0) replies_used = 0; /* answers to a host that has gone mean nothing to the next one */
+  return result;
+}

@@ -1,0 +1,87 @@
+/* The image's program: started as its user, with its streams in pipes. */
+#include "mote.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *path_of(const struct config *config) {
+  for (int i = 0; i < config->envc; i++)
+    if (!strncmp(config->env[i], "PATH=", 5)) return config->env[i] + 5;
+  return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+}
+
+/* execvpe with the PATH of the workload, not of init. Returns only on failure, with the errno to report. */
+static void run(const struct config *config) {
+  char *const *argv = config->argv;
+  if (strchr(argv[0], '/')) {
+    execve(argv[0], argv, config->env);
+    return;
+  }
+  int reason = ENOENT;
+  char candidate[4096];
+  for (const char *dir = path_of(config); dir;) {
+    const char *end = strchr(dir, ':');
+    int length = end ? (int)(end - dir) : (int)strlen(dir);
+    snprintf(candidate, sizeof candidate, "%.*s/%s", length, dir, argv[0]);
+    execve(candidate, argv, config->env);
+    if (errno == EACCES) reason = EACCES;
+    dir = end ? end + 1 : NULL;
+  }
+  errno = reason;
+}
+
+static void become(const struct config *config, int out, int err) {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  setsid();
+  int null = open("/dev/null", O_RDWR);
+  dup2(null, 0), dup2(out, 1), dup2(err, 2);
+  if (null > 2) close(null);
+  mkdir(config->cwd, 0755);
+  /* The pipes belong to the workload, so that /dev/stdout can be opened by an unprivileged program. */
+  if (fchown(1, config->uid, config->gid) < 0 || fchown(2, config->uid, config->gid) < 0) dprintf(2, "mote-init: fchown\n");
+  if (setgroups((size_t)config->groupc, config->groups) < 0 || setgid(config->gid) < 0 || setuid(config->uid) < 0) {
+    dprintf(2, "mote-init: cannot become uid %u: %s\n", config->uid, strerror(errno));
+    _exit(126);
+  }
+  if (chdir(config->cwd) < 0) {
+    dprintf(2, "mote-init: working directory %s: %s\n", config->cwd, strerror(errno));
+    _exit(126);
+  }
+  run(config);
+  dprintf(2, "mote-init: cannot run %s: %s\n", config->argv[0], strerror(errno));
+  _exit(errno == ENOENT ? 127 : 126);
+}
+
+int workload_start(struct workload *workload, const struct config *config) {
+  int out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) < 0) return -1;
+  if (pipe2(err, O_CLOEXEC) < 0) return close(out[0]), close(out[1]), -1;
+  pid_t pid = fork();
+  if (pid == 0) become(config, out[1], err[1]);
+  close(out[1]), close(err[1]);
+  if (pid < 0) return close(out[0]), close(err[0]), -1;
+  fcntl(out[0], F_SETFL, O_NONBLOCK), fcntl(err[0], F_SETFL, O_NONBLOCK);
+  workload->pid = pid, workload->out = out[0], workload->err = err[0], workload->exited = 0;
+  return 0;
+}
+
+/* Whether something accepts on the port: the host's own connect proves nothing behind QEMU's user networking. */
+int listening(const struct config *config, int port) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  to.sin_addr.s_addr = config->ip ? inet_addr(config->ip) : htonl(INADDR_LOOPBACK);
+  int result = connect(fd, (struct sockaddr *)&to, sizeof to);
+  close(fd);
+  return result == 0;
+}

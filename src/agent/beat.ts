@@ -1,0 +1,69 @@
+import { statfs } from 'node:fs/promises'
+import { arch, cpus, totalmem } from 'node:os'
+import type { Bus } from '../bus/bus.ts'
+import { type HostBeat, type HypervisorOffer, subjects, type VmStats } from '../contract/agent.ts'
+import type { AgentConfig } from './config.ts'
+import type { Reconciler } from './reconcile.ts'
+
+export interface Beats {
+  readonly hostId: string
+  readonly incarnation: string
+  readonly version: string
+  readonly network: string
+  readonly config: AgentConfig
+  /** What is known now; a driver that is still being probed is not available. */
+  readonly offers: () => HypervisorOffer[]
+  readonly reconciler: Reconciler
+  readonly bus: Bus
+}
+
+const fullEvery = 15
+const beatMs = 1_000
+
+/** Publishes the host's beat now and every second until the signal ends it. */
+export function startBeats(beats: Beats, onError: (error: unknown) => void, signal: AbortSignal): void {
+  let count = 0
+  let busy = false
+  const beat = async () => {
+    if (busy) return // a slow round is not overtaken by the next
+    busy = true
+    try {
+      await publishBeat(beats, count++ % fullEvery === 0)
+    } catch (error) {
+      onError(error)
+    } finally {
+      busy = false
+    }
+  }
+  const timer = setInterval(beat, beatMs)
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true })
+  void beat()
+}
+
+async function publishBeat({ config, reconciler, bus, ...beats }: Beats, full: boolean): Promise<void> {
+  const capacity = await hostCapacity(config)
+  const message: HostBeat = {
+    ...{ hostId: beats.hostId, name: config.hostName, incarnation: beats.incarnation, version: beats.version },
+    ...{ arch: arch(), ...capacity, hypervisors: beats.offers(), network: beats.network },
+    vms: full ? reconciler.list() : null,
+    stats: await allStats(reconciler),
+  }
+  await bus.publish(subjects.beat(beats.hostId), message)
+}
+
+/** A VM that does not answer in time has no statistics this time. */
+async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
+  const nowMs = Date.now()
+  const all = await Promise.all([...reconciler.actors()].map(actor => actor.stats(nowMs).catch(() => undefined)))
+  return all.filter(stats => stats !== undefined)
+}
+
+/** What the host has for guests: a tenth of the memory stays with the host. */
+async function hostCapacity({ capacity, dataDir }: AgentConfig) {
+  const { bavail, bsize } = await statfs(dataDir)
+  return {
+    vcpus: capacity.vcpus ?? cpus().length,
+    memoryMib: capacity.memoryMib ?? Math.floor((totalmem() / 2 ** 20) * 0.9),
+    diskMib: capacity.diskMib ?? Math.floor((bavail * bsize) / 2 ** 20),
+  }
+}

@@ -1,0 +1,70 @@
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { type Static, Type } from 'typebox'
+import { RegistryConfig } from './image/registry.ts'
+
+export const AgentConfig = Type.Object({
+  /** This agent's own directory: VMs, host id. Not shared. */
+  dataDir: Type.String({ minLength: 1 }),
+  /** Kernel, init, image bases: may be shared by agents of one machine. */
+  cacheDir: Type.String({ minLength: 1 }),
+  /** OCI layouts for `oci:<name>` references. */
+  imageDir: Type.String({ minLength: 1 }),
+  hostName: Type.String({ minLength: 1 }),
+  hypervisor: Type.Union([Type.Literal('auto'), Type.Literal('qemu'), Type.Literal('fake')]),
+  /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
+  network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
+  /** IPv4 /16 for guests behind taps; the agents of one machine share it in /20 slices. */
+  subnet: Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }),
+  /** A directory with `vmlinux` (and `modules/`) to use instead of the distribution's kernel; null: none. */
+  kernelDir: Type.Union([Type.String(), Type.Null()]),
+  registries: Type.Array(RegistryConfig),
+  maxImageMib: Type.Integer({ minimum: 1 }),
+  log: Type.Object({
+    maxBytes: Type.Integer({ minimum: 4096 }),
+    linesPerSecond: Type.Integer({ minimum: 1 }),
+    bytesPerSecond: Type.Integer({ minimum: 1024 }),
+  }),
+  /** What the host offers instead of what it has; null: measured. */
+  capacity: Type.Object({
+    vcpus: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+    memoryMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+    diskMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+  }),
+  /** Boots at the same time; null: twice the cpus. */
+  maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+  /** A guest that has not started its workload by then is hung. */
+  bootLimitMs: Type.Integer({ minimum: 1 }),
+  /** How long a workload may take to end after its stop signal. */
+  stopGraceMs: Type.Integer({ minimum: 0 }),
+  /** Only for the fake hypervisor. */
+  fake: Type.Object({
+    imageMs: Type.Integer({ minimum: 0 }),
+    bootMs: Type.Integer({ minimum: 0 }),
+    healthyMs: Type.Integer({ minimum: 0 }),
+    stopMs: Type.Integer({ minimum: 0 }),
+    logEveryMs: Type.Integer({ minimum: 0 }),
+  }),
+})
+export type AgentConfig = Readonly<Static<typeof AgentConfig>>
+
+/** All settings of an agent, with defaults for what is not given. */
+export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dataDir' | 'hostName'>): AgentConfig {
+  return Object.freeze({
+    cacheDir: join(homedir(), '.cache', 'mote'),
+    imageDir: join(given.dataDir, 'images'),
+    hypervisor: 'auto',
+    network: 'auto',
+    subnet: '10.213.0.0/16',
+    kernelDir: null,
+    registries: [],
+    maxImageMib: 8192,
+    log: { maxBytes: 8 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
+    capacity: { vcpus: null, memoryMib: null, diskMib: null },
+    maxBoots: null,
+    bootLimitMs: 90_000,
+    stopGraceMs: 10_000,
+    fake: { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0 },
+    ...given,
+  })
+}

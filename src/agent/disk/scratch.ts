@@ -1,0 +1,34 @@
+import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { run } from '../../lib/exec.ts'
+import { machineLock } from '../../lib/machine-lock.ts'
+
+/**
+ * Gives the VM a fresh writable disk: a sparse copy of an empty ext4 of that size (4 ms; a reflink where the file
+ * system can). No journal: the disk starts empty at every boot, so there is never one to replay.
+ */
+export async function makeScratch(cacheDir: string, target: string, sizeMib: number): Promise<void> {
+  const template = await scratchTemplate(cacheDir, sizeMib)
+  await rm(target, { force: true })
+  await run('cp', ['--sparse=always', '--reflink=auto', '--', template, target])
+}
+
+async function scratchTemplate(cacheDir: string, sizeMib: number): Promise<string> {
+  const file = join(cacheDir, 'scratch', `${sizeMib}.img`)
+  if (existsSync(file)) return file
+  const lock = await machineLock(`scratch ${file}`)
+  try {
+    if (existsSync(file)) return file
+    await mkdir(dirname(file), { recursive: true })
+    const partial = `${file}.partial`
+    await writeFile(partial, '', { mode: 0o600 })
+    await truncate(partial, sizeMib * 2 ** 20)
+    const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-E', 'lazy_itable_init=1,root_owner=0:0,nodiscard']
+    await run('mke2fs', ['-q', '-F', '-t', 'ext4', ...features, partial])
+    await rename(partial, file)
+    return file
+  } finally {
+    await lock.release()
+  }
+}

@@ -1,0 +1,44 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, rename, rm } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { machineLock } from '../../lib/machine-lock.ts'
+
+const inFlight = new Map<string, Promise<string>>()
+
+/** Suffix of directories that are being built; what is left of one after a crash is removed at start. */
+export const partialSuffix = '.partial'
+
+/**
+ * The directory `path`, built at most once: callers of this process share one build, other processes wait for it. It
+ * appears complete or not at all.
+ * @param build fills the empty directory that it is given.
+ */
+export function cachedDir(path: string, build: (dir: string) => Promise<void>): Promise<string> {
+  const key = resolve(path)
+  const running = inFlight.get(key)
+  if (running) return running
+  const started = buildLocked(key, build).finally(() => inFlight.delete(key))
+  inFlight.set(key, started)
+  return started
+}
+
+async function buildLocked(path: string, build: (dir: string) => Promise<void>): Promise<string> {
+  if (existsSync(path)) return path
+  const lock = await machineLock(`build ${path}`)
+  try {
+    if (existsSync(path)) return path
+    const partial = `${path}.${randomBytes(4).toString('hex')}${partialSuffix}`
+    await mkdir(dirname(path), { recursive: true })
+    await mkdir(partial)
+    try {
+      await build(partial)
+      await rename(partial, path)
+    } finally {
+      await rm(partial, { recursive: true, force: true })
+    }
+    return path
+  } finally {
+    await lock.release()
+  }
+}

@@ -1,0 +1,100 @@
+import { randomBytes } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { connectIn } from '../../lib/short-socket.ts'
+import { type Frame, frameReader } from './frames.ts'
+
+export interface GuestEvents {
+  /** Lines of the workload in order; acknowledge with `ack` once they are safe. */
+  readonly onFrames: (frames: readonly Frame[]) => void
+  readonly onStarted: () => void
+  readonly onExit: (code: number) => void
+}
+
+/** The control and log ports of one guest. */
+export interface GuestChannel {
+  /** @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
+  request(verb: string, timeoutMs: number): Promise<string>
+  ack(seq: number): void
+  /** Resolves with the first answer of the guest's init: its workload's state. */
+  readonly ready: Promise<string>
+  close(): void
+}
+
+export const logSocket = 'log.sock'
+export const controlSocket = 'ctl.sock'
+
+/**
+ * Connects to the sockets in the VM's directory and asks for all log frames after `fromSeq`. The protocol is in
+ * docs/agent.md, its other side in guest/ports.c.
+ */
+export async function openGuest(dir: string, fromSeq: number, events: GuestEvents): Promise<GuestChannel> {
+  const control = await connectIn(dir, controlSocket)
+  const log = await connectIn(dir, logSocket).catch((error: unknown) => {
+    control.destroy()
+    throw error
+  })
+  const nonce = randomBytes(8).toString('hex')
+  const read = frameReader(nonce, events.onFrames)
+  log.on('data', read).on('error', () => undefined)
+  log.write(`from ${fromSeq} ${nonce}\n`)
+  const requests = controlClient(control, events)
+  const ready = requests.request('status', 0)
+  ready.catch(() => undefined)
+  return {
+    request: requests.request,
+    ready,
+    ack: seq => {
+      if (log.writable) log.write(`ack ${seq}\n`)
+    },
+    close: () => {
+      control.destroy()
+      log.destroy()
+    },
+  }
+}
+
+function controlClient(socket: Socket, events: GuestEvents): Pick<GuestChannel, 'request'> {
+  const pending = new Map<string, PromiseWithResolvers<string>>()
+  let nextId = 1
+  let rest = ''
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const [id = '', word = '', ...text] = line.split(' ')
+      if (id === '*') announce(events, word, text)
+      else settle(pending, id, word, text.join(' '))
+    }
+  })
+  socket.on('error', () => undefined)
+  socket.on('close', () => {
+    for (const waiter of pending.values()) waiter.reject(new Error('the connection to the guest closed'))
+    pending.clear()
+  })
+  return {
+    request(verb, timeoutMs) {
+      const id = String(nextId++)
+      const waiter = Promise.withResolvers<string>()
+      pending.set(id, waiter)
+      if (!socket.writable) waiter.reject(new Error('the connection to the guest is closed'))
+      else socket.write(`${id} ${verb}\n`)
+      const slow = () => waiter.reject(new Error(`the guest did not answer "${verb}" within ${timeoutMs} ms`))
+      const timer = timeoutMs > 0 ? setTimeout(slow, timeoutMs) : undefined
+      return waiter.promise.finally(() => {
+        clearTimeout(timer)
+        pending.delete(id)
+      })
+    },
+  }
+}
+
+function announce(events: GuestEvents, what: string, text: readonly string[]): void {
+  if (what === 'started') events.onStarted()
+  if (what === 'exit') events.onExit(Number(text[0]))
+}
+
+function settle(pending: Map<string, PromiseWithResolvers<string>>, id: string, word: string, text: string): void {
+  const waiter = pending.get(id)
+  if (word === 'ok') waiter?.resolve(text)
+  else waiter?.reject(new Error(`the guest answered: ${text}`))
+}

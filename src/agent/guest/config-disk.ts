@@ -1,0 +1,57 @@
+/** What guest/init.c reads from the config disk. */
+export interface GuestConfig {
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly cwd: string
+  readonly uid: number
+  readonly gid: number
+  readonly groups: readonly number[]
+  readonly stopSignal: number
+  readonly hostname: string
+  readonly baseType: 'erofs' | 'ext4'
+  readonly network: GuestNetwork
+}
+
+export interface GuestNetwork {
+  readonly ip: string
+  readonly prefix: number
+  readonly gateway: string
+  readonly gatewayMac?: string
+  readonly dns?: string
+}
+
+const blockBytes = 4096
+/** CONFIG_MAX in guest/mote.h. */
+const maxBytes = 1 << 20
+
+/**
+ * The disk's content: `key=value` lines, values percent-encoded where a byte would break a line, padded with NUL.
+ * @throws Error when it is larger than the guest reads.
+ */
+export function configDisk(config: GuestConfig): Buffer {
+  const { network } = config
+  const pairs: Array<readonly [string, string | number | undefined]> = [
+    ...config.argv.map(arg => ['arg', arg] as const),
+    ...Object.entries(config.env).map(([name, value]) => ['env', `${name}=${value}`] as const),
+    ...config.groups.map(group => ['group', group] as const),
+    ['uid', config.uid],
+    ['gid', config.gid],
+    ['cwd', config.cwd],
+    ['stop_signal', config.stopSignal],
+    ['hostname', config.hostname],
+    ['base', config.baseType],
+    ['ip', network.ip],
+    ['prefix', network.prefix],
+    ['gateway', network.gateway],
+    ['gateway_mac', network.gatewayMac],
+    ['dns', network.dns],
+  ]
+  const lines = pairs.filter(([, value]) => value !== undefined).map(([key, value]) => `${key}=${encode(String(value))}\n`)
+  const text = Buffer.from(lines.join(''))
+  if (text.length > maxBytes) throw new Error(`environment and command need ${text.length} bytes, at most ${maxBytes} fit`)
+  return Buffer.concat([text, Buffer.alloc((blockBytes - (text.length % blockBytes)) % blockBytes)])
+}
+
+function encode(value: string): string {
+  return value.replace(/[%\n\0]/g, char => `%${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
+}

@@ -1,0 +1,59 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { unxz } from './vmlinux.ts'
+
+/** What a guest needs; a name that the kernel has built in, or does not have at all, is left out. */
+export const guestModules = [
+  'virtio_mmio',
+  'virtio_blk',
+  'virtio_net',
+  'overlay',
+  'erofs',
+  'virtio_console',
+  'virtio_balloon',
+] as const
+
+export interface KernelModule {
+  readonly name: string
+  readonly data: Buffer
+}
+
+/**
+ * The wanted modules and all they depend on, dependencies first, uncompressed.
+ * @param moduleDir lib/modules/<version> of an unpacked kernel package. Its modules.dep does not exist before depmod
+ *   ran, so the dependencies are read from the modules themselves.
+ */
+export async function collectModules(moduleDir: string, wanted: readonly string[]): Promise<KernelModule[]> {
+  const files = new Map<string, string>()
+  for (const path of await readdir(join(moduleDir, 'kernel'), { recursive: true })) {
+    const match = /^(.*)\.ko(\.gz|\.xz|\.zst)?$/.exec(basename(path))
+    if (match?.[1] !== undefined) files.set(match[1].replaceAll('-', '_'), join(moduleDir, 'kernel', path))
+  }
+  const ordered = new Map<string, KernelModule>()
+  const visit = async (name: string): Promise<void> => {
+    const file = files.get(name)
+    if (file === undefined || ordered.has(name)) return
+    const data = await uncompressed(file)
+    for (const dependency of dependenciesOf(data)) await visit(dependency)
+    ordered.set(name, { name, data })
+  }
+  for (const name of wanted) await visit(name)
+  return [...ordered.values()]
+}
+
+/** `depends=a,b` in the .modinfo section, which is a list of NUL-terminated strings. */
+function dependenciesOf(module: Buffer): string[] {
+  const at = module.indexOf('\0depends=')
+  if (at < 0) return []
+  const end = module.indexOf(0, at + 1)
+  const names = module.toString('latin1', at + '\0depends='.length, end)
+  return names === '' ? [] : names.split(',').map(name => name.replaceAll('-', '_'))
+}
+
+async function uncompressed(file: string): Promise<Buffer> {
+  const data = await readFile(file)
+  if (file.endsWith('.gz')) return gunzipSync(data)
+  if (file.endsWith('.zst')) return zstdDecompressSync(data)
+  return file.endsWith('.xz') ? unxz(data) : data
+}

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { readIfExists } from '../../../lib/files.ts'
+import { ImageError, parseImage } from '../../image/reference.ts'
+import type { Driver, Machine, Running, VmHome } from '../driver.ts'
+import { StepError } from '../../vm/errors.ts'
+import type { FakeHost } from './host.ts'
+import { fakeMachine } from './machine.ts'
+import { fakeAddress, type FakeServer, startFakeServer } from './server.ts'
+
+/**
+ * A hypervisor that only pretends: the whole contract in one process, thousands of VMs, no privileges. A VM may ask to
+ * misbehave by `MOTE_FAKE` in its environment: `image-missing`, `boot-fails`, `crash` (ends with code 1), `unhealthy`.
+ * "Running" is a file in the VM's directory, so that a restarted agent finds its VMs as with a real hypervisor.
+ */
+export function fakeDriver(host: FakeHost, dataDir: string): Driver {
+  const indexes = new Map<string, number>()
+  let server: Promise<FakeServer> | undefined
+  const serve = () => (server ??= openServer(host, dataDir))
+  return {
+    name: 'fake',
+    capabilities: { pause: true, snapshot: false, hotplugDisk: false, balloon: false, migrate: 'none' },
+    network: 'fake',
+    probe: async () => ({ available: true, detail: 'simulated' }),
+    async prepare({ vmId, spec }, { time, signal }) {
+      const { port } = await serve()
+      await time('image', () => host.pass('prepare', vmId, host.timing.imageMs, signal))
+      const reference = parseImage(spec.image)
+      if (spec.env.MOTE_FAKE === 'image-missing') throw new ImageError('image_not_found', `there is no image ${spec.image}`)
+      const index = takeIndex(indexes, vmId)
+      return {
+        imageDigest: `sha256:${createHash('sha256').update(JSON.stringify(reference)).digest('hex')}`,
+        endpoint: { host: fakeAddress(index), port },
+        notes: { index },
+      }
+    },
+    async boot(home, prepared, boot, watcher, { time, signal }): Promise<Machine> {
+      await time('boot', () => host.pass('boot', home.vmId, host.timing.bootMs, signal))
+      if (home.spec.env.MOTE_FAKE === 'boot-fails') throw new StepError('boot_failed', 'the guest did not start: asked to fail')
+      await writeFile(runFile(home), JSON.stringify({ boot }))
+      const running: Running = { prepared, process: { pid: process.pid, startTicks: 0 }, boot }
+      return fakeMachine({ host, home, running, watcher, fresh: true, runFile: runFile(home) })
+    },
+    async adopt(home, running, _fromSeq, watcher) {
+      await serve()
+      const text = await readIfExists(runFile(home))
+      const stored: unknown = text === undefined ? undefined : JSON.parse(text)
+      if (!Value.Check(RunFile, stored)) return undefined
+      indexes.set(home.vmId, Number(running.prepared.notes.index))
+      return fakeMachine({ host, home, running, watcher, fresh: false, runFile: runFile(home) })
+    },
+    async release(vmId) {
+      await host.pass('release', vmId, 0)
+      indexes.delete(vmId)
+    },
+    reclaim: async () => undefined,
+    close: async () => {
+      await (await server)?.close()
+    },
+  }
+}
+
+const RunFile = Type.Object({ boot: Type.Integer() })
+const PortFile = Type.Object({ port: Type.Integer() })
+
+const runFile = ({ dir }: VmHome) => join(dir, 'fake.json')
+
+/** The lowest free one, so that addresses stay in a small range. */
+function takeIndex(indexes: Map<string, number>, vmId: string): number {
+  const known = indexes.get(vmId)
+  if (known !== undefined) return known
+  const used = new Set(indexes.values())
+  let index = indexes.size
+  while (used.has(index)) index += 1
+  indexes.set(vmId, index)
+  return index
+}
+
+/** The port is kept over restarts, as endpoints are. */
+async function openServer(host: FakeHost, dataDir: string): Promise<FakeServer> {
+  const file = join(dataDir, 'fake-port.json')
+  const text = await readIfExists(file)
+  const stored: unknown = text === undefined ? undefined : JSON.parse(text)
+  const server = await startFakeServer(host, Value.Check(PortFile, stored) ? stored.port : 0)
+  await writeFile(file, JSON.stringify({ port: server.port }))
+  return server
+}

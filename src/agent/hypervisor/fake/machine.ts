@@ -1,0 +1,83 @@
+import { rm } from 'node:fs/promises'
+import type { Frame } from '../../guest/frames.ts'
+import type { Machine, Running, VmHome, Watcher } from '../driver.ts'
+import type { FakeHost, FakeVm } from './host.ts'
+
+export interface FakeMachineParts {
+  readonly host: FakeHost
+  readonly home: VmHome
+  readonly running: Running
+  readonly watcher: Watcher
+  /** Just booted, or found again after a restart of the agent. */
+  readonly fresh: boolean
+  readonly runFile: string
+}
+
+/** One simulated VM. */
+export function fakeMachine({ host, home, running, watcher, fresh, runFile }: FakeMachineParts): Machine {
+  const { vmId, spec } = home
+  const startedMs = performance.now()
+  const timers: NodeJS.Timeout[] = []
+  let seq = fresh ? 0 : Date.now() // numbering after an adoption only has to go on upwards
+  const frame = (stream: Frame['stream'], line: string): Frame => ({ seq: ++seq, stream, ageUs: 0, line })
+  const after = (ms: number, act: () => void) => timers.push(setTimeout(act, ms).unref())
+  const letGo = () => {
+    for (const timer of timers) clearTimeout(timer)
+    host.vms.delete(vmId)
+  }
+  const vm: FakeVm = {
+    ...{ vmId, hostname: spec.hostname, deploymentId: spec.deploymentId, address: running.prepared.endpoint.host },
+    ...{ healthy: false, paused: false, rxBytes: 0, txBytes: 0, load: { cpu: 0.05, ramBytes: spec.memoryMib << 18 } },
+    say: (stream, line) => watcher.onFrames([frame(stream, line)]),
+    exit(code) {
+      vm.healthy = false
+      watcher.onExit(code)
+    },
+    die(detail) {
+      letGo()
+      void rm(runFile, { force: true }).then(() => watcher.onGone(detail))
+    },
+  }
+  const startWorkload = () => {
+    vm.say('stdout', `listening on port ${spec.port}`)
+    if (spec.env.MOTE_FAKE === 'crash') after(host.timing.healthyMs, () => vm.exit(1))
+    else if (spec.env.MOTE_FAKE !== 'unhealthy') after(fresh ? host.timing.healthyMs : 0, () => (vm.healthy = true))
+  }
+  host.vms.set(vmId, vm)
+  const { logEveryMs } = host.timing
+  if (logEveryMs > 0) timers.push(setInterval(() => vm.say('stdout', `tick ${seq}`), logEveryMs).unref())
+  // The caller has to hold the machine before it hears from it.
+  if (fresh) after(0, startWorkload)
+  else vm.healthy = spec.env.MOTE_FAKE !== 'unhealthy'
+  return {
+    running,
+    workload: { state: 'running' },
+    inspect: async () => (vm.paused ? 'paused' : 'running'),
+    probe: async () => vm.healthy && !vm.paused,
+    startWorkload: async () => {
+      await host.pass('startWorkload', vmId, 0)
+      startWorkload()
+    },
+    listening: async () => vm.healthy,
+    async stop() {
+      await host.pass('stop', vmId, host.timing.stopMs)
+      letGo()
+      await rm(runFile, { force: true })
+    },
+    pause: async () => {
+      await host.pass('pause', vmId, 0)
+      vm.paused = true
+    },
+    resume: async () => {
+      await host.pass('resume', vmId, 0)
+      vm.paused = false
+    },
+    stats: async () => {
+      await host.pass('stats', vmId, 0)
+      const cpuSeconds = ((performance.now() - startedMs) / 1000) * vm.load.cpu * spec.vcpus
+      return { cpuSeconds, ramUsedBytes: vm.load.ramBytes, rxBytes: vm.rxBytes, txBytes: vm.txBytes }
+    },
+    ack: () => undefined,
+    detach: letGo,
+  }
+}

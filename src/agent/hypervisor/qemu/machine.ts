@@ -1,0 +1,131 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSeconds, isRunning } from '../../../lib/process-identity.ts'
+import { type GuestChannel, openGuest } from '../../guest/channel.ts'
+import type { Machine, MachineStats, Running, Watcher, WorkloadState } from '../driver.ts'
+import { asObject, connectQmp, type Qmp } from './qmp.ts'
+import type { Console } from './console.ts'
+
+export const qmpSocket = 'qmp.sock'
+const balloonPath = '/machine/peripheral/balloon0'
+const answerMs = 2_000
+
+export interface MachineParts {
+  readonly running: Running
+  readonly qmp: Qmp
+  readonly guest: GuestChannel
+  readonly workload: WorkloadState
+  readonly console: Console
+  readonly watcher: Watcher
+  readonly tap: string | null
+}
+
+/** A booted or adopted VM as the agent sees it. */
+export function qemuMachine(parts: MachineParts): Machine {
+  const { running, qmp, guest, console, watcher } = parts
+  let detached = false
+  const gone = qmp.closed.then(() => untilGone(running))
+  gone.then(() => {
+    guest.close()
+    console.close()
+    if (!detached) watcher.onGone(console.tail())
+  })
+  return {
+    running,
+    workload: parts.workload,
+    inspect: async () => (asObject(await qmp.execute('query-status')).status === 'paused' ? 'paused' : 'running'),
+    startWorkload: async () => void (await guest.request('start', answerMs)),
+    listening: async port => (await guest.request(`listening ${port}`, answerMs)) === '1',
+    async stop(graceMs) {
+      detached = true
+      // A paused guest cannot hear; a guest that does not answer is ended when its time is up.
+      const asked = qmp.execute('cont').then(() => guest.request(`off ${graceMs}`, answerMs))
+      const timer = new AbortController()
+      const late = asked.then(() => sleep(graceMs + 1_000, undefined, { signal: timer.signal }))
+      await Promise.race([gone, late.catch(() => undefined)])
+      timer.abort()
+      await endProcess(running)
+    },
+    pause: async () => void (await qmp.execute('stop')),
+    resume: async () => void (await qmp.execute('cont')),
+    stats: () => readStats(parts),
+    ack: guest.ack,
+    detach() {
+      detached = true
+      guest.close()
+      console.close()
+      qmp.close()
+    },
+  }
+}
+
+/** Kills the process if it is still the same one, and waits for its end. */
+export async function endProcess(running: Pick<Running, 'process'>): Promise<void> {
+  if (isRunning(running.process)) process.kill(running.process.pid, 'SIGKILL')
+  await untilGone(running)
+}
+
+async function untilGone(running: Pick<Running, 'process'>): Promise<void> {
+  // The control connection closes a moment before the process is reaped.
+  while (isRunning(running.process)) await sleep(3)
+}
+
+async function readStats({ running, qmp, guest, tap }: MachineParts): Promise<MachineStats> {
+  const [ramUsedBytes, counters] = await Promise.all([
+    usedMemory(qmp),
+    tap === null ? guestCounters(guest) : Promise.resolve(tapCounters(tap)),
+  ])
+  return { cpuSeconds: cpuSeconds(running.process.pid) ?? 0, ramUsedBytes, ...counters }
+}
+
+/** From the balloon's statistics; 0 until the guest has reported for the first time. */
+async function usedMemory(qmp: Qmp): Promise<number> {
+  const answer = asObject(await qmp.execute('qom-get', { path: balloonPath, property: 'guest-stats' }))
+  const stats = asObject(answer.stats)
+  const total = Number(stats['stat-total-memory'])
+  const available = Number(stats['stat-available-memory'])
+  return total > 0 && available > 0 && available <= total ? total - available : 0
+}
+
+/** Asks the guest's balloon for statistics every second. */
+export async function enableMemoryStats(qmp: Qmp): Promise<void> {
+  await qmp.execute('qom-set', { path: balloonPath, property: 'guest-stats-polling-interval', value: 1 })
+}
+
+type Counters = Pick<MachineStats, 'rxBytes' | 'txBytes'>
+
+async function guestCounters(guest: GuestChannel): Promise<Counters> {
+  const [rxBytes = 0, txBytes = 0] = (await guest.request('net', answerMs)).split(' ').map(Number)
+  return { rxBytes, txBytes }
+}
+
+/** What the host sends into the tap is what the guest receives. */
+function tapCounters(tap: string): Counters {
+  const read = (name: string) => Number(readFileSync(`/sys/class/net/${tap}/statistics/${name}`, 'utf8'))
+  return { rxBytes: read('tx_bytes'), txBytes: read('rx_bytes') }
+}
+
+/** Connects to everything a running QEMU offers. The caller closes what it got when it fails half-way. */
+export async function connectMachine(
+  dir: string,
+  fromSeq: number,
+  watcher: Watcher,
+): Promise<{ qmp: Qmp; guest: GuestChannel }> {
+  const qmp = await connectQmp(dir, qmpSocket)
+  try {
+    const guest = await openGuest(dir, fromSeq, {
+      onFrames: watcher.onFrames,
+      onStarted: () => undefined,
+      onExit: watcher.onExit,
+    })
+    return { qmp, guest }
+  } catch (error) {
+    qmp.close()
+    throw error
+  }
+}
+
+export function parseWorkload(status: string): WorkloadState {
+  const [word, code] = status.split(' ')
+  return word === 'exited' ? { state: 'exited', code: Number(code) } : { state: 'running' }
+}

@@ -1,0 +1,66 @@
+import type { Socket } from 'node:net'
+import { connectIn } from '../../../lib/short-socket.ts'
+
+/** A connection to QEMU's machine protocol (docs/interop/qmp-spec.txt in QEMU 7.2). */
+export interface Qmp {
+  /** @throws Error with QEMU's own description, or when the connection closes. */
+  execute(command: string, args?: Readonly<Record<string, unknown>>): Promise<unknown>
+  /** Resolves when QEMU has gone, or closed the connection. */
+  readonly closed: Promise<void>
+  close(): void
+}
+
+export type QmpEventHandler = (name: string, data: Readonly<Record<string, unknown>>) => void
+
+export async function connectQmp(dir: string, name: string, onEvent: QmpEventHandler = () => undefined): Promise<Qmp> {
+  const socket = await connectIn(dir, name)
+  const qmp = client(socket, onEvent)
+  await qmp.execute('qmp_capabilities')
+  return qmp
+}
+
+function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
+  const pending = new Map<number, PromiseWithResolvers<unknown>>()
+  const closed = Promise.withResolvers<void>()
+  let nextId = 1
+  let rest = ''
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) receive(asObject(JSON.parse(line)), pending, onEvent)
+  })
+  socket.on('error', () => undefined)
+  socket.on('close', () => {
+    for (const waiter of pending.values()) waiter.reject(new Error('QEMU closed its control connection'))
+    pending.clear()
+    closed.resolve()
+  })
+  return {
+    closed: closed.promise,
+    close: () => socket.destroy(),
+    execute(command, args) {
+      const id = nextId++
+      const waiter = Promise.withResolvers<unknown>()
+      pending.set(id, waiter)
+      if (!socket.writable) waiter.reject(new Error('QEMU closed its control connection'))
+      else socket.write(`${JSON.stringify({ execute: command, id, ...(args ? { arguments: args } : {}) })}\n`)
+      return waiter.promise.finally(() => pending.delete(id))
+    },
+  }
+}
+
+function receive(
+  message: Readonly<Record<string, unknown>>,
+  pending: ReadonlyMap<number, PromiseWithResolvers<unknown>>,
+  onEvent: QmpEventHandler,
+): void {
+  if (typeof message.event === 'string') return onEvent(message.event, asObject(message.data))
+  const waiter = typeof message.id === 'number' ? pending.get(message.id) : undefined
+  if ('error' in message) waiter?.reject(new Error(`QEMU: ${String(asObject(message.error).desc)}`))
+  else waiter?.resolve(message.return)
+}
+
+/** QMP answers are JSON objects; anything else reads as an empty one. */
+export function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}

@@ -1,0 +1,109 @@
+import { createReadStream } from 'node:fs'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { Writable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { run } from '../../lib/exec.ts'
+import { hasCode } from '../../lib/files.ts'
+import { type RunConfig, runConfigOf } from './config.ts'
+import { blobPath, type Descriptor, type FoundManifest, ImageConfig, parseDocument, readBlob, refName } from './layout.ts'
+import { ImageError } from './reference.ts'
+
+/** One value for all: the same image gives the same file on every host. */
+const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
+
+/**
+ * Turns the image into `base.img` and `image.json` in `dir`.
+ * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`.
+ */
+export async function buildBase(
+  layoutDir: string,
+  found: FoundManifest,
+  dir: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<void> {
+  await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
+  const work = join(dir, 'work')
+  await mkdir(work)
+  try {
+    const rootfs = await unpack(layoutDir, found, work, signal)
+    const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
+    const run = await runConfigOf(rootfs, config)
+    const baseType = await makeFileSystem(rootfs, join(dir, 'base.img'), signal)
+    const stored: RunConfig = { digest: found.digest, baseType, ...run }
+    await writeFile(join(dir, 'image.json'), JSON.stringify(stored), { mode: 0o600 })
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+/** Counts what the layers hold before anything is written: a small file can unpack to a full disk. */
+async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBytes: number, signal: AbortSignal) {
+  let total = 0
+  for (const layer of layers) {
+    const count = new Writable({
+      write(chunk: Buffer, _encoding, done) {
+        total += chunk.length
+        const tooLarge = () => new ImageError('image_too_large', `the image unpacks to more than ${maxBytes >> 20} MiB`)
+        done(total > maxBytes ? tooLarge() : null)
+      },
+    })
+    const path = blobPath(layoutDir, layer.digest)
+    const magic = (await readHead(path)).readUInt32BE(0)
+    const source = createReadStream(path)
+    if (magic >>> 16 === 0x1f8b) await pipeline(source, createGunzip(), count, { signal })
+    else if (magic === 0x28b52ffd) await pipeline(source, createZstdDecompress(), count, { signal })
+    else await pipeline(source, count, { signal })
+  }
+}
+
+async function readHead(path: string): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of createReadStream(path, { end: 3 })) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
+  return Buffer.concat([...chunks, Buffer.alloc(4)], 4)
+}
+
+/**
+ * umoci sees a layout of our own with this one manifest in it: no tag to choose, no index to walk. It checks every
+ * blob's digest and keeps paths, links and whiteouts inside the root.
+ */
+async function unpack(layoutDir: string, found: FoundManifest, work: string, signal: AbortSignal): Promise<string> {
+  const view = join(work, 'layout')
+  await mkdir(view)
+  await symlink(resolve(layoutDir, 'blobs'), join(view, 'blobs'))
+  await writeFile(join(view, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
+  const entry = {
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    digest: found.digest,
+    size: found.size,
+    annotations: { [refName]: 'image' },
+  }
+  await writeFile(join(view, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
+  const bundle = join(work, 'bundle')
+  const rootless = process.getuid?.() === 0 ? [] : ['--rootless']
+  await run('umoci', ['unpack', ...rootless, '--image', `${view}:image`, bundle], { signal })
+  return join(bundle, 'rootfs')
+}
+
+async function makeFileSystem(rootfs: string, target: string, signal: AbortSignal): Promise<RunConfig['baseType']> {
+  const owner = process.getuid?.() === 0 ? [] : ['--all-root']
+  try {
+    await run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...owner, target, rootfs], { signal })
+    return 'erofs'
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+  }
+  await makeExt4(rootfs, target, signal)
+  return 'ext4'
+}
+
+async function makeExt4(rootfs: string, target: string, signal: AbortSignal): Promise<void> {
+  const usedKib = Number((await run('du', ['-sk', '--apparent-size', rootfs], { signal })).split('\t')[0])
+  const files = Number((await run('du', ['-s', '--inodes', rootfs], { signal })).split('\t')[0])
+  const sizeKib = Math.ceil(usedKib * 1.25) + files * 5 + 8192
+  const options = `lazy_itable_init=1,root_owner=0:0,hash_seed=${fixedUuid}`
+  const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-N', String(files + 64), '-E', options]
+  await run('mke2fs', ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', rootfs, target, `${sizeKib}k`], { signal })
+}

@@ -1,0 +1,98 @@
+import { constants } from 'node:os'
+import { readFile, realpath } from 'node:fs/promises'
+import { join, sep } from 'node:path'
+import { Type, type Static } from 'typebox'
+import type { ImageConfig } from './layout.ts'
+import { ImageError } from './reference.ts'
+
+/** What an image says about running it, with its user looked up in its own files. Stored beside the base. */
+export const RunConfig = Type.Object({
+  digest: Type.String(),
+  baseType: Type.Union([Type.Literal('erofs'), Type.Literal('ext4')]),
+  argv: Type.Object({ entrypoint: Type.Array(Type.String()), cmd: Type.Array(Type.String()) }),
+  env: Type.Record(Type.String(), Type.String()),
+  cwd: Type.String(),
+  uid: Type.Integer(),
+  gid: Type.Integer(),
+  groups: Type.Array(Type.Integer()),
+  stopSignal: Type.Integer(),
+})
+export type RunConfig = Static<typeof RunConfig>
+
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** @throws ImageError `image_unusable` when the image names a user that it does not have. */
+export async function runConfigOf(
+  rootfs: string,
+  { config }: ImageConfig,
+): Promise<Omit<RunConfig, 'digest' | 'baseType'>> {
+  const user = await resolveUser(rootfs, config?.User ?? '')
+  return {
+    argv: { entrypoint: config?.Entrypoint ?? [], cmd: config?.Cmd ?? [] },
+    env: { PATH: defaultPath, HOME: user.home, ...parseEnv(config?.Env ?? []) },
+    cwd: config?.WorkingDir || '/',
+    uid: user.uid,
+    gid: user.gid,
+    groups: user.groups,
+    stopSignal: signalNumber(config?.StopSignal ?? 'SIGTERM'),
+  }
+}
+
+function parseEnv(lines: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    lines.map(line => {
+      const at = line.indexOf('=')
+      return at < 0 ? [line, ''] : [line.slice(0, at), line.slice(at + 1)]
+    }),
+  )
+}
+
+function signalNumber(text: string): number {
+  if (/^\d+$/.test(text)) return Number(text)
+  const name = text.startsWith('SIG') ? text : `SIG${text}`
+  return Object.entries(constants.signals).find(([signal]) => signal === name)?.[1] ?? constants.signals.SIGTERM
+}
+
+interface User {
+  readonly uid: number
+  readonly gid: number
+  readonly groups: number[]
+  readonly home: string
+}
+
+/** `User` of the image: `name|uid[:group|gid]` (image-spec config.md). */
+async function resolveUser(rootfs: string, text: string): Promise<User> {
+  const [name = '', groupName] = text.split(':')
+  const passwd = await table(rootfs, 'etc/passwd')
+  const group = await table(rootfs, 'etc/group')
+  const entry = passwd.find(fields => fields[0] === (name || 'root') || (name !== '' && fields[2] === name))
+  if (entry === undefined && name !== '' && !/^\d+$/.test(name)) {
+    throw new ImageError('image_unusable', `the image runs as "${name}", which its /etc/passwd does not have`)
+  }
+  const uid = Number(entry?.[2] ?? (name || 0))
+  const gid = groupName ? groupId(group, groupName) : Number(entry?.[3] ?? 0)
+  const member = (fields: readonly string[]) => fields[3]?.split(',').includes(entry?.[0] ?? '') === true
+  const groups = groupName || !entry ? [] : group.filter(member).map(fields => Number(fields[2]))
+  return { uid, gid, groups, home: entry?.[5] || '/' }
+}
+
+function groupId(group: readonly string[][], name: string): number {
+  if (/^\d+$/.test(name)) return Number(name)
+  const id = group.find(fields => fields[0] === name)?.[2]
+  if (id === undefined) {
+    throw new ImageError('image_unusable', `the image runs as group "${name}", which its /etc/group does not have`)
+  }
+  return Number(id)
+}
+
+/** Colon-separated lines of a file of the image. A link that leads out of the image reads as no file. */
+async function table(rootfs: string, file: string): Promise<string[][]> {
+  try {
+    const root = await realpath(rootfs)
+    const path = await realpath(join(root, file))
+    if (!path.startsWith(root + sep)) return []
+    return (await readFile(path, 'utf8')).split('\n').map(line => line.split(':'))
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,104 @@
+import { readFile } from 'node:fs/promises'
+import { arch } from 'node:os'
+import { join } from 'node:path'
+import { Type, type Static, type TSchema } from 'typebox'
+import { Value } from 'typebox/value'
+import { hasCode } from '../../lib/files.ts'
+import { ImageError } from './reference.ts'
+
+const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })
+
+export const Descriptor = Type.Object({
+  mediaType: Type.Optional(Type.String()),
+  digest: Digest,
+  size: Type.Integer({ minimum: 0 }),
+  platform: Type.Optional(Type.Object({ architecture: Type.String(), os: Type.String() })),
+  annotations: Type.Optional(Type.Record(Type.String(), Type.String())),
+})
+export type Descriptor = Static<typeof Descriptor>
+
+/** OCI image index, and Docker's manifest list, which differs only in its media type. */
+export const Index = Type.Object({ manifests: Type.Array(Descriptor) })
+/** OCI image manifest, and Docker's schema 2. */
+export const Manifest = Type.Object({ config: Descriptor, layers: Type.Array(Descriptor) })
+export type Manifest = Static<typeof Manifest>
+
+const Strings = Type.Union([Type.Array(Type.String()), Type.Null()])
+/** OCI image configuration (image-spec v1.1, config.md). */
+export const ImageConfig = Type.Object({
+  config: Type.Optional(
+    Type.Object({
+      User: Type.Optional(Type.String()),
+      Env: Type.Optional(Strings),
+      Entrypoint: Type.Optional(Strings),
+      Cmd: Type.Optional(Strings),
+      WorkingDir: Type.Optional(Type.String()),
+      StopSignal: Type.Optional(Type.String()),
+    }),
+  ),
+})
+export type ImageConfig = Static<typeof ImageConfig>
+
+/** Platform names as Go and OCI write them. */
+export const platform = { os: 'linux', architecture: arch() === 'arm64' ? 'arm64' : 'amd64' } as const
+
+export interface FoundManifest {
+  readonly digest: string
+  readonly size: number
+  readonly manifest: Manifest
+}
+
+/** The manifest for this machine behind `tag` of an OCI layout, through nested indexes. @throws ImageError */
+export async function findManifest(layoutDir: string, tag: string): Promise<FoundManifest> {
+  const index = parseDocument(Index, await readLayoutFile(join(layoutDir, 'index.json')), 'index.json')
+  const named = index.manifests.filter(({ annotations }) => annotations?.[refName] === tag)
+  const only = index.manifests.length === 1 && tag === 'latest' ? index.manifests[0] : undefined
+  const entry = pickPlatform(named) ?? only
+  if (entry === undefined) throw new ImageError('image_not_found', `the OCI layout has no image tagged "${tag}"`)
+  return resolveManifest(layoutDir, entry, 0)
+}
+
+async function resolveManifest(layoutDir: string, entry: Descriptor, depth: number): Promise<FoundManifest> {
+  const text = await readBlob(layoutDir, entry.digest)
+  const document: unknown = JSON.parse(text)
+  if (!Value.Check(Index, document)) {
+    return { digest: entry.digest, size: entry.size, manifest: parseDocument(Manifest, text, entry.digest) }
+  }
+  const next = pickPlatform(document.manifests)
+  if (next === undefined || depth > 3) {
+    throw new ImageError('image_unusable', `the image has nothing for ${platform.os}/${platform.architecture}`)
+  }
+  return resolveManifest(layoutDir, next, depth + 1)
+}
+
+/** The entry for this machine; one that names no platform counts as such. */
+function pickPlatform(entries: readonly Descriptor[]): Descriptor | undefined {
+  const fits = (entry: Descriptor) =>
+    entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture
+  return entries.find(fits) ?? entries.find(entry => entry.platform === undefined)
+}
+
+export const refName = 'org.opencontainers.image.ref.name'
+
+export function blobPath(layoutDir: string, digest: string): string {
+  return join(layoutDir, 'blobs', ...digest.split(':'))
+}
+
+export async function readBlob(layoutDir: string, digest: string): Promise<string> {
+  return readLayoutFile(blobPath(layoutDir, digest))
+}
+
+async function readLayoutFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+    throw new ImageError('image_not_found', 'there is no such OCI layout in the image directory', { cause: error })
+  }
+}
+
+export function parseDocument<T extends TSchema>(schema: T, text: string, what: string): Static<T> {
+  const document: unknown = JSON.parse(text)
+  if (Value.Check(schema, document)) return document
+  throw new ImageError('image_unusable', `${what} is not a valid OCI document`)
+}

@@ -1,0 +1,43 @@
+/** Where an image comes from, parsed from `VmSpec.image`. */
+export type ImageReference =
+  | { readonly kind: 'layout'; readonly name: string; readonly tag: string }
+  | {
+      readonly kind: 'registry'
+      /** `host[:port]` */
+      readonly registry: string
+      /** `registry/repository`, without tag and digest. */
+      readonly repository: string
+      readonly tag: string
+      /** `sha256:...` when the reference is pinned. */
+      readonly digest: string | null
+    }
+
+export class ImageError extends Error {
+  readonly code: 'invalid_image' | 'image_not_found' | 'image_too_large' | 'image_unusable'
+  constructor(code: ImageError['code'], message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'ImageError'
+    this.code = code
+  }
+}
+
+const layoutPattern = /^oci:([a-z0-9][a-z0-9._-]{0,127})(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?$/
+// The grammar of distribution/reference, with the registry optional as in Docker.
+const registryPattern =
+  /^(?:((?:[a-zA-Z0-9.-]+\.[a-zA-Z0-9-]+|localhost)(?::\d{1,5})?|[a-zA-Z0-9-]+:\d{1,5}|\[[0-9a-fA-F:]+\](?::\d{1,5})?)\/)?([a-z0-9]+(?:(?:[._]|__|-+|\/)[a-z0-9]+)*)(?::([A-Za-z0-9_][A-Za-z0-9._-]{0,127}))?(?:@(sha256:[0-9a-f]{64}))?$/
+
+/** @throws ImageError `invalid_image` */
+export function parseImage(text: string): ImageReference {
+  const layout = layoutPattern.exec(text)
+  if (layout?.[1] !== undefined && !layout[1].includes('..')) {
+    return { kind: 'layout', name: layout[1], tag: layout[2] ?? 'latest' }
+  }
+  const match = text.startsWith('oci:') || text.length > 512 ? null : registryPattern.exec(text)
+  if (match?.[2] === undefined) {
+    throw new ImageError('invalid_image', `"${text.slice(0, 200)}" is neither registry/name:tag nor oci:name[:tag]`)
+  }
+  const registry = match[1] ?? 'docker.io'
+  const path = registry === 'docker.io' && !match[2].includes('/') ? `library/${match[2]}` : match[2]
+  const repository = `${registry}/${path}`
+  return { kind: 'registry', registry, repository, tag: match[3] ?? 'latest', digest: match[4] ?? null }
+}

@@ -1,0 +1,113 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { CommandError, run } from '../../lib/exec.ts'
+import { Index, platform } from './layout.ts'
+import { ImageError, type ImageReference } from './reference.ts'
+
+/** What the operator says about one registry. */
+export const RegistryConfig = Type.Object({
+  /** `host[:port]` as it stands in references. */
+  host: Type.String({ minLength: 1 }),
+  plainHttp: Type.Optional(Type.Boolean()),
+  username: Type.Optional(Type.String()),
+  password: Type.Optional(Type.String()),
+})
+export type RegistryConfig = Static<typeof RegistryConfig>
+
+type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
+
+/** The digest behind the tag, for this machine's platform: one or two small requests, nothing is stored. */
+export async function manifestDigest(
+  reference: RegistryReference,
+  registries: readonly RegistryConfig[],
+  signal: AbortSignal,
+): Promise<string> {
+  return withSkopeo(reference, registries, signal, async skopeo => {
+    const raw = await skopeo(['inspect', '--raw', ...noVerify(reference, registries, '--tls-verify=false'), source(reference)])
+    const document: unknown = JSON.parse(raw)
+    if (!Value.Check(Index, document)) return `sha256:${createHash('sha256').update(raw).digest('hex')}`
+    const fits = document.manifests.find(
+      entry => entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture,
+    )
+    if (fits) return fits.digest
+    throw new ImageError('image_unusable', `the image has nothing for ${platform.os}/${platform.architecture}`)
+  })
+}
+
+/** Copies the image for this machine into an OCI layout at `dir`, tagged `image`. skopeo checks every digest. */
+export async function copyImage(
+  reference: RegistryReference,
+  dir: string,
+  registries: readonly RegistryConfig[],
+  signal: AbortSignal,
+): Promise<void> {
+  const platformArgs = ['--override-os', platform.os, '--override-arch', platform.architecture]
+  await withSkopeo(reference, registries, signal, skopeo =>
+    skopeo([
+      ...platformArgs,
+      'copy',
+      '-q',
+      ...noVerify(reference, registries, '--src-tls-verify=false'),
+      source(reference),
+      `oci:${dir}:image`,
+    ]),
+  )
+}
+
+function source({ repository, tag, digest }: RegistryReference): string {
+  return `docker://${repository}${digest === null ? `:${tag}` : `@${digest}`}`
+}
+
+function noVerify(reference: RegistryReference, registries: readonly RegistryConfig[], flag: string): string[] {
+  return registries.some(({ host, plainHttp }) => host === reference.registry && plainHttp) ? [flag] : []
+}
+
+const pullLimitMs = 10 * 60_000
+
+/** Runs skopeo with credentials and policy in files only we can read: arguments are visible to everyone on the host. */
+async function withSkopeo<T>(
+  reference: RegistryReference,
+  registries: readonly RegistryConfig[],
+  signal: AbortSignal,
+  use: (skopeo: (args: readonly string[]) => Promise<string>) => Promise<T>,
+): Promise<T> {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-skopeo-'))
+  try {
+    const policy = join(dir, 'policy.json')
+    const auth = join(dir, 'auth.json')
+    await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
+    await writeFile(auth, JSON.stringify({ auths: credentials(registries) }), { mode: 0o600 })
+    return await use(([...args]) => {
+      const verb = args.findIndex(arg => arg === 'copy' || arg === 'inspect')
+      args.splice(verb + 1, 0, '--authfile', auth)
+      return run('skopeo', ['--policy', policy, ...args], { signal, timeoutMs: pullLimitMs })
+    })
+  } catch (error) {
+    throw error instanceof CommandError ? explained(reference, error) : error
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+function credentials(registries: readonly RegistryConfig[]): Record<string, { auth: string }> {
+  const known = registries.filter(registry => registry.username !== undefined)
+  const encode = ({ username, password }: RegistryConfig) =>
+    Buffer.from(`${username}:${password ?? ''}`).toString('base64')
+  return Object.fromEntries(known.map(registry => [registry.host, { auth: encode(registry) }]))
+}
+
+/** A fault that trying again cannot mend becomes an ImageError; a network fault stays what it is. */
+function explained(reference: RegistryReference, error: CommandError): Error {
+  const name = `${reference.repository}:${reference.digest ?? reference.tag}`
+  if (/manifest unknown|name unknown|not found/i.test(error.stderr)) {
+    return new ImageError('image_not_found', `the registry has no ${name}`, { cause: error })
+  }
+  if (/unauthorized|denied|authentication required/i.test(error.stderr)) {
+    return new ImageError('image_not_found', `the registry refuses ${name}: check its credentials`, { cause: error })
+  }
+  return new Error(`cannot pull ${name}: ${error.message}`, { cause: error })
+}

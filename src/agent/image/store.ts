@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { cachedDir } from '../guest/cache.ts'
+import type { PrepareContext } from '../hypervisor/driver.ts'
+import { buildBase } from './base.ts'
+import { RunConfig } from './config.ts'
+import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
+import { copyImage, manifestDigest, type RegistryConfig } from './registry.ts'
+import { ImageError, type ImageReference, parseImage } from './reference.ts'
+
+export interface Base {
+  readonly file: string
+  readonly config: RunConfig
+}
+
+export interface ImageStoreConfig {
+  readonly cacheDir: string
+  readonly imageDir: string
+  readonly registries: readonly RegistryConfig[]
+  /** Bound on the unpacked size of one image. */
+  readonly maxImageMib: number
+}
+
+export interface ImageStore {
+  /** The read-only base of the image, made if this host does not have it. @throws ImageError */
+  base(image: string, context: PrepareContext): Promise<Base>
+}
+
+/**
+ * Bases are addressed by manifest digest under `<cacheDir>/bases`: two references to one image share one file, and it
+ * is built once however many deploys ask at the same time, in this process or another.
+ */
+export function imageStore(config: ImageStoreConfig): ImageStore {
+  return {
+    async base(image, context) {
+      const reference = parseImage(image)
+      return reference.kind === 'layout' ? fromLayout(config, reference, context) : fromRegistry(config, reference, context)
+    },
+  }
+}
+
+type LayoutReference = Extract<ImageReference, { kind: 'layout' }>
+type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
+
+async function fromLayout(config: ImageStoreConfig, reference: LayoutReference, context: PrepareContext): Promise<Base> {
+  const layoutDir = join(config.imageDir, reference.name)
+  const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
+  return context.time('base', () => ensureBase(config, found.digest, context, use => use(layoutDir, found)))
+}
+
+async function fromRegistry(
+  config: ImageStoreConfig,
+  reference: RegistryReference,
+  context: PrepareContext,
+): Promise<Base> {
+  const digest =
+    reference.digest ?? (await context.time('image', () => manifestDigest(reference, config.registries, context.signal)))
+  return context.time('base', () =>
+    ensureBase(config, digest, context, async use => {
+      const dir = await mkdtemp(join(tmpdir(), 'mote-pull-'))
+      try {
+        context.say(`pulling ${reference.repository}@${digest}`)
+        await copyImage({ ...reference, digest }, dir, config.registries, context.signal)
+        const found = await findManifest(dir, 'image')
+        if (compressedBytes(found) > config.maxImageMib << 20) throw tooLarge(config)
+        await use(dir, found)
+      } finally {
+        await rm(dir, { recursive: true, force: true })
+      }
+    }),
+  )
+}
+
+type WithLayout = (use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
+
+async function ensureBase(
+  config: ImageStoreConfig,
+  digest: string,
+  context: PrepareContext,
+  withLayout: WithLayout,
+): Promise<Base> {
+  const target = join(config.cacheDir, 'bases', digest.replace(':', '-'))
+  if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
+  const dir = await cachedDir(target, partial =>
+    // Not under the signal of the VM that happened to ask first: others may wait for the same base.
+    withLayout((layoutDir, found) =>
+      buildBase(layoutDir, found, partial, config.maxImageMib * 2 ** 20, AbortSignal.timeout(buildLimitMs)),
+    ),
+  )
+  const text = await readFile(join(dir, 'image.json'), 'utf8')
+  return { file: join(dir, 'base.img'), config: parseDocument(RunConfig, text, 'image.json') }
+}
+
+const buildLimitMs = 15 * 60_000
+
+const compressedBytes = (found: FoundManifest) => found.manifest.layers.reduce((sum, layer) => sum + layer.size, 0)
+const tooLarge = (config: ImageStoreConfig) =>
+  new ImageError('image_too_large', `the image is larger than ${config.maxImageMib} MiB`)

@@ -1,0 +1,41 @@
+import { appendFile, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { readIfExists } from '../../lib/files.ts'
+import { formatLine, parseLine, type StoredLine } from './line.ts'
+
+/** A VM's lines on disk: two files, so that the older half goes in one rename when the newer is full. */
+export interface LogFile {
+  append(lines: readonly StoredLine[]): Promise<void>
+  /** All kept lines, oldest first. */
+  read(): Promise<StoredLine[]>
+}
+
+export function logFile(dir: string, maxBytes: number): LogFile {
+  const current = join(dir, 'log.new')
+  const previous = join(dir, 'log.old')
+  let bytes: number | undefined
+  return {
+    async append(lines) {
+      bytes ??= await stat(current).then(
+        ({ size }) => size,
+        () => 0,
+      )
+      const data = Buffer.from(lines.map(formatLine).join(''))
+      if (bytes > 0 && bytes + data.length > maxBytes / 2) {
+        await rename(current, previous)
+        bytes = 0
+      }
+      await appendFile(current, data, { mode: 0o600 })
+      bytes += data.length
+    },
+    async read() {
+      const texts = await Promise.all([readIfExists(previous), readIfExists(current)])
+      return texts.flatMap(parseLines)
+    },
+  }
+}
+
+export function parseLines(text: string | undefined): StoredLine[] {
+  const lines = (text ?? '').split('\n').map(parseLine)
+  return lines.filter(line => line !== undefined)
+}

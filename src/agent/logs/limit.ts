@@ -1,0 +1,26 @@
+export interface LogLimits {
+  /** Kept on disk for one VM. */
+  readonly maxBytes: number
+  readonly linesPerSecond: number
+  readonly bytesPerSecond: number
+}
+
+/** Two token buckets that hold two seconds' worth each: a burst passes, a flood is cut. */
+export function lineLimit(limits: LogLimits, nowMs: () => number): { take(bytes: number): boolean } {
+  const burstSeconds = 2
+  let lines = limits.linesPerSecond * burstSeconds
+  let bytes = limits.bytesPerSecond * burstSeconds
+  let last = nowMs()
+  return {
+    take(size) {
+      const elapsed = Math.max(0, nowMs() - last) / 1000
+      last = nowMs()
+      lines = Math.min(limits.linesPerSecond * burstSeconds, lines + elapsed * limits.linesPerSecond)
+      bytes = Math.min(limits.bytesPerSecond * burstSeconds, bytes + elapsed * limits.bytesPerSecond)
+      if (lines < 1 || bytes < size) return false
+      lines -= 1
+      bytes -= size
+      return true
+    },
+  }
+}

@@ -1,0 +1,32 @@
+import type { LogLine, LogStream } from '../../contract/agent.ts'
+
+/** A log line with the place in the guest's numbering that it came from; boot and seq are 0 for the host's own lines. */
+export interface StoredLine extends LogLine {
+  readonly boot: number
+  readonly seq: number
+}
+
+const letters = { stdout: 'o', stderr: 'e', system: 's', build: 'b' } as const satisfies Record<LogStream, string>
+const streams = new Map<string, LogStream>([
+  ['o', 'stdout'],
+  ['e', 'stderr'],
+  ['s', 'system'],
+  ['b', 'build'],
+])
+
+/** `<atUs> <stream> <boot> <seq> <text>\n` */
+export function formatLine({ atUs, stream, boot, seq, line }: StoredLine): string {
+  return `${atUs} ${letters[stream]} ${boot} ${seq} ${line}\n`
+}
+
+/** Undefined for half a line, as a crash may leave one. */
+export function parseLine(text: string): StoredLine | undefined {
+  const match = /^(\d+) ([oesb]) (\d+) (\d+) (.*)$/s.exec(text)
+  const stream = streams.get(match?.[2] ?? '')
+  if (match === null || stream === undefined) return undefined
+  return { atUs: Number(match[1]), stream, boot: Number(match[3]), seq: Number(match[4]), line: match[5] ?? '' }
+}
+
+export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
+  return { atUs, stream, line }
+}

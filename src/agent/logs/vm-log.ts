@@ -1,0 +1,115 @@
+import type { LogBatch, LogStream, VmLogsRequest } from '../../contract/agent.ts'
+import type { Frame } from '../guest/frames.ts'
+import { type LogFile, logFile } from './file.ts'
+import { type StoredLine, toLogLine } from './line.ts'
+import { lineLimit, type LogLimits } from './limit.ts'
+
+export interface VmLogDeps {
+  readonly vmId: string
+  readonly dir: string
+  readonly limits: LogLimits
+  readonly publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>
+  readonly onError: (error: unknown) => void
+  readonly nowMs: () => number
+}
+
+/** One VM's log: bounded on disk, limited in rate, published in batches. */
+export interface VmLog {
+  /** The host's own word in the VM's log. */
+  say(line: string): void
+  /** `ack` is called with a frame's seq once it and all before are on disk. */
+  frames(boot: number, frames: readonly Frame[], ack: (seq: number) => void): void
+  /** The last frame of that boot that is on disk; 0 when there is none. */
+  lastSeq(boot: number): Promise<number>
+  read(request: Pick<VmLogsRequest, 'tail' | 'afterUs'>): Promise<StoredLine[]>
+  /** Resolves when everything said so far is on disk and published. */
+  flush(): Promise<void>
+}
+
+const batchLines = 256
+/** Long enough to make batches of a busy log, short enough to feel live. */
+const batchMs = 40
+const maxLineChars = 16_384
+
+export function vmLog(deps: VmLogDeps): VmLog {
+  const file = logFile(deps.dir, deps.limits.maxBytes)
+  const limit = lineLimit(deps.limits, deps.nowMs)
+  let pending: StoredLine[] = []
+  let acks: Array<() => void> = []
+  let dropped = 0
+  let lastUs = 0
+  let nextSeq: { boot: number; seq: number } | undefined
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> = Promise.resolve()
+
+  const add = (stream: LogStream, text: string, ageUs: number, boot: number, seq: number) => {
+    lastUs = Math.max(lastUs + 1, Math.round(deps.nowMs() * 1000) - ageUs)
+    pending.push({ atUs: lastUs, stream, line: text.slice(0, maxLineChars).replaceAll('\n', ' '), boot, seq })
+    if (pending.length >= batchLines) flushSoon(0)
+    else flushSoon(batchMs)
+  }
+  const flushSoon = (ms: number) => {
+    if (ms > 0 && timer !== undefined) return
+    clearTimeout(timer)
+    timer = setTimeout(flush, ms)
+  }
+  const flush = (): Promise<void> => {
+    clearTimeout(timer)
+    timer = undefined
+    writing = writing.then(async () => {
+      const work = { lines: pending, acks, dropped }
+      pending = []
+      acks = []
+      dropped = 0
+      if (work.lines.length === 0 && work.dropped === 0) return
+      await store(deps, file, work).catch(deps.onError)
+    })
+    return writing
+  }
+  return {
+    flush,
+    say: line => add('system', line, 0, 0, 0),
+    frames(boot, frames, ack) {
+      for (const frame of frames) {
+        // A hole in the guest's numbering: its ring was full while nobody read it.
+        const expected = nextSeq?.boot === boot ? nextSeq.seq : 1
+        dropped += Math.max(0, frame.seq - expected)
+        nextSeq = { boot, seq: frame.seq + 1 }
+        if (limit.take(frame.line.length)) add(frame.stream, frame.line, frame.ageUs, boot, frame.seq)
+        else dropped += 1
+      }
+      const last = frames.at(-1)
+      if (last) acks.push(() => ack(last.seq))
+      flushSoon(batchMs)
+    },
+    async lastSeq(boot) {
+      await flush()
+      const lines = await file.read()
+      lastUs = Math.max(lastUs, lines.at(-1)?.atUs ?? 0)
+      const seq = lines.findLast(line => line.boot === boot)?.seq ?? 0
+      nextSeq = { boot, seq: seq + 1 }
+      return seq
+    },
+    async read({ tail, afterUs }) {
+      await flush()
+      const lines = (await file.read()).filter(line => line.atUs > afterUs)
+      return tail === 0 ? [] : lines.slice(-tail)
+    },
+  }
+}
+
+interface Work {
+  readonly lines: readonly StoredLine[]
+  readonly acks: ReadonlyArray<() => void>
+  readonly dropped: number
+}
+
+/** Disk first, then the bus, then the guest may forget: a crash in between repeats nothing and loses nothing on disk. */
+async function store(deps: VmLogDeps, file: LogFile, { lines, acks, dropped }: Work): Promise<void> {
+  if (lines.length > 0) await file.append(lines)
+  for (const ack of acks) ack()
+  for (let at = 0; at === 0 || at < lines.length; at += batchLines) {
+    const part = lines.slice(at, at + batchLines).map(toLogLine)
+    await deps.publish({ vmId: deps.vmId, dropped: at === 0 ? dropped : 0, lines: part })
+  }
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto'
+import { createServer } from 'node:net'
+import type { Network, Nic } from './net.ts'
+
+/**
+ * QEMU user networking, for agents without root: the app's port is forwarded from a free port of 127.0.0.1.
+ * `restrict=on` because without it a guest reaches the host's loopback at 10.0.2.2; it also means no egress.
+ */
+export function userNetwork(): Network {
+  return {
+    mode: 'user',
+    async connect(vmId, appPort): Promise<Nic> {
+      const port = await freePort()
+      return {
+        netdev: `user,id=n0,restrict=on,hostfwd=tcp:127.0.0.1:${port}-10.0.2.15:${appPort}`,
+        mac: macOf(vmId),
+        guest: { ip: '10.0.2.15', prefix: 24, gateway: '10.0.2.2' },
+        endpoint: { host: '127.0.0.1', port },
+        tap: null,
+      }
+    },
+    release: async () => undefined,
+    reclaim: async () => undefined,
+    close: async () => undefined,
+  }
+}
+
+/** A stable, locally administered MAC address. */
+export function macOf(vmId: string): string {
+  const hash = createHash('sha256').update(vmId).digest()
+  return ['52', '54', ...[...hash.subarray(0, 4)].map(byte => byte.toString(16).padStart(2, '0'))].join(':')
+}
+
+/** Free now; when somebody takes it before QEMU does, QEMU refuses to start and the boot is tried again with another. */
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => {
+        if (typeof address === 'object' && address) resolve(address.port)
+        else reject(new Error('no free port'))
+      })
+    })
+  })
+}

@@ -1,0 +1,62 @@
+import { readdir, readlink, rm } from 'node:fs/promises'
+import { join, resolve, sep } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { identifyProcess, isRunning, type ProcessIdentity } from '../lib/process-identity.ts'
+import { partialSuffix } from './guest/cache.ts'
+import type { Driver } from './hypervisor/driver.ts'
+import type { StateDir, StoredVm } from './state.ts'
+
+export interface ReclaimInput {
+  readonly state: StateDir
+  readonly stored: { readonly vms: readonly StoredVm[]; readonly rubbish: readonly string[] }
+  readonly drivers: Iterable<Driver>
+  readonly cacheDir: string
+  readonly vmsDir: string
+  readonly log: Logger
+}
+
+/**
+ * What an agent that died may have left, in this order, because each is held by the one before: processes nobody has
+ * on record, then taps and addresses, then half-made folders and old notes, then half-built bases.
+ */
+export async function reclaim({ state, stored, drivers, cacheDir, vmsDir, log }: ReclaimInput): Promise<void> {
+  const known = stored.vms.map(({ record }) => record.running?.process).filter(process => process !== undefined)
+  for (const stray of await strays(vmsDir, known)) {
+    log.warn({ pid: stray.pid }, 'ending a VM process that no record names')
+    await end(stray)
+  }
+  const keep = new Set(stored.vms.map(({ wish }) => wish.vmId))
+  for (const driver of drivers) await driver.reclaim(keep)
+  await state.prune(stored.rubbish)
+  await removePartials(cacheDir)
+}
+
+/** Processes whose working directory is one of our VM folders: only a VMM is started there. */
+async function strays(vmsDir: string, known: readonly ProcessIdentity[]): Promise<ProcessIdentity[]> {
+  const root = resolve(vmsDir) + sep
+  const found: ProcessIdentity[] = []
+  for (const name of await readdir('/proc')) {
+    const pid = Number(name)
+    if (!Number.isInteger(pid) || pid === process.pid) continue
+    const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+    const identity = cwd.startsWith(root) ? identifyProcess(pid) : undefined
+    if (identity && !known.some(one => one.pid === pid && one.startTicks === identity.startTicks)) found.push(identity)
+  }
+  return found
+}
+
+async function end(identity: ProcessIdentity): Promise<void> {
+  if (isRunning(identity)) process.kill(identity.pid, 'SIGKILL')
+  while (isRunning(identity)) await sleep(5)
+}
+
+/** Another agent may be building in the shared cache: what is younger than the longest build stays. */
+async function removePartials(cacheDir: string): Promise<void> {
+  for (const dir of ['bases', 'initrd', 'init', '.']) {
+    const names = await readdir(join(cacheDir, dir)).catch(() => [])
+    for (const name of names.filter(one => one.endsWith(partialSuffix))) {
+      await rm(join(cacheDir, dir, name), { recursive: true, force: true })
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import type { Logger } from 'pino'
+import { subjects, type HypervisorName, type LogBatch, type VmForget, type VmLogsRequest, type VmObserved, type VmPut } from '../contract/agent.ts'
+import type { Bus } from '../bus/bus.ts'
+import type { Semaphore } from '../lib/semaphore.ts'
+import type { Driver } from './hypervisor/driver.ts'
+import type { LogLimits } from './logs/limit.ts'
+import type { StoredLine } from './logs/line.ts'
+import { type VmLog, vmLog } from './logs/vm-log.ts'
+import { isVmId, type StateDir, type StoredVm, tailLines } from './state.ts'
+import { VmActor } from './vm/actor.ts'
+import { StepError } from './vm/errors.ts'
+import type { HealthTiming } from './vm/health.ts'
+import { newRecord } from './vm/record.ts'
+
+export interface ReconcilerDeps {
+  readonly state: StateDir
+  readonly drivers: ReadonlyMap<HypervisorName, Driver>
+  readonly bus: Bus
+  readonly log: Logger
+  readonly bootSlots: Semaphore
+  readonly health: HealthTiming
+  readonly logLimits: LogLimits
+  readonly stopGraceMs: number
+  /** Resolves when the drivers have been probed. */
+  readonly ready: Promise<void>
+}
+
+/** All VMs of this host. */
+export interface Reconciler {
+  /** Starts an actor for each stored VM; those that run are adopted. */
+  resume(vms: readonly StoredVm[]): Promise<void>
+  /** @throws StepError `stale_generation`, `unsupported_by_hypervisor`, `invalid_vm` */
+  put(wish: VmPut): Promise<VmObserved>
+  /** @throws StepError `stale_generation` */
+  forget(request: VmForget): Promise<VmObserved>
+  get(vmId: string): Promise<VmObserved>
+  list(): VmObserved[]
+  actors(): Iterable<VmActor>
+  logs(request: VmLogsRequest): Promise<StoredLine[]>
+  stop(stopVms: boolean): Promise<void>
+}
+
+interface Entry {
+  readonly actor: VmActor
+  readonly vmLog: VmLog
+}
+
+export function createReconciler(deps: ReconcilerDeps): Reconciler {
+  const entries = new Map<string, Entry>()
+  /** Puts of one VM take turns: the check of the generation and the write of the wish belong together. */
+  const turns = new Map<string, Promise<unknown>>()
+
+  const open = ({ wish, record }: StoredVm, driver: Driver): Entry => {
+    const { vmId } = wish
+    const log = openLog(deps, () => entries.get(vmId)?.actor.wish ?? wish)
+    const actor = new VmActor(
+      {
+        ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: deps.log, ready: deps.ready },
+        ...{ bootSlots: deps.bootSlots, health: deps.health, stopGraceMs: deps.stopGraceMs },
+        saveRecord: next => deps.state.saveRecord(vmId, next),
+        onSeen: seen => void deps.bus.publish(subjects.seen(deps.state.hostId), seen),
+        bury: async generation => {
+          await deps.state.bury(vmId, generation, await log.read({ tail: tailLines, afterUs: 0 }))
+          entries.delete(vmId)
+        },
+      },
+      wish,
+      record,
+    )
+    const entry = { actor, vmLog: log }
+    entries.set(vmId, entry)
+    return entry
+  }
+
+  const accept = async (wish: VmPut): Promise<VmObserved> => {
+    const entry = entries.get(wish.vmId)
+    const known = entry?.actor.wish.generation ?? (await deps.state.buriedGeneration(wish.vmId))
+    refuseStale(wish.generation, known)
+    if (entry) return change(deps, entry, wish)
+    if (wish.want === 'absent') {
+      await deps.state.bury(wish.vmId, wish.generation, [])
+      return absent(wish.vmId, wish.generation)
+    }
+    if (wish.generation === known) return absent(wish.vmId, known) // an old message repeated after the VM went
+    const driver = driverOf(deps, wish)
+    await deps.state.saveWish(wish)
+    const { actor } = open({ wish, record: newRecord }, driver)
+    await actor.start()
+    return actor.observed()
+  }
+
+  /** Equal generations pass: control says that nobody wants the VM, whatever its last wish was. */
+  const forget = async (vmId: string, generation: number): Promise<VmObserved> => {
+    const actor = entries.get(vmId)?.actor
+    if (!actor) return absent(vmId, await deps.state.buriedGeneration(vmId))
+    refuseStale(generation, actor.wish.generation)
+    const wish: VmPut = { ...actor.wish, generation, want: 'absent' }
+    await deps.state.saveWish(wish)
+    actor.put(wish)
+    return actor.observed()
+  }
+
+  const inTurn = (vmId: string, act: () => Promise<VmObserved>): Promise<VmObserved> => {
+    if (!isVmId(vmId)) throw new StepError('invalid_vm', 'a VM id has letters, digits, - and _ only')
+    const turn = (turns.get(vmId) ?? Promise.resolve()).catch(() => undefined).then(act)
+    turns.set(vmId, turn)
+    return turn.finally(() => turns.get(vmId) === turn && turns.delete(vmId))
+  }
+
+  return {
+    async resume(vms) {
+      await Promise.all(
+        vms.map(async vm => {
+          const driver = deps.drivers.get(vm.wish.spec.hypervisor)
+          // Left alone, files and all, until an agent with that hypervisor starts here again.
+          if (!driver) deps.log.error({ vmId: vm.wish.vmId }, `this agent does not offer ${vm.wish.spec.hypervisor}`)
+          else await open(vm, driver).actor.start()
+        }),
+      )
+    },
+    put: wish => inTurn(wish.vmId, () => accept(wish)),
+    forget: ({ vmId, generation }) => inTurn(vmId, () => forget(vmId, generation)),
+    get: async vmId => {
+      if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
+      return entries.get(vmId)?.actor.observed() ?? absent(vmId, await deps.state.buriedGeneration(vmId))
+    },
+    list: () => [...entries.values()].map(({ actor }) => actor.observed()),
+    actors: () => [...entries.values()].map(({ actor }) => actor),
+    logs: async request => {
+      if (!isVmId(request.vmId)) throw new StepError('invalid_vm', 'no such VM id')
+      const entry = entries.get(request.vmId)
+      if (entry) return entry.vmLog.read(request)
+      const kept = (await deps.state.lastLines(request.vmId)).filter(line => line.atUs > request.afterUs)
+      return request.tail === 0 ? [] : kept.slice(-request.tail)
+    },
+    stop: async stopVms => {
+      await Promise.all([...turns.values()].map(turn => turn.catch(() => undefined)))
+      await Promise.all([...entries.values()].map(({ actor }) => actor.stop(stopVms)))
+    },
+  }
+}
+
+async function change(deps: ReconcilerDeps, { actor }: Entry, wish: VmPut): Promise<VmObserved> {
+  if (wish.spec.hypervisor !== actor.wish.spec.hypervisor) {
+    throw new StepError('invalid_vm', 'a VM keeps the hypervisor that it was made with')
+  }
+  if (wish.generation > actor.wish.generation) {
+    await deps.state.saveWish(wish)
+    actor.put(wish)
+  }
+  return actor.observed()
+}
+
+function refuseStale(generation: number, known: number): void {
+  if (generation >= known) return
+  throw new StepError('stale_generation', `generation ${generation} is older than ${known}, which this host has seen`)
+}
+
+function driverOf(deps: ReconcilerDeps, { spec }: VmPut): Driver {
+  const driver = deps.drivers.get(spec.hypervisor)
+  if (driver) return driver
+  throw new StepError('unsupported_by_hypervisor', `this host does not offer ${spec.hypervisor}`)
+}
+
+function openLog(deps: ReconcilerDeps, wish: () => VmPut): VmLog {
+  const { vmId } = wish()
+  return vmLog({
+    vmId,
+    dir: deps.state.vmDir(vmId),
+    limits: deps.logLimits,
+    nowMs: () => performance.timeOrigin + performance.now(),
+    onError: err => deps.log.error({ vmId, err }, 'cannot store log lines'),
+    publish: async batch => {
+      const { projectId, appId, deploymentId } = wish().spec
+      const subject = subjects.log({ hostId: deps.state.hostId, projectId, appId, deploymentId, vmId })
+      await deps.bus.publish(subject, { ...batch, deploymentId } satisfies LogBatch)
+    },
+  })
+}
+
+function absent(vmId: string, generation: number): VmObserved {
+  return {
+    ...{ vmId, generation, state: 'absent', healthy: false, endpoint: null, imageDigest: null, hypervisor: 'qemu' },
+    ...{ error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
+  }
+}
+

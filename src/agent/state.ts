@@ -1,0 +1,114 @@
+import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Static, type TSchema, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { VmPut } from '../contract/agent.ts'
+import { readIfExists, writeFileAtomic } from '../lib/files.ts'
+import { newId } from '../lib/ids.ts'
+import { parseLines } from './logs/file.ts'
+import { formatLine, type StoredLine } from './logs/line.ts'
+import { newRecord, VmRecord } from './vm/record.ts'
+
+export interface StoredVm {
+  readonly wish: VmPut
+  readonly record: VmRecord
+}
+
+/** The agent's directory: one folder a VM, tombstones of those that went, the last log lines of the recent ones. */
+export interface StateDir {
+  readonly hostId: string
+  vmDir(vmId: string): string
+  /** Every VM with a readable wish, and the names of folders without one. */
+  load(): Promise<{ vms: StoredVm[]; rubbish: string[] }>
+  /** After it resolves the wish survives a power cut. */
+  saveWish(wish: VmPut): Promise<void>
+  saveRecord(vmId: string, record: VmRecord): Promise<void>
+  /** The generation under which the VM went, 0 when the host never had it. */
+  buriedGeneration(vmId: string): Promise<number>
+  /** Leaves the tombstone and the last lines, removes everything else. */
+  bury(vmId: string, generation: number, lastLines: readonly StoredLine[]): Promise<void>
+  lastLines(vmId: string): Promise<StoredLine[]>
+  /** Removes last lines and tombstones that are too old to matter, and half-made folders. */
+  prune(rubbish: readonly string[]): Promise<void>
+}
+
+/** Long after any message about the VM can still be under way. */
+const tombstoneMs = 30 * 24 * 3_600_000
+export const tailLines = 200
+const tailMs = 3_600_000
+
+const vmIdPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+
+/** VM ids become file names: anything else is refused. */
+export function isVmId(text: string): boolean {
+  return vmIdPattern.test(text)
+}
+
+export async function openStateDir(dataDir: string): Promise<StateDir> {
+  const dirs = { vms: join(dataDir, 'vms'), gone: join(dataDir, 'gone'), tails: join(dataDir, 'tails') }
+  for (const dir of Object.values(dirs)) await mkdir(dir, { recursive: true, mode: 0o700 })
+  const hostId = await ownId(join(dataDir, 'host.json'))
+  const tailFile = (vmId: string) => join(dirs.tails, `${vmId}.tail`)
+  const vmDir = (vmId: string) => join(dirs.vms, vmId)
+  return {
+    hostId,
+    vmDir,
+    load: () => loadAll(dirs.vms),
+    async saveWish(wish) {
+      await mkdir(vmDir(wish.vmId), { recursive: true, mode: 0o700 })
+      await writeFileAtomic(join(vmDir(wish.vmId), 'wish.json'), JSON.stringify(wish))
+    },
+    saveRecord: (vmId, record) => writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record)),
+    async buriedGeneration(vmId) {
+      return Number((await readIfExists(join(dirs.gone, vmId))) ?? 0)
+    },
+    async bury(vmId, generation, lines) {
+      await writeFileAtomic(join(dirs.gone, vmId), String(generation))
+      if (lines.length > 0) await writeFile(tailFile(vmId), lines.map(formatLine).join(''), { mode: 0o600 })
+      await rm(vmDir(vmId), { recursive: true, force: true })
+    },
+    lastLines: async vmId => parseLines(await readIfExists(tailFile(vmId))),
+    async prune(rubbish) {
+      for (const name of rubbish) await rm(join(dirs.vms, name), { recursive: true, force: true })
+      await removeOlder(dirs.tails, tailMs)
+      await removeOlder(dirs.gone, tombstoneMs)
+    },
+  }
+}
+
+async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[] }> {
+  const vms: StoredVm[] = []
+  const rubbish: string[] = []
+  for (const name of await readdir(dir)) {
+    const wish = parse(VmPut, await readIfExists(join(dir, name, 'wish.json')))
+    const record = parse(VmRecord, await readIfExists(join(dir, name, 'record.json')))
+    // Without a wish the folder is what a crash left of the first put, which was never acknowledged.
+    if (wish?.vmId === name) vms.push({ wish, record: record ?? newRecord })
+    else rubbish.push(name)
+  }
+  return { vms, rubbish }
+}
+
+function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T> | undefined {
+  if (text === undefined) return undefined
+  const value: unknown = JSON.parse(text)
+  return Value.Check(schema, value) ? value : undefined
+}
+
+const HostFile = Type.Object({ hostId: Type.String() })
+
+async function ownId(file: string): Promise<string> {
+  const known = parse(HostFile, await readIfExists(file))
+  if (known) return known.hostId
+  const hostId = newId()
+  await writeFileAtomic(file, JSON.stringify({ hostId }))
+  return hostId
+}
+
+async function removeOlder(dir: string, ageMs: number): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const path = join(dir, name)
+    const { mtimeMs } = await stat(path)
+    if (mtimeMs < Date.now() - ageMs) await rm(path, { force: true })
+  }
+}

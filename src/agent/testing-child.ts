@@ -1,0 +1,14 @@
+/** An agent in a process of its own, for tests that kill it: puts one VM and tells when it is there. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { testAgent, testSpec } from './testing.ts'
+
+const [dataDir = '', until = 'healthy'] = process.argv.slice(2)
+const host = await testAgent({ dataDir, hypervisor: 'qemu' })
+await host.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec() })
+const vm = await host.until('vm-1', until, seen => (until === 'healthy' ? seen.healthy : seen.state === 'booting'))
+if (vm.endpoint && until === 'healthy') {
+  await fetch(`http://${vm.endpoint.host}:${vm.endpoint.port}/?before`)
+  while (!(await host.logs('vm-1')).some(({ line }) => line.includes('?before'))) await sleep(20)
+}
+console.log(JSON.stringify(vm))
+await sleep(600_000)

@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import type { Bus } from '../bus/bus.ts'
+import { createMemoryBus } from '../bus/memory.ts'
+import { type HostVerb, type LogLine, subjects, type VmObserved, type VmPut, type VmSpec } from '../contract/agent.ts'
+import { until } from '../../test/support/wait.ts'
+import { type AgentConfig, agentConfig } from './config.ts'
+import type { FakeHost } from './hypervisor/fake/host.ts'
+import { writeSampleImage } from './image/sample.ts'
+import { type Agent, startAgent } from './main.ts'
+
+/** An agent of a test, with the verbs that tests need. Ends with `await using`. */
+export interface TestAgent extends AsyncDisposable {
+  readonly agent: Agent
+  readonly bus: Bus
+  readonly config: AgentConfig
+  request(verb: HostVerb, data: unknown): Promise<unknown>
+  put(wish: VmPut): Promise<VmObserved>
+  get(vmId: string): Promise<VmObserved>
+  logs(vmId: string): Promise<LogLine[]>
+  until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
+  /** Ends the agent and starts another one on the same directory; VMs live on. */
+  restart(): Promise<void>
+}
+
+/** Emulated guests of several test files share two cores. */
+const waitLimitMs = 60_000
+
+export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
+  const path = await mkdtemp(join(tmpdir(), 'mote-agent-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+}
+
+export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): Promise<TestAgent> {
+  const dir = given.dataDir === undefined ? await testDir() : undefined
+  const config = agentConfig({ dataDir: dir?.path ?? '', hostName: 'test', ...given })
+  if (config.hypervisor !== 'fake') await writeSampleImage(join(config.imageDir, 'hello'))
+  const bus = createMemoryBus()
+  const log = pino({ level: process.env.MOTE_TEST_LOG ?? 'silent' })
+  const start = () => startAgent(config, { bus, log, ...(fake ? { fake } : {}) })
+  let agent = await start()
+  const request = (verb: HostVerb, data: unknown) =>
+    bus.request(subjects.hostIn(agent.hostId, verb), data, { timeoutMs: 5_000 })
+  const get = async (vmId: string) => (await request('vm.get', { vmId })) as VmObserved
+  return {
+    get agent() {
+      return agent
+    },
+    bus,
+    config,
+    request,
+    get,
+    put: async wish => (await request('vm.put', wish)) as VmObserved,
+    logs: async vmId => ((await request('vm.logs', { vmId, tail: 1000, afterUs: 0 })) as { lines: LogLine[] }).lines,
+    until: async (vmId, what, holds) => {
+      let seen: VmObserved | undefined
+      const check = async () => {
+        seen = await get(vmId)
+        return holds(seen) ? seen : undefined
+      }
+      return until(check, { what: `${vmId}: ${what}`, timeoutMs: waitLimitMs }).catch((error: unknown) => {
+        throw new Error(`last seen: ${JSON.stringify(seen)}`, { cause: error })
+      })
+    },
+    async restart() {
+      await agent.stop()
+      agent = await start()
+    },
+    async [Symbol.asyncDispose]() {
+      // All the way down, so that a test leaves no process, tap or file.
+      const { vms } = (await request('vm.list', {})) as { vms: VmObserved[] }
+      for (const { vmId, generation } of vms) await request('vm.forget', { vmId, generation: generation + 1 })
+      const empty = async () => ((await request('vm.list', {})) as { vms: VmObserved[] }).vms.length === 0
+      await until(empty, { what: 'all VMs absent', timeoutMs: waitLimitMs })
+      await agent.stop()
+      await bus.close()
+      await dir?.[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export function testSpec(change: Partial<VmSpec> = {}): VmSpec {
+  return {
+    ...{ projectId: 'p1', appId: 'a1', deploymentId: 'd1', hostname: 'hello-1', hypervisor: 'qemu', image: 'oci:hello' },
+    ...{ vcpus: 1, memoryMib: 128, diskMib: 64, env: {}, port: 8080, healthCheckPath: '/health', ipv6Address: 'fd00::1' },
+    ...{ maxRestarts: 0, restarts: 0, balloonTargetMib: null, disks: [] },
+    ...change,
+  }
+}

@@ -1,0 +1,28 @@
+import type { VmWant } from '../../contract/agent.ts'
+
+/** What is true of a VM on this host. */
+export interface VmFacts {
+  readonly want: VmWant
+  readonly machine: 'none' | 'running' | 'paused'
+  readonly workload: 'running' | 'exited'
+  /** The running machine was booted from what the wish says. */
+  readonly current: boolean
+  /** It crashed under this generation: nothing is tried again before a new one. */
+  readonly crashed: boolean
+  readonly restartsLeft: boolean
+}
+
+/** The one next step. `boot` includes image, disk and network; `restart` starts the workload again in the same machine. */
+export type VmAction = 'release' | 'stop' | 'boot' | 'restart' | 'crash' | 'pause' | 'resume' | 'rest'
+
+/** Level-triggered: only the facts count, not how they came about. */
+export function decide(facts: VmFacts): VmAction {
+  const { machine } = facts
+  if (facts.want === 'absent') return machine === 'none' ? 'release' : 'stop'
+  if (facts.want === 'stopped' || facts.crashed) return machine === 'none' ? 'rest' : 'stop'
+  if (machine === 'none') return 'boot'
+  if (!facts.current) return 'stop'
+  if (facts.workload === 'exited') return facts.restartsLeft ? 'restart' : 'crash'
+  if (facts.want === 'paused') return machine === 'paused' ? 'rest' : 'pause'
+  return machine === 'paused' ? 'resume' : 'rest'
+}

@@ -1,0 +1,78 @@
+import { request } from 'node:http'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Endpoint } from '../hypervisor/driver.ts'
+
+export interface HealthTiming {
+  /** Between probes until the first one passes. */
+  readonly startingMs: number
+  /** Between probes afterwards. */
+  readonly steadyMs: number
+  /** Between probes while one has failed. */
+  readonly failingMs: number
+  /** Failures in a row that make a healthy VM unhealthy. */
+  readonly failuresAllowed: number
+}
+
+export const healthTiming: HealthTiming = { startingMs: 25, steadyMs: 5_000, failingMs: 1_000, failuresAllowed: 3 }
+
+/** Answers whether the app is well now; never throws. */
+export type Probe = (signal: AbortSignal) => Promise<boolean>
+
+/** Probes until the signal ends it; tells each change. */
+export async function watchHealth(
+  probe: Probe,
+  timing: HealthTiming,
+  onChange: (healthy: boolean) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let healthy = false
+  let failures = 0
+  while (!signal.aborted) {
+    const passed = await probe(signal)
+    if (signal.aborted) return
+    failures = passed ? 0 : failures + 1
+    const now: boolean = passed || (healthy && failures < timing.failuresAllowed)
+    if (now !== healthy) onChange(now)
+    healthy = now
+    const pauseMs = !healthy ? timing.startingMs : failures > 0 ? timing.failingMs : timing.steadyMs
+    // An app that stays unhealthy for long is asked less often.
+    const slower = healthy ? pauseMs : Math.min(timing.failingMs, pauseMs * (1 + failures / 40))
+    await sleep(slower, undefined, { signal }).catch(() => undefined)
+  }
+}
+
+const connectMs = 250
+const answerMs = 4_000
+
+/** 2xx and 3xx are healthy (contract, `healthCheckPath`). */
+export function httpProbe({ host, port }: Endpoint, path: string): Probe {
+  return signal =>
+    new Promise(resolve => {
+      const asked = request({ host, port, path, agent: false, signal, timeout: connectMs, headers: { 'user-agent': 'mote-health' } })
+      // A SYN sent before the guest's network is up would be repeated only after a second: give up early, try anew.
+      asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
+      asked.on('timeout', () => asked.destroy())
+      asked.on('error', () => resolve(false))
+      asked.on('response', response => {
+        const { statusCode = 0 } = response
+        response.destroy()
+        resolve(statusCode >= 200 && statusCode < 400)
+      })
+      asked.end()
+    })
+}
+
+export function tcpProbe({ host, port }: Endpoint): Probe {
+  return () =>
+    new Promise(resolve => {
+      const socket = connect({ host, port, timeout: connectMs })
+      const end = (passed: boolean) => {
+        socket.destroy()
+        resolve(passed)
+      }
+      socket.once('connect', () => end(true))
+      socket.once('timeout', () => end(false))
+      socket.once('error', () => end(false))
+    })
+}

@@ -1,0 +1,402 @@
+import { randomBytes } from 'node:crypto'
+import { pino } from 'pino'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { natsMissing, startNatsServer } from '../../test/support/nats.ts'
+import { until } from '../../test/support/wait.ts'
+import { type Bus, BusError, type Message } from './bus.ts'
+import { createMemoryBus } from './memory.ts'
+import { connectNatsBus } from './nats.ts'
+import { streams } from './streams.ts'
+
+const log = pino({ level: 'silent' })
+
+/** Everything one contract says, held by each implementation. */
+interface Kind {
+  readonly name: string
+  setUp(): Promise<{ open(): Promise<Bus>; tearDown(): Promise<void> }>
+}
+
+const memory: Kind = {
+  name: 'memory',
+  async setUp() {
+    // In one process everybody shares one bus.
+    let shared: Bus | undefined
+    return {
+      open: async () => (shared?.connected() ? shared : (shared = createMemoryBus({ log }))),
+      tearDown: async () => undefined,
+    }
+  },
+}
+
+const nats: Kind = {
+  name: 'NATS',
+  async setUp() {
+    const server = await startNatsServer()
+    return {
+      open: () => connectNatsBus({ servers: server.url, name: 'test', log }),
+      tearDown: () => server.stop(),
+    }
+  },
+}
+
+/** A subject of its own for each test, since they share a server. */
+const fresh = (prefix: string) => `${prefix}.${randomBytes(6).toString('hex')}`
+
+function collector() {
+  const messages: Message[] = []
+  return {
+    messages,
+    handler: (message: Message) => void messages.push(message),
+    data: () => messages.map(({ data }) => data),
+    atLeast: (count: number) => until(() => messages.length >= count, { what: `${count} messages` }),
+  }
+}
+
+const failure = async (promise: Promise<unknown>) => {
+  const error = await promise.then(
+    () => undefined,
+    (caught: unknown) => caught,
+  )
+  expect(error).toBeInstanceOf(BusError)
+  return error as BusError
+}
+
+for (const kind of [memory, nats]) {
+  const missing = kind === nats ? natsMissing : undefined
+  const suite = missing === undefined ? describe : describe.skip
+  suite(`bus on ${kind.name}${missing === undefined ? '' : `: skipped, ${missing}`}`, () => {
+    let setUp: Awaited<ReturnType<Kind['setUp']>>
+    let bus: Bus
+    let other: Bus
+    beforeAll(async () => {
+      setUp = await kind.setUp()
+    })
+    afterAll(() => setUp?.tearDown())
+    beforeEach(async () => {
+      bus = await setUp.open()
+      other = await setUp.open()
+    })
+    afterEach(async () => {
+      await Promise.all([bus.close(), other.close()])
+    })
+
+    describe('publish and subscribe', () => {
+      test('a subscriber gets what is published after it subscribed, in order, later than the publish', async () => {
+        const subject = fresh('plain')
+        const seen = collector()
+        await bus.publish(subject, 'before')
+        await bus.subscribe(subject, seen.handler)
+        for (let n = 0; n < 500; n++) void bus.publish(subject, n)
+        expect(seen.messages).toEqual([])
+        await seen.atLeast(500)
+        expect(seen.data()).toEqual(Array.from({ length: 500 }, (_, n) => n))
+        expect(seen.messages.every(({ seq }) => seq === 0)).toBe(true)
+        expect(Math.abs((seen.messages[0]?.atMs ?? 0) - Date.now())).toBeLessThan(5_000)
+      })
+
+      test('data is a JSON copy', async () => {
+        const subject = fresh('plain')
+        const seen = collector()
+        await bus.subscribe(subject, seen.handler)
+        await bus.subscribe(subject, seen.handler)
+        const sent = { at: new Date(0), nested: { list: [1, undefined] }, gone: undefined }
+        await bus.publish(subject, sent)
+        await bus.publish(subject, undefined)
+        sent.nested.list.push(2)
+        await seen.atLeast(4)
+        expect(seen.data()).toEqual(
+          expect.arrayContaining([{ at: '1970-01-01T00:00:00.000Z', nested: { list: [1, null] } }, null]),
+        )
+        expect(seen.messages[0]?.data).not.toBe(seen.messages[1]?.data)
+      })
+
+      test.each([
+        ['a.b', 'a.b', true],
+        ['a.b', 'a.b.c', false],
+        ['a.*', 'a.b', true],
+        ['a.*', 'a', false],
+        ['a.*', 'a.b.c', false],
+        ['a.*.c', 'a.b.c', true],
+        ['a.>', 'a.b.c', true],
+        ['a.>', 'a', false],
+        ['*.b', 'a.b', true],
+      ])('pattern %s and subject %s: %s', async (pattern, subject, matches) => {
+        const prefix = fresh('plain')
+        const seen = collector()
+        await bus.subscribe(`${prefix}.${pattern}`, seen.handler)
+        await bus.subscribe(`${prefix}.end`, seen.handler)
+        await other.publish(`${prefix}.${subject}`, 1)
+        await other.publish(`${prefix}.end`, 'end')
+        await until(() => seen.data().includes('end'), { what: 'the last message' })
+        expect(seen.messages.length).toBe(matches ? 2 : 1)
+      })
+
+      test('each message reaches one member of a group, and everybody outside of it', async () => {
+        const subject = fresh('plain')
+        const [one, two, outside] = [collector(), collector(), collector()]
+        await bus.subscribe(subject, one.handler, { group: 'g' })
+        await other.subscribe(subject, two.handler, { group: 'g' })
+        await other.subscribe(subject, outside.handler)
+        for (let n = 0; n < 100; n++) await bus.publish(subject, n)
+        await outside.atLeast(100)
+        await until(() => one.messages.length + two.messages.length === 100, { what: 'the group' })
+        expect([...one.data(), ...two.data()].sort((a, b) => Number(a) - Number(b))).toEqual(outside.data())
+        expect(one.messages.length).toBeGreaterThan(10)
+        expect(two.messages.length).toBeGreaterThan(10)
+      })
+
+      test('one message at a time, and a failing handler gets the next one', async () => {
+        const subject = fresh('plain')
+        let running = 0
+        let most = 0
+        let calls = 0
+        await bus.subscribe(subject, async () => {
+          most = Math.max(most, ++running)
+          await new Promise(resolve => setImmediate(resolve))
+          running--
+          if (++calls < 3) throw new Error('handler')
+        })
+        for (let n = 0; n < 10; n++) await bus.publish(subject, n)
+        await until(() => calls === 10, { what: 'ten calls' })
+        expect(most).toBe(1)
+      })
+
+      test.each(['stop', 'signal'] as const)('no handler is called after %s', async how => {
+        const subject = fresh('plain')
+        const [ended, lasting] = [collector(), collector()]
+        const abort = new AbortController()
+        const subscription = await bus.subscribe(subject, ended.handler, { signal: abort.signal })
+        await bus.subscribe(subject, lasting.handler)
+        await bus.publish(subject, 1)
+        await Promise.all([ended.atLeast(1), lasting.atLeast(1)])
+        if (how === 'stop') await subscription.stop()
+        else abort.abort()
+        await bus.publish(subject, 2)
+        await lasting.atLeast(2)
+        await subscription.stop()
+        expect(ended.data()).toEqual([1])
+      })
+
+      test.each(['', 'a..b', 'a b', '.a', 'a.*', 'a.>', 'é'])('%j is no subject to publish to', async subject => {
+        await expect(bus.publish(subject, 1)).rejects.toThrow(RangeError)
+      })
+
+      test('what only a kept subject can do is refused elsewhere, and the other way round', async () => {
+        const handler = () => undefined
+        await expect(bus.subscribe(fresh('plain'), handler, { from: 0 })).rejects.toThrow(/only be read from "new"/)
+        await expect(bus.subscribe(fresh('log'), handler, { group: 'g' })).rejects.toThrow(/groups cannot share/)
+        await expect(bus.subscribe('>', handler)).rejects.toThrow(/only in part|in part kept/)
+        await expect(bus.subscribe('a.>.b', handler)).rejects.toThrow(RangeError)
+      })
+    })
+
+    describe('kept subjects', () => {
+      test('sequences grow strictly, and a reader from 0 gets everything and then what comes', async () => {
+        const subject = fresh('log')
+        const seqs: number[] = []
+        for (let n = 0; n < 5; n++) seqs.push(await bus.publish(subject, n))
+        expect(seqs.every((seq, index) => seq > (seqs[index - 1] ?? 0))).toBe(true)
+        const seen = collector()
+        await other.subscribe(subject, seen.handler, { from: 0 })
+        for (let n = 5; n < 10; n++) seqs.push(await bus.publish(subject, n))
+        await seen.atLeast(10)
+        expect(seen.data()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+        expect(seen.messages.map(({ seq }) => seq)).toEqual(seqs)
+      })
+
+      test('a reader behind a sequence gets what is newer, without a hole while others publish', async () => {
+        const subject = fresh('log')
+        const first = await bus.publish(subject, 0)
+        const publishing = (async () => {
+          for (let n = 1; n <= 300; n++) await bus.publish(subject, n)
+        })()
+        const seen = collector()
+        await other.subscribe(subject, seen.handler, { from: first })
+        await publishing
+        await seen.atLeast(300)
+        expect(seen.data()).toEqual(Array.from({ length: 300 }, (_, n) => n + 1))
+      })
+
+      test.each([0, 1, 3, 50])('the last %i of a pattern, then live', async last => {
+        const prefix = fresh('log')
+        for (let n = 0; n < 20; n++) {
+          await bus.publish(`${prefix}.${n % 2}`, n)
+          await bus.publish(fresh('log.noise'), n)
+        }
+        const seen = collector()
+        await other.subscribe(`${prefix}.*`, seen.handler, { from: { last } })
+        await bus.publish(`${prefix}.0`, 20)
+        await until(() => seen.data().includes(20), { what: 'the live message' })
+        const all = Array.from({ length: 21 }, (_, n) => n)
+        expect(seen.data()).toEqual(all.slice(Math.max(0, 20 - last)))
+      })
+
+      test('`new` starts behind everything that was published before', async () => {
+        const subject = fresh('log')
+        await bus.publish(subject, 'old')
+        const seen = collector()
+        await other.subscribe(subject, seen.handler)
+        await bus.publish(subject, 'new')
+        await seen.atLeast(1)
+        expect(seen.data()).toEqual(['new'])
+      })
+
+      test('a second publish of one id is dropped and answers the sequence of the first', async () => {
+        const subject = fresh('log')
+        const id = fresh('id')
+        const seen = collector()
+        await other.subscribe(subject, seen.handler, { from: 0 })
+        const first = await bus.publish(subject, 1, { id })
+        expect(await other.publish(subject, 2, { id })).toBe(first)
+        await bus.publish(subject, 3)
+        await seen.atLeast(2)
+        expect(seen.data()).toEqual([1, 3])
+      })
+
+      test('retention keeps the newest of each subject, and a reader that comes too late is told of the gap', async () => {
+        const subject = fresh('log')
+        const { maxPerSubject } = streams[0]
+        const seqs: number[] = []
+        for (let sent = 0; sent < maxPerSubject + 3; sent += 500) {
+          const batch = Array.from({ length: Math.min(500, maxPerSubject + 3 - sent) }, (_, n) =>
+            bus.publish(subject, sent + n),
+          )
+          seqs.push(...(await Promise.all(batch)))
+        }
+        const gaps: unknown[] = []
+        const seen = collector()
+        const onGap = (gap: unknown) => void gaps.push(gap, seen.messages.length)
+        await other.subscribe(subject, seen.handler, { from: seqs[0] ?? 0, onGap })
+        await until(() => seen.messages.length === maxPerSubject, { what: 'what is kept', timeoutMs: 15_000 })
+        expect(gaps).toEqual([{ after: seqs[0], firstKept: seqs[3] }, 0])
+        expect(seen.messages[0]?.data).toBe(3)
+        const none: unknown[] = []
+        await other.subscribe(subject, () => undefined, { from: seqs[2] ?? 0, onGap: gap => none.push(gap) })
+        expect(none).toEqual([])
+      })
+
+      test('a sequence from a stream that was made anew reads everything, with a gap', async () => {
+        const subject = fresh('log')
+        const seq = await bus.publish(subject, 'a')
+        const gaps: unknown[] = []
+        const seen = collector()
+        await other.subscribe(subject, seen.handler, { from: seq + 1_000, onGap: gap => gaps.push(gap) })
+        await seen.atLeast(1)
+        expect(gaps).toEqual([{ after: seq + 1_000, firstKept: seq }])
+      })
+
+      test('a slow reader loses nothing that is kept', async () => {
+        const subject = fresh('log')
+        const data: unknown[] = []
+        const gate = Promise.withResolvers<void>()
+        await other.subscribe(subject, async message => {
+          await gate.promise
+          data.push(message.data)
+        })
+        await Promise.all(Array.from({ length: 1_000 }, (_, n) => bus.publish(subject, n)))
+        gate.resolve()
+        await until(() => data.length === 1_000, { what: 'all messages' })
+        expect(new Set(data).size).toBe(1_000)
+      })
+    })
+
+    describe('request and serve', () => {
+      test('the answer and the subject travel as JSON', async () => {
+        const subject = fresh('rpc')
+        await other.serve(`${subject}.*`, (data, asked) => ({ data, asked, when: new Date(0) }))
+        await other.serve(`${subject}.void.*`, () => undefined)
+        expect(await bus.request(`${subject}.put`, { a: 1 }, { timeoutMs: 2_000 })).toEqual({
+          data: { a: 1 },
+          asked: `${subject}.put`,
+          when: '1970-01-01T00:00:00.000Z',
+        })
+        expect(await bus.request(`${subject}.void.x`, undefined, { timeoutMs: 2_000 })).toBeNull()
+      })
+
+      test('what the server throws reaches the caller with its message and code', async () => {
+        const subject = fresh('rpc')
+        await other.serve(subject, () => {
+          throw Object.assign(new Error('too old'), { code: 'stale_generation' })
+        })
+        const error = await failure(bus.request(subject, 1, { timeoutMs: 2_000 }))
+        expect([error.code, error.message, error.remoteCode]).toEqual(['remote', 'too old', 'stale_generation'])
+      })
+
+      test('nobody serves: no_responder, at once', async () => {
+        const started = performance.now()
+        expect((await failure(bus.request(fresh('rpc'), 1, { timeoutMs: 10_000 }))).code).toBe('no_responder')
+        expect(performance.now() - started).toBeLessThan(2_000)
+      })
+
+      test('a server that ended is not asked any more', async () => {
+        const subject = fresh('rpc')
+        const served = await other.serve(subject, () => 1)
+        await bus.request(subject, 1, { timeoutMs: 2_000 })
+        await served.stop()
+        await until(
+          async () => (await failure(bus.request(subject, 1, { timeoutMs: 2_000 }))).code === 'no_responder',
+          { what: 'no_responder' },
+        )
+      })
+
+      test('no answer in time: timeout; given up: aborted; closed meanwhile: closed', async () => {
+        const subject = fresh('rpc')
+        await other.serve(subject, () => new Promise(() => undefined))
+        expect((await failure(bus.request(subject, 1, { timeoutMs: 50 }))).code).toBe('timeout')
+        const abort = new AbortController()
+        const given = failure(bus.request(subject, 1, { timeoutMs: 5_000, signal: abort.signal }))
+        abort.abort()
+        expect((await given).code).toBe('aborted')
+        expect((await failure(bus.request(subject, 1, { timeoutMs: 5_000, signal: AbortSignal.abort() }))).code).toBe(
+          'aborted',
+        )
+        const open = failure(bus.request(subject, 1, { timeoutMs: 5_000 }))
+        await bus.close()
+        expect((await open).code).toBe('closed')
+      })
+
+      test('one of a group answers, and requests run concurrently', async () => {
+        const subject = fresh('rpc')
+        const counts = { one: 0, two: 0 }
+        const gate = Promise.withResolvers<void>()
+        const server = (name: keyof typeof counts) => async () => {
+          counts[name]++
+          if (counts.one + counts.two === 40) gate.resolve()
+          await gate.promise
+          return name
+        }
+        await bus.serve(subject, server('one'), { group: 'g' })
+        await other.serve(subject, server('two'), { group: 'g' })
+        const asked = Array.from({ length: 40 }, () => bus.request(subject, 1, { timeoutMs: 5_000 }))
+        expect((await Promise.all(asked)).length).toBe(40)
+        expect(counts.one + counts.two).toBe(40)
+        expect(Math.min(counts.one, counts.two)).toBeGreaterThan(4)
+      })
+
+      test('a subscription does not see requests', async () => {
+        const prefix = fresh('rpc')
+        const seen = collector()
+        await bus.subscribe(`${prefix}.*`, seen.handler)
+        await other.serve(`${prefix}.ask`, () => 1)
+        await bus.request(`${prefix}.ask`, 1, { timeoutMs: 2_000 })
+        await bus.publish(`${prefix}.tell`, 'told')
+        await seen.atLeast(1)
+        expect(seen.data()).toEqual(['told'])
+      })
+    })
+
+    test('after close everything is refused, and close is idempotent', async () => {
+      const seen = collector()
+      const subject = fresh('plain')
+      await bus.subscribe(subject, seen.handler)
+      expect(bus.connected()).toBe(true)
+      await bus.close()
+      await bus.close()
+      expect(bus.connected()).toBe(false)
+      for (const call of [bus.publish(subject, 1), bus.subscribe(subject, seen.handler), bus.serve(subject, () => 1)]) {
+        expect((await failure(call)).code).toBe('closed')
+      }
+      expect((await failure(bus.request(subject, 1, { timeoutMs: 100 }))).code).toBe('closed')
+    })
+  })
+}

@@ -1,0 +1,74 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { JetStreamClient, JsMsg } from '@nats-io/jetstream'
+import type { Logger } from 'pino'
+import type { Start } from './nats-streams.ts'
+
+export interface ReaderOptions {
+  readonly client: JetStreamClient
+  readonly stream: string
+  readonly pattern: string
+  readonly start: Start
+  readonly log: Logger
+  readonly signal: AbortSignal
+  /** Calls back after each reconnect; returns how to unhook it. */
+  readonly onReconnect: (callback: () => void) => () => void
+  /** Must not throw. */
+  readonly deliver: (message: JsMsg) => Promise<void>
+}
+
+const retryMs = 200
+
+/**
+ * Reads a kept subject until `signal` aborts. The consumer lives in the server's memory and dies with it, so the place
+ * is kept here: after a reconnect or any fault a new consumer starts behind the last message that was delivered.
+ * (The client library notices a consumer that died with its server by two missed heartbeats, half a minute later.)
+ */
+export async function readKept(options: ReaderOptions): Promise<void> {
+  const { start, signal, log, stream } = options
+  const place = { after: start.after, skip: start.skip }
+  while (!signal.aborted) {
+    try {
+      await readUntilFault(options, place)
+    } catch (error) {
+      if (signal.aborted) return
+      log.warn({ err: error, stream, after: place.after }, 'reading a bus stream failed; beginning again where it was')
+      await delay(retryMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+}
+
+async function readUntilFault(options: ReaderOptions, place: { after: number; skip: number }): Promise<void> {
+  const { client, stream, pattern, signal, onReconnect, deliver } = options
+  await forgetPlaceOfAnotherStream(client, stream, place)
+  const consumer = await client.consumers.get(stream, { filter_subjects: pattern, opt_start_seq: place.after + 1 })
+  const messages = await consumer.consume({ max_messages: 256, expires: 30_000 })
+  const stop = () => messages.stop()
+  const unhook = onReconnect(stop)
+  signal.addEventListener('abort', stop)
+  if (signal.aborted) stop()
+  try {
+    for await (const message of messages) {
+      if (signal.aborted) return
+      if (message.seq <= place.after) continue
+      place.after = message.seq
+      if (place.skip > 0) place.skip--
+      else await deliver(message)
+    }
+  } finally {
+    unhook()
+    signal.removeEventListener('abort', stop)
+    // Best effort: the server forgets an idle one by itself.
+    void consumer.delete().catch(() => undefined)
+  }
+}
+
+/** A server that came back without its disk has a stream that counts from 1 again. */
+async function forgetPlaceOfAnotherStream(
+  client: JetStreamClient,
+  stream: string,
+  place: { after: number; skip: number },
+) {
+  const manager = await client.jetstreamManager()
+  const { state } = await manager.streams.info(stream)
+  if (state.last_seq < place.after) place.after = 0
+}

@@ -1,0 +1,134 @@
+/** The streams of `streams.ts` as JetStream holds them, and where in them a subscription starts. */
+import {
+  AckPolicy,
+  DeliverPolicy,
+  DiscardPolicy,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+} from '@nats-io/jetstream'
+import type { StreamPolicy } from './streams.ts'
+import { duplicateWindowMs } from './wire.ts'
+
+const nanosPerMs = 1_000_000
+
+/** Makes a stream, or gives an existing one the limits of this version. Safe from several processes at once. */
+export async function ensureStream(manager: JetStreamManager, policy: StreamPolicy): Promise<void> {
+  const limits = {
+    subjects: [...policy.subjects],
+    max_age: policy.maxAgeSeconds * 1000 * nanosPerMs,
+    max_bytes: policy.maxBytes,
+    max_msgs_per_subject: policy.maxPerSubject,
+    duplicate_window: duplicateWindowMs * nanosPerMs,
+    discard: DiscardPolicy.Old,
+    // Lets `firstKept` ask for a message by subject.
+    allow_direct: true,
+  }
+  const exists = await manager.streams.info(policy.name).then(
+    () => true,
+    () => false,
+  )
+  if (exists) await manager.streams.update(policy.name, limits)
+  // Adding one that another process has just added with the same limits is answered like a first time.
+  else
+    await manager.streams.add({
+      name: policy.name,
+      retention: RetentionPolicy.Limits,
+      storage: StorageType.File,
+      ...limits,
+    })
+}
+
+export interface Start {
+  /** Read what comes after this sequence ... */
+  readonly after: number
+  /** ... but for so many messages, which are only there because the start was an estimate. */
+  readonly skip: number
+  readonly gap: { readonly after: number; readonly firstKept: number } | undefined
+}
+
+type From = 'new' | number | { readonly last: number }
+
+/** Turns `from` into a sequence, so that a reader that must begin again after a reconnect has somewhere to begin. */
+export async function findStart(
+  manager: JetStreamManager,
+  policy: StreamPolicy,
+  pattern: string,
+  from: From,
+): Promise<Start> {
+  const { state } = await manager.streams.info(policy.name)
+  if (from === 'new') return { after: state.last_seq, skip: 0, gap: undefined }
+  if (typeof from === 'object')
+    return { ...(await lastMessages(manager, policy, pattern, from.last, state.last_seq)), gap: undefined }
+  // A number from before the stream was made anew: everything in it is news.
+  const restarted = from > state.last_seq
+  const after = restarted ? 0 : from
+  if (!restarted && !(await droppedAfter(manager, policy, pattern, from, state.first_seq)))
+    return { after, skip: 0, gap: undefined }
+  const next = await firstKept(manager, policy, pattern, after + 1)
+  return { after, skip: 0, gap: { after: from, firstKept: next ?? state.last_seq + 1 } }
+}
+
+async function droppedAfter(
+  manager: JetStreamManager,
+  policy: StreamPolicy,
+  pattern: string,
+  after: number,
+  firstSeq: number,
+): Promise<boolean> {
+  if (firstSeq > after + 1) return true
+  const { state } = await manager.streams.info(policy.name, { subjects_filter: pattern })
+  for (const [subject, count] of Object.entries(state.subjects ?? {})) {
+    if (count < policy.maxPerSubject) continue
+    const oldest = await firstKept(manager, policy, subject, 1)
+    if (oldest !== undefined && oldest > after + 1) return true
+  }
+  return false
+}
+
+async function firstKept(
+  manager: JetStreamManager,
+  policy: StreamPolicy,
+  pattern: string,
+  fromSeq: number,
+): Promise<number | undefined> {
+  const message = await manager.direct.getMessage(policy.name, { seq: fromSeq, next_by_subj: pattern })
+  return message?.seq
+}
+
+/**
+ * JetStream cannot start at the n-th newest message of a pattern, but says for a start how many messages follow: the
+ * start moves back in doubling steps until enough do, and the reader skips those that are too many.
+ */
+async function lastMessages(
+  manager: JetStreamManager,
+  policy: StreamPolicy,
+  pattern: string,
+  count: number,
+  lastSeq: number,
+) {
+  if (count <= 0) return { after: lastSeq, skip: 0 }
+  for (let back = count; ; back *= 2) {
+    const after = Math.max(0, lastSeq - back)
+    const following = await messagesAfter(manager, policy, pattern, after)
+    if (following >= count || after === 0) return { after, skip: Math.max(0, following - count) }
+  }
+}
+
+async function messagesAfter(
+  manager: JetStreamManager,
+  policy: StreamPolicy,
+  pattern: string,
+  after: number,
+): Promise<number> {
+  const probe = await manager.consumers.add(policy.name, {
+    filter_subject: pattern,
+    deliver_policy: DeliverPolicy.StartSequence,
+    opt_start_seq: after + 1,
+    ack_policy: AckPolicy.None,
+    mem_storage: true,
+    inactive_threshold: 5_000 * nanosPerMs,
+  })
+  await manager.consumers.delete(policy.name, probe.name)
+  return probe.num_pending
+}

@@ -1,0 +1,293 @@
+/**
+ * The bus over NATS (nats-server 2.9 or later with JetStream). Truth lives in PostgreSQL: JetStream syncs its files
+ * every two minutes by default, so after a power cut the newest log lines may be missing. A cluster, or
+ * `sync_interval: always` in the server's configuration, closes that at the price of an fsync for each message.
+ */
+import { readFile } from 'node:fs/promises'
+import {
+  jetstream,
+  jetstreamManager,
+  type JetStreamClient,
+  type JetStreamManager,
+  type JsMsg,
+} from '@nats-io/jetstream'
+import {
+  connect,
+  credsAuthenticator,
+  errors,
+  type Msg,
+  type NatsConnection,
+  type NodeConnectionOptions,
+} from '@nats-io/transport-node'
+import type { Logger } from 'pino'
+import {
+  type Bus,
+  BusError,
+  type Message,
+  type MessageHandler,
+  type RequestHandler,
+  type RequestOptions,
+  type SubscribeOptions,
+  type Subscription,
+} from './bus.ts'
+import { onFirstAbort, withinLimits } from './limits.ts'
+import { readKept } from './nats-reader.ts'
+import { ensureStream, findStart } from './nats-streams.ts'
+import { createPump } from './pump.ts'
+import { type StreamPolicy, streams } from './streams.ts'
+import { assertPattern, assertSubject, keptBy } from './subjects.ts'
+import { type Answer, decode, encode, failure, plan, unwrap } from './wire.ts'
+
+export interface NatsBusOptions {
+  readonly servers: string | readonly string[]
+  /** Shown in the server's connection list. */
+  readonly name: string
+  readonly log: Logger
+  readonly user?: string
+  readonly password?: string
+  readonly token?: string
+  /** Path of a `.creds` file (JWT and nkey). */
+  readonly credsFile?: string
+  readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string }
+  /** Answers to this connection arrive below it; permissions name it (see `permissions.ts`). Default `_INBOX`. */
+  readonly inboxPrefix?: string
+  /** Make and update the streams: control does, hosts and gateways have no right to. Default true. */
+  readonly manageStreams?: boolean
+}
+
+/** How long a publish to a kept subject waits for the stream's word, and how long the first connect may take. */
+const answerTimeoutMs = 5_000
+
+/** @throws BusError `closed` when no server can be reached now; later losses heal by themselves. */
+export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
+  const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new BusError('closed', `cannot connect to NATS at ${[options.servers].flat().join(', ')}: ${message}`, {
+      cause: error,
+    })
+  })
+  try {
+    if (options.manageStreams ?? true) {
+      const manager = await jetstreamManager(connection)
+      for (const policy of streams) await ensureStream(manager, policy)
+    }
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+  return new NatsBus(connection, options.log)
+}
+
+async function connectionOptions(options: NatsBusOptions): Promise<NodeConnectionOptions> {
+  const { user, password, token, credsFile, tls, inboxPrefix } = options
+  return {
+    servers: [options.servers].flat(),
+    name: options.name,
+    timeout: answerTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    pingInterval: 10_000,
+    ignoreAuthErrorAbort: true,
+    ...(user === undefined ? {} : { user }),
+    ...(password === undefined ? {} : { pass: password }),
+    ...(token === undefined ? {} : { token }),
+    ...(credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(credsFile)) }),
+    ...(tls === undefined ? {} : { tls }),
+    ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
+  }
+}
+
+class NatsBus implements Bus {
+  readonly #connection: NatsConnection
+  readonly #client: JetStreamClient
+  readonly #log: Logger
+  readonly #closing = new AbortController()
+  readonly #reconnected = new Set<() => void>()
+  #connected = true
+
+  constructor(connection: NatsConnection, log: Logger) {
+    this.#connection = connection
+    this.#client = jetstream(connection, { timeout: answerTimeoutMs })
+    this.#log = log
+    void this.#watch()
+  }
+
+  async publish(subject: string, data: unknown, { id }: { readonly id?: string } = {}): Promise<number> {
+    this.#assertOpen()
+    assertSubject(subject)
+    const text = encode(data)
+    if (keptBy(subject) === undefined) {
+      this.#connection.publish(subject, text)
+      return 0
+    }
+    try {
+      return (await this.#client.publish(subject, text, id === undefined ? {} : { msgID: id })).seq
+    } catch (error) {
+      throw busError(error, subject)
+    }
+  }
+
+  async subscribe(pattern: string, handler: MessageHandler, options: SubscribeOptions = {}): Promise<Subscription> {
+    this.#assertOpen()
+    const policy = plan(pattern, options)
+    return policy === undefined
+      ? this.#listen(pattern, handler, options)
+      : this.#read(policy, pattern, handler, options)
+  }
+
+  async request(subject: string, data: unknown, { timeoutMs, signal }: RequestOptions): Promise<unknown> {
+    this.#assertOpen()
+    assertSubject(subject)
+    // The client's own time-out is only there to free its table; ours decides.
+    const asked = this.#connection.request(subject, encode(data), { timeout: timeoutMs + 1_000 })
+    const limits = { subject, timeoutMs, signal, closing: this.#closing.signal }
+    const answer = await withinLimits(asked, limits).catch((error: unknown) => {
+      throw busError(error, subject)
+    })
+    // Servers of this bus answer with an Answer.
+    return unwrap(decode(answer.string()) as Answer)
+  }
+
+  async serve(
+    pattern: string,
+    handler: RequestHandler,
+    { group, signal }: { readonly group?: string; readonly signal?: AbortSignal } = {},
+  ): Promise<Subscription> {
+    this.#assertOpen()
+    assertPattern(pattern)
+    return this.#subscribe(pattern, group, signal, message => void answer(handler, message))
+  }
+
+  connected(): boolean {
+    return this.#connected
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort()
+    this.#connected = false
+    await this.#connection.drain().catch(() => this.#connection.close())
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw new BusError('closed', 'the bus is closed')
+  }
+
+  async #watch(): Promise<void> {
+    for await (const status of this.#connection.status()) {
+      if (status.type === 'disconnect') this.#connected = false
+      if (status.type === 'error') this.#log.error({ err: status.error.message }, 'the bus server refused something')
+      if (status.type !== 'reconnect') continue
+      this.#connected = true
+      for (const callback of this.#reconnected) callback()
+    }
+    this.#connected = false
+  }
+
+  /** Resolves when the server knows of the subscription, so that nothing published from now on is missed. */
+  async #subscribe(
+    pattern: string,
+    group: string | undefined,
+    signal: AbortSignal | undefined,
+    onMessage: (message: Msg) => void,
+    onStop: () => void = () => undefined,
+  ): Promise<Subscription> {
+    const subscription = this.#connection.subscribe(pattern, {
+      ...(group === undefined ? {} : { queue: group }),
+      callback: (error, message) => {
+        if (error) this.#log.error({ err: error.message, pattern }, 'a bus subscription was refused')
+        else onMessage(message)
+      },
+    })
+    const end = () => {
+      onStop()
+      // Draining the connection ends it as well.
+      if (!this.#closing.signal.aborted) subscription.unsubscribe()
+    }
+    const unhook = onFirstAbort([signal, this.#closing.signal], end)
+    await this.#connection.flush()
+    return {
+      stop: async () => {
+        unhook()
+        end()
+      },
+    }
+  }
+
+  #listen(pattern: string, handler: MessageHandler, { group, signal }: SubscribeOptions): Promise<Subscription> {
+    const pump = createPump<Msg & { atMs: number }>(message =>
+      this.#call(handler, { subject: message.subject, seq: 0, atMs: message.atMs }, message.string()),
+    )
+    // A message that wants an answer is a request; those are for servers.
+    const onMessage = (message: Msg) => {
+      if (!message.reply) pump.push(Object.assign(message, { atMs: Date.now() }))
+    }
+    return this.#subscribe(pattern, group, signal, onMessage, () => pump.stop())
+  }
+
+  async #read(
+    policy: StreamPolicy,
+    pattern: string,
+    handler: MessageHandler,
+    options: SubscribeOptions,
+  ): Promise<Subscription> {
+    const manager: JetStreamManager = await this.#client.jetstreamManager()
+    const start = await findStart(manager, policy, pattern, options.from ?? 'new')
+    if (start.gap !== undefined) options.onGap?.(start.gap)
+    const stopped = new AbortController()
+    const signal = AbortSignal.any([stopped.signal, this.#closing.signal, ...(options.signal ? [options.signal] : [])])
+    void readKept({
+      client: this.#client,
+      stream: policy.name,
+      pattern,
+      start,
+      log: this.#log,
+      signal,
+      onReconnect: callback => {
+        this.#reconnected.add(callback)
+        return () => this.#reconnected.delete(callback)
+      },
+      deliver: (message: JsMsg) =>
+        this.#call(
+          handler,
+          { subject: message.subject, seq: message.seq, atMs: message.time.getTime() },
+          message.string(),
+        ),
+    })
+    return { stop: async () => stopped.abort() }
+  }
+
+  async #call(handler: MessageHandler, { subject, seq, atMs }: Omit<Message, 'data'>, text: string): Promise<void> {
+    try {
+      await handler({ subject, data: decode(text), seq, atMs })
+    } catch (error) {
+      this.#log.error({ err: error, subject }, 'a bus handler failed')
+    }
+  }
+}
+
+async function answer(handler: RequestHandler, message: Msg): Promise<void> {
+  if (!message.reply) return
+  const result = await Promise.resolve()
+    .then(() => handler(decode(message.string()), message.subject))
+    .then((ok): Answer => ({ ok: ok ?? null }), failure)
+  message.respond(encode(result))
+}
+
+function busError(error: unknown, subject: string): unknown {
+  if (error instanceof BusError) return error
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const noResponder =
+    error instanceof errors.NoRespondersError ||
+    cause instanceof errors.NoRespondersError ||
+    (error instanceof errors.RequestError && error.isNoResponders())
+  if (noResponder) return new BusError('no_responder', `nobody answers ${subject}`, { cause: error })
+  if (error instanceof errors.TimeoutError || cause instanceof errors.TimeoutError) {
+    return new BusError('timeout', `no answer from ${subject} in time`, { cause: error })
+  }
+  if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError) {
+    return new BusError('closed', 'the bus is closed', { cause: error })
+  }
+  return error
+}

@@ -1,0 +1,59 @@
+/** Subjects and patterns as NATS defines them: dot-separated tokens, `*` for one token, a final `>` for one or more. */
+import { type StreamPolicy, streams } from './streams.ts'
+
+const token = /^[A-Za-z0-9_$=+/:@-]+$/
+
+/** @throws RangeError when it is no subject to publish to (empty tokens, spaces, wildcards). */
+export function assertSubject(subject: string): void {
+  if (!subject.split('.').every(part => token.test(part)))
+    throw new RangeError(`not a bus subject: ${JSON.stringify(subject)}`)
+}
+
+/** @throws RangeError when it is neither a subject nor a pattern. */
+export function assertPattern(pattern: string): void {
+  const parts = pattern.split('.')
+  const fine = parts.every(
+    (part, index) => part === '*' || (part === '>' && index === parts.length - 1) || token.test(part),
+  )
+  if (!fine) throw new RangeError(`not a bus subject or pattern: ${JSON.stringify(pattern)}`)
+}
+
+/** Whether every subject of `inner` (a subject or a pattern) is one of `outer`. */
+export function covers(outer: string, inner: string): boolean {
+  const wide = outer.split('.')
+  const narrow = inner.split('.')
+  for (const [index, part] of wide.entries()) {
+    if (part === '>') return narrow.length > index
+    const other = narrow[index]
+    if (other === undefined || other === '>') return false
+    if (part !== '*' && part !== other) return false
+  }
+  return wide.length === narrow.length
+}
+
+/** Whether some subject belongs to both patterns. */
+export function overlap(a: string, b: string): boolean {
+  const one = a.split('.')
+  const two = b.split('.')
+  for (let index = 0; index < Math.max(one.length, two.length); index++) {
+    const left = one[index]
+    const right = two[index]
+    if (left === undefined || right === undefined) return false
+    if (left === '>' || right === '>') return true
+    if (left !== '*' && right !== '*' && left !== right) return false
+  }
+  return true
+}
+
+/**
+ * The stream that keeps a subject or pattern, undefined when nobody does. @throws RangeError for a pattern that is kept
+ * in part only: its messages would have sequences for some subjects and none for others.
+ */
+export function keptBy(pattern: string): StreamPolicy | undefined {
+  const all: readonly StreamPolicy[] = streams
+  const whole = all.find(stream => stream.subjects.some(subject => covers(subject, pattern)))
+  if (whole !== undefined) return whole
+  const part = all.find(stream => stream.subjects.some(subject => overlap(subject, pattern)))
+  if (part === undefined) return undefined
+  throw new RangeError(`${pattern} is only in part kept by stream ${part.name}: subscribe to its subjects separately`)
+}

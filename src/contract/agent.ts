@@ -1,0 +1,235 @@
+/**
+ * The wire between `control` and `agent`: schemas, types and subjects. Each side parses what it receives with these
+ * schemas, so a program of another version fails with a clear message rather than with a strange one later.
+ *
+ * Control states wishes (`vm.put`, a full desired state with a generation) and the agent answers at once what it sees.
+ * Everything slow happens in the agent's own loop; changes are published as `VmObserved`, beats carry the rest.
+ */
+import { type Static, Type } from 'typebox'
+
+export const HypervisorName = Type.Union([
+  Type.Literal('firecracker'),
+  Type.Literal('cloud-hypervisor'),
+  Type.Literal('qemu'),
+  Type.Literal('fake'),
+])
+export type HypervisorName = Static<typeof HypervisorName>
+
+/** A volume (or a database's data disk) the VM shall have. Generation fences the disk: a smaller one is refused. */
+export const DiskSpec = Type.Object({
+  volumeId: Type.String(),
+  pool: Type.String(),
+  sizeMib: Type.Integer({ minimum: 1 }),
+  generation: Type.Integer({ minimum: 0 }),
+  mountPoint: Type.String(),
+  readOnly: Type.Boolean(),
+})
+export type DiskSpec = Static<typeof DiskSpec>
+
+export const VmSpec = Type.Object({
+  projectId: Type.String(),
+  appId: Type.String(),
+  deploymentId: Type.String(),
+  /** The guest's host name. */
+  hostname: Type.String(),
+  hypervisor: HypervisorName,
+  /**
+   * `registry/name:tag`, `registry/name@sha256:...`, or `oci:name:tag` for an OCI layout in the host's image directory.
+   */
+  image: Type.String(),
+  vcpus: Type.Integer({ minimum: 1 }),
+  memoryMib: Type.Integer({ minimum: 64 }),
+  /** Size of the writable scratch disk over the read-only image. */
+  diskMib: Type.Integer({ minimum: 16 }),
+  /** Added to (and winning over) the image's environment. */
+  env: Type.Record(Type.String(), Type.String()),
+  /** Replaces the image's entrypoint and command when given. */
+  command: Type.Optional(Type.Array(Type.String())),
+  /** The TCP port the app listens on inside the guest. */
+  port: Type.Integer({ minimum: 1, maximum: 65535 }),
+  /** HTTP path probed on `port` (2xx and 3xx are healthy); null: a TCP connect is enough. */
+  healthCheckPath: Type.Union([Type.String(), Type.Null()]),
+  ipv6Address: Type.String(),
+  /** How often the workload may be started again after it exits before the VM counts as `crashed`. */
+  maxRestarts: Type.Integer({ minimum: 0 }),
+  /** A counter: raising it restarts the VM once. */
+  restarts: Type.Integer({ minimum: 0 }),
+  /** Guest memory to leave to the guest; null: all of memoryMib. */
+  balloonTargetMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+  disks: Type.Array(DiskSpec),
+})
+export type VmSpec = Static<typeof VmSpec>
+
+/** `absent` releases everything the VM has on the host, its scratch disk and logs included. */
+export const VmWant = Type.Union([
+  Type.Literal('running'),
+  Type.Literal('paused'),
+  Type.Literal('stopped'),
+  Type.Literal('absent'),
+])
+export type VmWant = Static<typeof VmWant>
+
+export const VmPut = Type.Object({
+  vmId: Type.String(),
+  /** Refused with code `stale_generation` when smaller than what the host has seen. Equal: an idempotent repeat. */
+  generation: Type.Integer({ minimum: 1 }),
+  want: VmWant,
+  spec: VmSpec,
+})
+export type VmPut = Static<typeof VmPut>
+
+/**
+ * `preparing` image and disks are being made; `booting` the VMM runs, the workload is not started yet; `running` the
+ * workload runs (see `healthy`); `crashed` it ended more often than `maxRestarts` allows, or could not be started:
+ * terminal until a new generation. `absent`: the host has nothing of it.
+ */
+export const VmState = Type.Union([
+  Type.Literal('preparing'),
+  Type.Literal('booting'),
+  Type.Literal('running'),
+  Type.Literal('paused'),
+  Type.Literal('stopping'),
+  Type.Literal('stopped'),
+  Type.Literal('crashed'),
+  Type.Literal('absent'),
+])
+export type VmState = Static<typeof VmState>
+
+/** One timed step of bringing a VM up: `image`, `base`, `disk`, `spawn`, `boot`, `healthy`. */
+export const VmStep = Type.Object({ name: Type.String(), ms: Type.Number() })
+export type VmStep = Static<typeof VmStep>
+
+export const VmObserved = Type.Object({
+  vmId: Type.String(),
+  /** The generation this observation is about: the newest wish that the host has accepted. */
+  generation: Type.Integer(),
+  state: VmState,
+  /** True once the health check has passed and as long as it passes. */
+  healthy: Type.Boolean(),
+  /** Where the gateway reaches the app; null while there is nothing to reach. */
+  endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
+  imageDigest: Type.Union([Type.String(), Type.Null()]),
+  hypervisor: HypervisorName,
+  /** Why it is `crashed`, or the fault that is being retried. `code` is stable, `message` is for people. */
+  error: Type.Union([Type.Object({ code: Type.String(), message: Type.String() }), Type.Null()]),
+  exitCode: Type.Union([Type.Integer(), Type.Null()]),
+  /** Starts of the workload beyond the first. */
+  restartCount: Type.Integer(),
+  startedAtMs: Type.Union([Type.Number(), Type.Null()]),
+  steps: Type.Array(VmStep),
+})
+export type VmObserved = Static<typeof VmObserved>
+
+export const VmStats = Type.Object({
+  vmId: Type.String(),
+  atMs: Type.Number(),
+  /** Share of the VM's vCPUs in use over the last interval, percent 0..100. */
+  cpuUsage: Type.Number(),
+  ramUsedBytes: Type.Integer(),
+  /** Counted from the guest's side, since the VM started. */
+  rxBytes: Type.Integer(),
+  txBytes: Type.Integer(),
+})
+export type VmStats = Static<typeof VmStats>
+
+/** What a driver can do on this host; what it cannot is answered 409 `unsupported_by_hypervisor`. */
+export const Capabilities = Type.Object({
+  pause: Type.Boolean(),
+  snapshot: Type.Boolean(),
+  hotplugDisk: Type.Boolean(),
+  balloon: Type.Boolean(),
+  migrate: Type.Union([Type.Literal('none'), Type.Literal('live'), Type.Literal('stop-and-copy')]),
+})
+export type Capabilities = Static<typeof Capabilities>
+
+export const HypervisorOffer = Type.Object({
+  name: HypervisorName,
+  available: Type.Boolean(),
+  /** Why it is not available, or how it runs (`kvm`, `tcg`). */
+  detail: Type.String(),
+  capabilities: Capabilities,
+})
+export type HypervisorOffer = Static<typeof HypervisorOffer>
+
+/** Published on `host.<id>.out.beat` every second. `vms` (all of them) comes with the first beat and every 15th. */
+export const HostBeat = Type.Object({
+  hostId: Type.String(),
+  name: Type.String(),
+  /** New for every start of the agent. */
+  incarnation: Type.String(),
+  version: Type.String(),
+  arch: Type.String(),
+  vcpus: Type.Integer(),
+  memoryMib: Type.Integer(),
+  diskMib: Type.Integer(),
+  hypervisors: Type.Array(HypervisorOffer),
+  /** How guests are connected: `tap` (root), `user` (QEMU user networking), `fake`. */
+  network: Type.String(),
+  vms: Type.Union([Type.Array(VmObserved), Type.Null()]),
+  stats: Type.Array(VmStats),
+})
+export type HostBeat = Static<typeof HostBeat>
+
+export const LogStream = Type.Union([
+  Type.Literal('stdout'),
+  Type.Literal('stderr'),
+  Type.Literal('system'),
+  Type.Literal('build'),
+])
+export type LogStream = Static<typeof LogStream>
+
+export const LogLine = Type.Object({
+  /** Microseconds since the epoch; strictly increasing for one VM, so it serves as the line's id. */
+  atUs: Type.Integer(),
+  stream: LogStream,
+  line: Type.String(),
+})
+export type LogLine = Static<typeof LogLine>
+
+/** Published on `subjects.log(...)`: consecutive lines of one VM, at most 256 of them. */
+export const LogBatch = Type.Object({
+  vmId: Type.String(),
+  deploymentId: Type.String(),
+  /** Lines that were dropped since the batch before (the guest wrote faster than the limit). */
+  dropped: Type.Integer(),
+  lines: Type.Array(LogLine),
+})
+export type LogBatch = Static<typeof LogBatch>
+
+/** `vm.logs`: the newest `tail` kept lines after `afterUs` of one VM. Answers `{ lines: LogLine[] }`, oldest first. */
+export const VmLogsRequest = Type.Object({
+  vmId: Type.String(),
+  tail: Type.Integer({ minimum: 0, maximum: 100_000 }),
+  afterUs: Type.Integer({ minimum: 0 }),
+})
+export type VmLogsRequest = Static<typeof VmLogsRequest>
+
+export const VmLogsAnswer = Type.Object({ lines: Type.Array(LogLine) })
+export type VmLogsAnswer = Static<typeof VmLogsAnswer>
+
+/**
+ * `vm.forget`: control does not know this VM as the host's (any more): make it absent without a spec. Refused with
+ * `stale_generation` when the host has seen a newer wish than `generation`.
+ */
+export const VmForget = Type.Object({ vmId: Type.String(), generation: Type.Integer({ minimum: 0 }) })
+export type VmForget = Static<typeof VmForget>
+
+/**
+ * Requests that a host answers on `subjects.hostIn(id, verb)`; each answers within a second.
+ * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]};
+ * `vm.logs` VmLogsRequest -> VmLogsAnswer; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation}.
+ */
+export type HostVerb = 'vm.put' | 'vm.get' | 'vm.list' | 'vm.logs' | 'vm.forget' | 'ping'
+
+export const subjects = {
+  hostIn: (hostId: string, verb: HostVerb) => `host.${hostId}.in.${verb}`,
+  /** HostBeat */
+  beat: (hostId: string) => `host.${hostId}.out.beat`,
+  /** VmObserved, published on every change of state, health or endpoint. */
+  seen: (hostId: string) => `host.${hostId}.out.seen`,
+  /** LogBatch */
+  log: (at: { hostId: string; projectId: string; appId: string; deploymentId: string; vmId: string }) =>
+    `log.${at.hostId}.${at.projectId}.${at.appId}.${at.deploymentId}.${at.vmId}`,
+  allBeats: 'host.*.out.beat',
+  allSeen: 'host.*.out.seen',
+} as const

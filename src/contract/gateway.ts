@@ -1,0 +1,58 @@
+/**
+ * The wire between `control` and `gateway`. The gateway has no database: at start it asks for the whole table, then
+ * follows changes; a hole in the versions makes it ask again.
+ */
+import { type Static, Type } from 'typebox'
+
+export const Backend = Type.Object({ vmId: Type.String(), host: Type.String(), port: Type.Integer() })
+export type Backend = Static<typeof Backend>
+
+/** `live`: send traffic to the backends. `sleeping`: hold the request, ask `wake`. `down`: 503. `gone`: forget it (404). */
+export const Route = Type.Object({
+  hostname: Type.String(),
+  projectId: Type.String(),
+  appId: Type.String(),
+  state: Type.Union([Type.Literal('live'), Type.Literal('sleeping'), Type.Literal('down'), Type.Literal('gone')]),
+  backends: Type.Array(Backend),
+  /** Seconds a backend that left the route may finish its requests. */
+  drainSeconds: Type.Integer(),
+  /** Grows with every change of this hostname's route. */
+  version: Type.Integer(),
+})
+export type Route = Static<typeof Route>
+
+/** `subjects.routes`: answers every route with version > `after` (0: the whole table), oldest first. */
+export const RoutesRequest = Type.Object({ after: Type.Integer({ minimum: 0 }) })
+export const RoutesAnswer = Type.Object({ version: Type.Integer(), routes: Type.Array(Route) })
+export type RoutesAnswer = Static<typeof RoutesAnswer>
+
+/** `subjects.wake`: idempotent; answers at once, the route change tells the rest. */
+export const WakeRequest = Type.Object({ appId: Type.String() })
+export type WakeRequest = Static<typeof WakeRequest>
+
+/** Published by each gateway every 5 s: what it served since the last report. Feeds idle detection and the autoscaler. */
+export const TrafficReport = Type.Object({
+  gatewayId: Type.String(),
+  atMs: Type.Number(),
+  apps: Type.Array(
+    Type.Object({
+      appId: Type.String(),
+      requests: Type.Integer(),
+      errors: Type.Integer(),
+      open: Type.Integer(),
+      lastRequestAtMs: Type.Number(),
+    }),
+  ),
+})
+export type TrafficReport = Static<typeof TrafficReport>
+
+export const gatewaySubjects = {
+  /** RoutesRequest -> RoutesAnswer */
+  routes: 'control.in.routes',
+  /** WakeRequest -> {} */
+  wake: 'control.in.wake',
+  /** Route, published by control on every change. */
+  routeChanged: 'route.changed',
+  /** TrafficReport */
+  traffic: 'gateway.out.traffic',
+} as const

@@ -1,0 +1,46 @@
+/** What the control plane consists of: the features that serve requests, the machines and sweeps that do the work. */
+import type { AnyMachine } from '../engine/machine.ts'
+import type { Sweep } from '../engine/sweep.ts'
+import { appContents, appFeature, appMachine } from './apps/index.ts'
+import { auditFeature, auditRetention, auditSealing } from './audit/index.ts'
+import { authFeature, expiredCredentials } from './auth/index.ts'
+import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
+import type { Deps } from './deps.ts'
+import { eventRetention } from './events/index.ts'
+import { healthFeature } from './health/index.ts'
+import type { LiveStats } from './hosts/index.ts'
+import type { Feature } from './http/operation.ts'
+import { notificationsFeature } from './notifications/index.ts'
+import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
+import { goneRoutes } from './routing/index.ts'
+import { vmMachine } from './vms/index.ts'
+
+export type ControlDeps = Deps & { readonly live: LiveStats }
+
+export const features = (deps: ControlDeps): readonly Feature[] => [
+  healthFeature(deps),
+  authFeature(deps),
+  projectsFeature(deps),
+  auditFeature(deps),
+  notificationsFeature(deps),
+  appFeature(deps),
+  deploymentFeature(deps),
+]
+
+/** What a project holds, in the order it is torn down. */
+export const projectContents: readonly ProjectContents[] = [appContents]
+
+export const machines = (deps: ControlDeps): readonly AnyMachine[] => [
+  projectMachine(deps, projectContents),
+  appMachine(deps),
+  deploymentMachine(deps),
+  vmMachine(deps),
+]
+
+export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
+  expiredCredentials(deps),
+  auditSealing(deps),
+  auditRetention(deps),
+  eventRetention(deps),
+  goneRoutes(deps),
+]

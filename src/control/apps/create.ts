@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import { uniqueViolation } from '../../db/errors.ts'
+import type { Tx } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { nameTaken } from '../http/errors.ts'
+import type { ProjectAccess } from '../http/operation.ts'
+import { assertAllowed, assertWithin, lockProject } from '../projects/index.ts'
+import * as rules from './rules.ts'
+import * as store from './store.ts'
+
+export interface AppRequest {
+  readonly name: string
+  readonly git_url?: string | null
+  readonly port?: number | null
+  readonly health_check_path?: string | null
+  readonly drain_timeout?: number | null
+  readonly desired_replicas?: number | null
+  readonly min_replicas?: number | null
+  readonly max_replicas?: number | null
+  readonly autoscaling_enabled?: boolean | null
+  readonly cpu_threshold?: number | null
+  readonly mem_threshold?: number | null
+  readonly scm_installation_id?: number | null
+  readonly scm_repo_full_name?: string | null
+  readonly scm_repo_id?: number | null
+}
+
+/** The scale an app has after a request that may leave fields out. Without a maximum it follows what is desired. */
+export function scaleOf(request: Omit<AppRequest, 'name'>, now: store.Scale): store.Scale {
+  const desiredReplicas = request.desired_replicas ?? now.desiredReplicas
+  return rules.checkScale({
+    autoscalingEnabled: request.autoscaling_enabled ?? now.autoscalingEnabled,
+    cpuThreshold: request.cpu_threshold ?? now.cpuThreshold,
+    memThreshold: request.mem_threshold ?? now.memThreshold,
+    desiredReplicas,
+    minReplicas: request.min_replicas ?? Math.min(now.minReplicas, desiredReplicas),
+    maxReplicas: request.max_replicas ?? Math.max(now.maxReplicas, desiredReplicas),
+  })
+}
+
+const initialScale: store.Scale = {
+  autoscalingEnabled: false,
+  cpuThreshold: rules.defaults.cpuThreshold,
+  memThreshold: rules.defaults.memThreshold,
+  desiredReplicas: 1,
+  minReplicas: 1,
+  maxReplicas: 1,
+}
+
+/**
+ * Everything that can be refused without the database, checked; then the function that creates the app.
+ * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
+ */
+export function prepareApp(deps: Pick<Deps, 'vault' | 'config'>, project: ProjectAccess, request: AppRequest) {
+  const name = rules.checkName(request.name)
+  const scale = scaleOf(request, initialScale)
+  const app = {
+    ...scale,
+    id: newId(),
+    projectId: project.id,
+    name,
+    gitUrl: rules.checkGitUrl(request.git_url ?? ''),
+    port: rules.checkPort(request.port ?? rules.defaults.port),
+    healthCheckPath: rules.checkHealthPath(request.health_check_path ?? rules.defaults.healthCheckPath),
+    drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
+    hostname: rules.hostnameOf(name, project.slug, deps.config.domain),
+    scmInstallationId: request.scm_installation_id ?? null,
+    scmRepoFullName: request.scm_repo_full_name ?? null,
+    scmRepoId: request.scm_repo_id ?? null,
+    scmWebhookSecret: deps.vault.seal('app.webhook', randomBytes(32).toString('base64url')),
+  }
+  return async (tx: Tx): Promise<store.App> => {
+    const limits = await lockProject(tx, project.id)
+    assertWithin(limits, 'maxApps', await store.count(tx, project.id))
+    if (app.autoscalingEnabled) assertAllowed(limits, 'autoscalingAllowed')
+    try {
+      return await store.insert(tx, app)
+    } catch (cause) {
+      if (uniqueViolation(cause, 'app_name') || uniqueViolation(cause, 'app_hostname')) throw nameTaken('app', name)
+      throw cause
+    }
+  }
+}

@@ -1,0 +1,14 @@
+import type { ProjectContents } from '../projects/index.ts'
+import { startDeletingApp } from './end.ts'
+import * as store from './store.ts'
+
+export { appMachine } from './machine.ts'
+export { appFeature } from './routes.ts'
+
+export const appContents: ProjectContents = {
+  name: 'apps',
+  async deleteAll(tx, projectId) {
+    for (const id of await store.idsInProject(tx, projectId)) await startDeletingApp(tx, id)
+  },
+  remaining: (db, projectId) => store.remaining(db, projectId),
+}

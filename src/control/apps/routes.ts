@@ -1,0 +1,117 @@
+import { poke } from '../../engine/runner.ts'
+import type { Deps } from '../deps.ts'
+import { deploy } from '../deployments/index.ts'
+import { notFound } from '../http/errors.ts'
+import { feature } from '../http/operation.ts'
+import { pageOf } from '../http/paging.ts'
+import { assertAllowed, lockProject } from '../projects/index.ts'
+import { prepareApp, scaleOf } from './create.ts'
+import { startDeletingApp } from './end.ts'
+import * as rules from './rules.ts'
+import { appOperations } from './schema.ts'
+import * as store from './store.ts'
+import { appView } from './view.ts'
+
+export const appFeature = (deps: Deps) =>
+  feature(appOperations, {
+    listApps: {
+      read: async ({ project, query }) => {
+        const { limit, offset } = pageOf(query)
+        return (await store.list(deps.db, project.id, limit, offset)).map(appView)
+      },
+    },
+
+    getApp: {
+      read: async ({ project, params }) => {
+        const app = await store.byName(deps.db, project.id, params.app_name)
+        if (!app) throw notFound()
+        return appView(app)
+      },
+    },
+
+    createApp: {
+      write: async call => {
+        const create = prepareApp(deps, call.project, call.body)
+        return async tx => {
+          const app = await create(tx)
+          call.audit({ action: 'app.create', resourceType: 'app', resourceId: app.id, details: { name: app.name } })
+          return appView(app)
+        }
+      },
+    },
+
+    updateApp: {
+      write: async call => {
+        const { body } = call
+        const change = {
+          port: rules.checkPort(body.port),
+          gitUrl: body.git_url == null ? undefined : rules.checkGitUrl(body.git_url),
+          healthCheckPath: body.health_check_path == null ? undefined : rules.checkHealthPath(body.health_check_path),
+          drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
+          scmInstallationId: body.scm_installation_id ?? undefined,
+          scmRepoFullName: body.scm_repo_full_name ?? undefined,
+          scmRepoId: body.scm_repo_id ?? undefined,
+        }
+        return async tx => {
+          const app = await store.lock(tx, call.project.id, call.params.app_name)
+          if (!app) throw notFound()
+          const changed = await store.change(tx, app, change)
+          call.audit({ action: 'app.update', resourceType: 'app', resourceId: app.id, details: { name: app.name, ...change } })
+          return appView(changed)
+        }
+      },
+    },
+
+    deleteApp: {
+      write: async call => async tx => {
+        const app = await store.lock(tx, call.project.id, call.params.app_name)
+        if (!app) throw notFound()
+        await startDeletingApp(tx, app.id)
+        call.audit({ action: 'app.delete', resourceType: 'app', resourceId: app.id, details: { name: app.name } })
+        return { status: 'deleting' }
+      },
+    },
+
+    getAppSecret: {
+      read: async ({ project, params }) => {
+        const app = await store.byName(deps.db, project.id, params.app_name)
+        if (!app) throw notFound()
+        return { scm_webhook_secret: deps.vault.open('app.webhook', app.scmWebhookSecret) }
+      },
+    },
+
+    scaleApp: {
+      write: async call => async tx => {
+        const app = await store.lock(tx, call.project.id, call.params.app_name)
+        if (!app) throw notFound()
+        const scale = scaleOf(call.body, app)
+        if (scale.autoscalingEnabled && !app.autoscalingEnabled)
+          assertAllowed(await lockProject(tx, call.project.id), 'autoscalingAllowed')
+        const changed = await store.changeScale(tx, app.id, scale)
+        if (app.activeDeploymentId) await poke(tx, 'deployment', app.activeDeploymentId)
+        call.audit({ action: 'app.scale', resourceType: 'app', resourceId: app.id, details: { name: app.name, ...scale } })
+        return appView(changed)
+      },
+    },
+
+    deploy: {
+      write: async call => {
+        const { app_name: name, git_url } = call.body
+        const create = prepareApp(deps, call.project, { name, git_url: git_url ?? '', port: call.body.port ?? null })
+        return async tx => {
+          const found = await store.lock(tx, call.project.id, name)
+          if (!found && call.body.dry_run) throw notFound()
+          const app = found ?? (await create(tx))
+          return deploy(deps, call, tx, app, call.body)
+        }
+      },
+    },
+
+    deployApp: {
+      write: async call => async tx => {
+        const app = await store.lock(tx, call.project.id, call.params.app_name)
+        if (!app) throw notFound()
+        return deploy(deps, call, tx, app, call.body)
+      },
+    },
+  })

@@ -1,0 +1,77 @@
+import { invalidField } from '../http/errors.ts'
+import type { Scale } from './store.ts'
+
+/** One DNS label (RFC 1123): it becomes part of the hostname. */
+const namePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/
+
+export function checkName(name: string): string {
+  if (!namePattern.test(name) || name.includes('--'))
+    throw invalidField('name', 'use 1 to 40 lower-case letters, digits and single hyphens, for example my-app')
+  return name
+}
+
+/**
+ * The hostname of an app: `<app>-<project>.<domain>`.
+ * @throws ApiError 400 when the label would be longer than DNS allows (63, RFC 1035 2.3.4).
+ */
+export function hostnameOf(app: string, projectSlug: string, domain: string): string {
+  const label = `${app}-${projectSlug}`
+  if (label.length > 63) throw invalidField('name', `is too long: "${label}" must have at most 63 characters`)
+  return `${label}.${domain}`
+}
+
+const gitSchemes = new Set(['https:', 'ssh:', 'http:', 'git:'])
+
+/** https, ssh, git or the scp form `git@host:path`; empty when the app is deployed from images only. */
+export function checkGitUrl(url: string): string {
+  if (url === '') return url
+  if (url.length > 2048) throw invalidField('git_url', 'must have at most 2048 characters')
+  if (/^[\w.-]+@[\w.-]+:(?!\/)[\w./~-]+$/.test(url)) return url
+  const parsed = URL.parse(url)
+  if (!parsed || !gitSchemes.has(parsed.protocol) || parsed.hostname === '')
+    throw invalidField('git_url', 'must be a repository such as https://host/owner/repo.git or git@host:owner/repo.git')
+  if (parsed.password !== '') throw invalidField('git_url', 'must not contain a password; connect the repository instead')
+  return url
+}
+
+/** An absolute path on the app itself, so that a health check cannot be pointed anywhere else. */
+export function checkHealthPath(path: string): string {
+  if (!/^\/[\x21-\x7e]*$/.test(path) || path.startsWith('//') || path.length > 512)
+    throw invalidField('health_check_path', 'must be a path that starts with one slash, for example /health')
+  return path
+}
+
+export function checkPort(port: number): number {
+  if (port < 1 || port > 65_535) throw invalidField('port', 'must be from 1 to 65535')
+  return port
+}
+
+export function checkDrainTimeout(seconds: number): number {
+  if (seconds < 0 || seconds > 3600) throw invalidField('drain_timeout', 'must be from 0 to 3600 seconds')
+  return seconds
+}
+
+export const maxReplicas = 100
+
+/** @throws ApiError 400 naming the first field that breaks `0 <= min <= desired <= max` or a threshold's 0..100. */
+export function checkScale(scale: Scale): Scale {
+  const { minReplicas: min, maxReplicas: max, desiredReplicas: desired } = scale
+  if (min < 0) throw invalidField('min_replicas', 'must not be negative')
+  if (max < 1 || max > maxReplicas) throw invalidField('max_replicas', `must be from 1 to ${maxReplicas}`)
+  if (min > max) throw invalidField('min_replicas', `must not be greater than max_replicas (${max})`)
+  if (desired < min || desired > max) throw invalidField('desired_replicas', `must be from min_replicas (${min}) to max_replicas (${max})`)
+  for (const [field, value] of [
+    ['cpu_threshold', scale.cpuThreshold],
+    ['mem_threshold', scale.memThreshold],
+  ] as const)
+    if (!(value >= 0 && value <= 100)) throw invalidField(field, 'must be a percentage from 0 to 100')
+  return scale
+}
+
+export const defaults = {
+  port: 8080,
+  healthCheckPath: '/',
+  drainTimeout: 30,
+  cpuThreshold: 80,
+  memThreshold: 80,
+} as const

@@ -1,0 +1,150 @@
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface App {
+  readonly id: string
+  readonly projectId: string
+  readonly name: string
+  readonly gitUrl: string
+  readonly port: number
+  readonly healthCheckPath: string
+  readonly drainTimeout: number
+  readonly desiredReplicas: number
+  readonly minReplicas: number
+  readonly maxReplicas: number
+  readonly autoscalingEnabled: boolean
+  readonly cpuThreshold: number
+  readonly memThreshold: number
+  readonly scaleState: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
+  readonly activeDeploymentId: string | null
+  readonly hostname: string
+  readonly scmInstallationId: number | null
+  readonly scmRepoFullName: string | null
+  readonly scmRepoId: number | null
+  /** Sealed; `secrets.ts` opens it. */
+  readonly scmWebhookSecret: Buffer
+  readonly want: 'live' | 'deleted'
+  readonly createdAt: Date
+}
+
+const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", port, health_check_path AS "healthCheckPath",
+  drain_timeout AS "drainTimeout", desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
+  max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
+  mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
+  scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
+  scm_webhook_secret AS "scmWebhookSecret", want, created_at AS "createdAt"`
+
+const listApps = statement<App>(
+  'apps.list',
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND want = 'live' ORDER BY id DESC LIMIT $2 OFFSET $3`,
+)
+const appByName = statement<App>(
+  'apps.byName',
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live'`,
+)
+const lockApp = statement<App>(
+  'apps.lock',
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' FOR UPDATE`,
+)
+const appById = statement<App>('apps.byId', `SELECT ${columns} FROM app WHERE id = $1`)
+const countApps = statement<{ count: number }>(
+  'apps.count',
+  `SELECT count(*)::int AS count FROM app WHERE project_id = $1 AND want = 'live'`,
+)
+const insertApp = statement<App>(
+  'apps.insert',
+  `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
+     max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
+     scm_repo_id, scm_webhook_secret)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+   RETURNING ${columns}`,
+)
+const updateApp = statement<App>(
+  'apps.update',
+  `UPDATE app SET port = $2, git_url = $3, health_check_path = $4, drain_timeout = $5, scm_installation_id = $6,
+     scm_repo_full_name = $7, scm_repo_id = $8 WHERE id = $1 RETURNING ${columns}`,
+)
+const setScale = statement<App>(
+  'apps.setScale',
+  `UPDATE app SET autoscaling_enabled = $2, cpu_threshold = $3, mem_threshold = $4, desired_replicas = $5,
+     min_replicas = $6, max_replicas = $7 WHERE id = $1 RETURNING ${columns}`,
+)
+const markDeleted = statement(
+  'apps.markDeleted',
+  `UPDATE app SET want = 'deleted', active_deployment_id = NULL WHERE id = $1 AND want = 'live'`,
+)
+const deleteApp = statement('apps.delete', `DELETE FROM app WHERE id = $1`)
+const deploymentIds = statement<{ id: string }>('apps.deploymentIds', `SELECT id FROM deployment WHERE app_id = $1`)
+const liveIds = statement<{ id: string }>('apps.liveIds', `SELECT id FROM app WHERE project_id = $1 AND want = 'live'`)
+const remainingApps = statement<{ count: number }>(
+  'apps.remaining',
+  `SELECT count(*)::int AS count FROM app WHERE project_id = $1`,
+)
+
+export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt'>
+
+export const list = (db: Db, projectId: string, limit: number, offset: number) =>
+  db.rows(listApps, [projectId, limit, offset])
+export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(appByName, [projectId, name])
+/** The row, locked until the transaction ends: for decisions that others must not change meanwhile. */
+export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
+export const byId = (sql: Sql, id: string) => sql.maybe(appById, [id])
+export const count = async (tx: Tx, projectId: string) => (await tx.one(countApps, [projectId])).count
+export const insert = (tx: Tx, app: NewApp) =>
+  tx.one(insertApp, [
+    app.id,
+    app.projectId,
+    app.name,
+    app.gitUrl,
+    app.port,
+    app.healthCheckPath,
+    app.drainTimeout,
+    app.desiredReplicas,
+    app.minReplicas,
+    app.maxReplicas,
+    app.autoscalingEnabled,
+    app.cpuThreshold,
+    app.memThreshold,
+    app.hostname,
+    app.scmInstallationId,
+    app.scmRepoFullName,
+    app.scmRepoId,
+    app.scmWebhookSecret,
+  ])
+type Changeable = Pick<
+  App,
+  'port' | 'gitUrl' | 'healthCheckPath' | 'drainTimeout' | 'scmInstallationId' | 'scmRepoFullName' | 'scmRepoId'
+>
+/** What is undefined in `change` stays. */
+export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]: Changeable[K] | undefined }) =>
+  tx.one(updateApp, [
+    app.id,
+    to.port ?? app.port,
+    to.gitUrl ?? app.gitUrl,
+    to.healthCheckPath ?? app.healthCheckPath,
+    to.drainTimeout ?? app.drainTimeout,
+    to.scmInstallationId ?? app.scmInstallationId,
+    to.scmRepoFullName ?? app.scmRepoFullName,
+    to.scmRepoId ?? app.scmRepoId,
+  ])
+export type Scale = Pick<
+  App,
+  'autoscalingEnabled' | 'cpuThreshold' | 'memThreshold' | 'desiredReplicas' | 'minReplicas' | 'maxReplicas'
+>
+export const changeScale = (tx: Tx, id: string, s: Scale) =>
+  tx.one(setScale, [
+    id,
+    s.autoscalingEnabled,
+    s.cpuThreshold,
+    s.memThreshold,
+    s.desiredReplicas,
+    s.minReplicas,
+    s.maxReplicas,
+  ])
+/** False when it is being deleted already. */
+export const startDeleting = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
+export const remove = (tx: Tx, id: string) => tx.run(deleteApp, [id])
+export const deployments = async (sql: Sql, appId: string) =>
+  (await sql.rows(deploymentIds, [appId])).map(row => row.id)
+export const idsInProject = async (sql: Sql, projectId: string) =>
+  (await sql.rows(liveIds, [projectId])).map(row => row.id)
+export const remaining = async (sql: Sql, projectId: string) => (await sql.one(remainingApps, [projectId])).count

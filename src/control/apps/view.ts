@@ -1,0 +1,27 @@
+import type { Static } from 'typebox'
+import type { App as AppShape } from './schema.ts'
+import type { App } from './store.ts'
+
+/** The wire form. The webhook secret is never in it; `/secret` shows it. */
+export const appView = (app: App): Static<typeof AppShape> => ({
+  id: app.id,
+  name: app.name,
+  git_url: app.gitUrl,
+  port: app.port,
+  health_check_path: app.healthCheckPath,
+  drain_timeout: app.drainTimeout,
+  desired_replicas: app.desiredReplicas,
+  min_replicas: app.minReplicas,
+  max_replicas: app.maxReplicas,
+  autoscaling_enabled: app.autoscalingEnabled,
+  cpu_threshold: app.cpuThreshold,
+  mem_threshold: app.memThreshold,
+  scale_state: app.scaleState,
+  created_at: app.createdAt.toISOString(),
+  active_deployment_id: app.activeDeploymentId,
+  hostname: app.hostname,
+  scm_installation_id: app.scmInstallationId,
+  scm_repo_full_name: app.scmRepoFullName,
+  scm_repo_id: app.scmRepoId,
+  scm_webhook_secret: null,
+})

@@ -1,0 +1,94 @@
+/** Reading the audit log. Four variants of each statement, so that every filter has an index to walk along. */
+import { type Db, type Statement, statement } from '../../db/db.ts'
+
+export interface AuditRow {
+  readonly id: string
+  readonly userId: string
+  readonly action: string
+  readonly resourceType: string
+  readonly resourceId: string | null
+  readonly details: unknown
+  readonly ipAddress: string | null
+  readonly createdAt: Date
+}
+
+/** What a caller may read: the project's rows and his own that belong to no project. */
+export interface AuditFilter {
+  readonly projectId: string
+  /** Undefined for a token that is bound to the project: it does not see the account's rows. */
+  readonly accountId: string | undefined
+  readonly action: string | undefined
+  readonly resourceType: string | undefined
+}
+
+type Variant = 'all' | 'byAction' | 'byResource' | 'byBoth'
+
+const conditions = {
+  all: '',
+  byAction: 'AND action = $3',
+  byResource: 'AND resource_type = $3',
+  byBoth: 'AND action = $3 AND resource_type = $4',
+} as const satisfies Record<Variant, string>
+
+const variants = Object.keys(conditions) as Variant[]
+const perVariant = <Row>(make: (variant: Variant) => Statement<Row>) =>
+  new Map(variants.map(variant => [variant, make(variant)] as const))
+
+const columns = `id, account_id AS "userId", action, resource_type AS "resourceType", resource_id AS "resourceId", details,
+  ip_address AS "ipAddress", created_at AS "createdAt"`
+
+// Each scope is walked along its own index no further than the page reaches, then the two are merged: a condition
+// `scope_id IN (...)` would sort everything both have.
+const walk = (scope: string, variant: Variant, reach: string) =>
+  `(SELECT ${columns} FROM audit_log WHERE scope_id = ${scope} ${conditions[variant]} ORDER BY id DESC LIMIT ${reach})`
+
+const firstFree = { all: 3, byAction: 4, byResource: 4, byBoth: 5 } as const satisfies Record<Variant, number>
+
+const pages = perVariant<AuditRow>(variant => {
+  const limit = `$${firstFree[variant]}`
+  const offset = `$${firstFree[variant] + 1}`
+  const reach = `${limit}::bigint + ${offset}::bigint`
+  return statement(
+    `audit.page.${variant}`,
+    `${walk('$1::uuid', variant, reach)} UNION ALL ${walk('$2::uuid', variant, reach)}
+     ORDER BY id DESC LIMIT ${limit}::bigint OFFSET ${offset}::bigint`,
+  )
+})
+
+// Sealed rows are added up, the few that are not sealed yet are counted; one statement, so one snapshot: the sealer
+// moves a row from one side to the other in one transaction, hence no row is counted twice or not at all.
+const totals = perVariant<{ total: number }>(variant =>
+  statement(
+    `audit.total.${variant}`,
+    `SELECT (
+       (SELECT coalesce(sum(rows), 0) FROM audit_count
+        WHERE scope_id IN ($1::uuid, $2::uuid) ${conditions[variant]})
+       + (SELECT count(*) FROM audit_log
+          WHERE position IS NULL AND scope_id IN ($1::uuid, $2::uuid) ${conditions[variant]}))::bigint AS total`,
+  ),
+)
+
+function variantOf({ action, resourceType }: AuditFilter): Variant {
+  if (action !== undefined) return resourceType === undefined ? 'byAction' : 'byBoth'
+  return resourceType === undefined ? 'all' : 'byResource'
+}
+
+/** No row has it as scope: account ids and project ids are UUIDs of version 7. */
+const nobody = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+const paramsOf = (f: AuditFilter) => [
+  f.projectId,
+  f.accountId ?? nobody,
+  ...[f.action, f.resourceType].filter(value => value !== undefined),
+]
+
+function pick<Row>(of: ReadonlyMap<Variant, Statement<Row>>, filter: AuditFilter): Statement<Row> {
+  const found = of.get(variantOf(filter))
+  if (!found) throw new Error('BUG: a variant without a statement')
+  return found
+}
+
+export const auditPage = (db: Db, filter: AuditFilter, limit: number, offset: number) =>
+  db.rows(pick(pages, filter), [...paramsOf(filter), limit, offset])
+/** Exact, whatever the number of rows. */
+export const auditTotal = async (db: Db, filter: AuditFilter) => (await db.one(pick(totals, filter), paramsOf(filter))).total

@@ -1,0 +1,37 @@
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { sealBatch } from './chain.ts'
+import { removeOldAudit } from './retention.ts'
+
+const batch = 1000
+
+/** Gives new audit rows their place in the chain. */
+export const auditSealing = ({ db, vault }: Pick<Deps, 'db' | 'vault'>): Sweep => ({
+  name: 'audit-sealing',
+  everyMs: seconds(1),
+  async run({ signal }) {
+    let sealed = 0
+    for (;;) {
+      const count = await sealBatch(db, vault, batch)
+      sealed += count
+      if (count < batch || signal.aborted) return { sealed }
+    }
+  },
+})
+
+/** Only where a retention is configured; the default keeps everything. */
+export const auditRetention = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({
+  name: 'audit-retention',
+  everyMs: hours(1),
+  async run({ signal, now }) {
+    if (config.auditRetentionDays === 0) return { removed: 0 }
+    const before = new Date(now.getTime() - config.auditRetentionDays * hours(24))
+    let removed = 0
+    for (;;) {
+      const count = await removeOldAudit(db, before, batch)
+      removed += count
+      if (count === 0 || signal.aborted) return { removed }
+    }
+  },
+})

@@ -1,0 +1,13 @@
+import type { AuditLog } from './schema.ts'
+import type { AuditRow } from './store.ts'
+
+export const viewAudit = (row: AuditRow): AuditLog => ({
+  id: row.id,
+  user_id: row.userId,
+  action: row.action,
+  resource_type: row.resourceType,
+  details: row.details,
+  created_at: row.createdAt.toISOString(),
+  ip_address: row.ipAddress,
+  resource_id: row.resourceId,
+})

@@ -1,0 +1,118 @@
+/** The statements of the hot path: one round trip from a credential to who calls and in which project. */
+import { type Db, type Param, statement } from '../../db/db.ts'
+import type { MemberRole } from '../http/operation.ts'
+
+export interface PrincipalRow {
+  readonly userId: string
+  readonly email: string
+  readonly role: 'Admin' | 'User'
+  /** Null for a session, which may do everything. */
+  readonly scopes: readonly string[] | null
+  readonly patId: string | null
+  readonly boundProjectId: string | null
+}
+
+export interface ProjectRow {
+  readonly id: string
+  readonly slug: string
+  readonly name: string
+  readonly memberRole: MemberRole
+}
+
+export interface PrincipalInProjectRow extends PrincipalRow {
+  /** Null when the project does not exist, is being deleted, or is not the caller's. */
+  readonly projectId: string | null
+  readonly projectSlug: string
+  readonly projectName: string
+  readonly memberRole: MemberRole
+}
+
+/** Which project is meant; none of both: the token's, else the account's default one. */
+export interface Selection {
+  readonly id: string | null
+  readonly slug: string | null
+}
+
+const sessionPrincipal = `a.id AS "userId", a.email, a.role, NULL::text[] AS scopes, NULL::uuid AS "patId", NULL::uuid AS "boundProjectId"`
+const patPrincipal = `a.id AS "userId", a.email, a.role, t.scopes, t.id AS "patId", t.project_id AS "boundProjectId"`
+
+const fromSession = `FROM session s JOIN account a ON a.id = s.account_id`
+const whereSession = `WHERE s.id = $1 AND a.id = $2 AND a.epoch = $3 AND s.revoked_at IS NULL`
+const fromPat = `FROM pat t JOIN account a ON a.id = t.account_id`
+const wherePat = `WHERE t.hash = $1 AND (t.expires_at IS NULL OR t.expires_at > now())`
+
+const projectColumns = `p.id AS "projectId", p.slug AS "projectSlug", p.name AS "projectName", m.role AS "memberRole"`
+const joinProject = (id: string, slug: string, fallback: string, bound: string) => `
+  LEFT JOIN (project p JOIN project_member m ON m.project_id = p.id AND p.want = 'live')
+    ON m.account_id = a.id AND p.id = CASE
+      WHEN ${id}::uuid IS NOT NULL THEN ${id}::uuid
+      WHEN ${slug}::text IS NOT NULL THEN (SELECT id FROM project WHERE slug = ${slug}::text)
+      ELSE ${fallback} END
+    AND (${bound})`
+
+const bySession = statement<PrincipalRow>('auth.bySession', `SELECT ${sessionPrincipal} ${fromSession} ${whereSession}`)
+const byPat = statement<PrincipalRow>('auth.byPat', `SELECT ${patPrincipal} ${fromPat} ${wherePat}`)
+const bySessionInProject = statement<PrincipalInProjectRow>(
+  'auth.bySessionInProject',
+  `SELECT ${sessionPrincipal}, ${projectColumns} ${fromSession}
+   ${joinProject('$4', '$5', 'a.default_project_id', 'true')} ${whereSession}`,
+)
+const byPatInProject = statement<PrincipalInProjectRow>(
+  'auth.byPatInProject',
+  `SELECT ${patPrincipal}, ${projectColumns} ${fromPat}
+   ${joinProject('$2', '$3', 'coalesce(t.project_id, a.default_project_id)', 't.project_id IS NULL OR t.project_id = p.id')}
+   ${wherePat}`,
+)
+const projectOfCaller = statement<ProjectRow>(
+  'auth.projectOfCaller',
+  `SELECT p.id, p.slug, p.name, m.role AS "memberRole"
+   FROM account a JOIN project_member m ON m.account_id = a.id
+   JOIN project p ON p.id = m.project_id AND p.want = 'live'
+   WHERE a.id = $1 AND ($2::uuid IS NULL OR p.id = $2) AND p.id = CASE
+     WHEN $3::uuid IS NOT NULL THEN $3::uuid
+     WHEN $4::text IS NOT NULL THEN (SELECT id FROM project WHERE slug = $4)
+     ELSE coalesce($2, a.default_project_id) END`,
+)
+const sessionAlive = statement<{ alive: boolean }>(
+  'auth.sessionAlive',
+  `SELECT EXISTS (SELECT 1 FROM session WHERE id = $1 AND account_id = $2 AND revoked_at IS NULL) AS alive`,
+)
+const patAlive = statement<{ alive: boolean }>(
+  'auth.patAlive',
+  `SELECT EXISTS (SELECT 1 FROM pat WHERE id = $1 AND account_id = $2
+     AND (expires_at IS NULL OR expires_at > now())) AS alive`,
+)
+const memberAlive = statement<{ alive: boolean }>(
+  'auth.memberAlive',
+  `SELECT EXISTS (SELECT 1 FROM project_member m JOIN project p ON p.id = m.project_id
+     WHERE m.account_id = $1 AND p.id = $2 AND p.want = 'live') AS alive`,
+)
+const touchPats = statement(
+  'auth.touchPats',
+  `UPDATE pat SET last_used_at = greatest(pat.last_used_at, used.at)
+   FROM unnest($1::uuid[], $2::timestamptz[]) AS used (id, at) WHERE pat.id = used.id`,
+)
+
+export const principalBySession = (db: Db, sessionId: string, userId: string, epoch: number) =>
+  db.maybe(bySession, [sessionId, userId, epoch])
+export const principalByPat = (db: Db, hash: Buffer) => db.maybe(byPat, [hash])
+export const principalBySessionInProject = (
+  db: Db,
+  session: { sessionId: string; userId: string; epoch: number },
+  selection: Selection,
+) => db.maybe(bySessionInProject, [session.sessionId, session.userId, session.epoch, selection.id, selection.slug])
+export const principalByPatInProject = (db: Db, hash: Buffer, selection: Selection) =>
+  db.maybe(byPatInProject, [hash, selection.id, selection.slug])
+export const projectFor = (db: Db, userId: string, boundProjectId: string | null, selection: Selection) =>
+  db.maybe(projectOfCaller, [userId, boundProjectId, selection.id, selection.slug])
+
+export const isSessionAlive = async (db: Db, id: string, userId: string) =>
+  (await db.one(sessionAlive, [id, userId])).alive
+export const isPatAlive = async (db: Db, id: string, userId: string) => (await db.one(patAlive, [id, userId])).alive
+export const isMember = async (db: Db, userId: string, projectId: string) =>
+  (await db.one(memberAlive, [userId, projectId])).alive
+
+export function recordPatUse(db: Db, uses: ReadonlyMap<string, Date>): Promise<number> {
+  const params: Param[] = [[...uses.keys()], [...uses.values()]]
+  return db.run(touchPats, params)
+}

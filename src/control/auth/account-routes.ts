@@ -1,0 +1,128 @@
+import { newId } from '../../lib/ids.ts'
+import { ApiError, invalidField, unauthenticated } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import { notifyAccount } from '../notifications/index.ts'
+import { createProject, leaveAllProjects, slugify } from '../projects/index.ts'
+import { checkCaptcha } from './captcha-routes.ts'
+import { type AuthContext, assertWholeAccount } from './context.ts'
+import { normaliseEmail, passwordFault } from './rules.ts'
+import type { authOperations } from './schema.ts'
+import { endAllSessions } from './session-store.ts'
+import * as store from './store.ts'
+import { viewUser } from './view.ts'
+
+type AccountHandlers = Pick<
+  Handlers<typeof authOperations>,
+  'register' | 'getMe' | 'updateMe' | 'deleteMe' | 'changePassword'
+>
+
+export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
+  register: {
+    write: async call => {
+      const { body } = call
+      const email = normaliseEmail(body.email)
+      const fault = passwordFault(body.password, { email })
+      if (fault) throw invalidField('password', fault)
+      await checkCaptcha(ctx, body.captcha_id, body.captcha_answer)
+      const passwordHash = await ctx.passwords.hash(body.password)
+      return async tx => {
+        const id = newId()
+        const person = { firstName: body.first_name ?? null, lastName: body.last_name ?? null }
+        if (!(await store.createAccount(tx, { id, email, passwordHash, ...person }))) throw emailTaken()
+        const local = email.split('@')[0] ?? email
+        const project = await createProject(tx, {
+          name: local,
+          slug: slugify(local),
+          plan: ctx.config.defaultPlan,
+          ownerId: id,
+        })
+        call.audit({ action: 'account.created', resourceType: 'account', resourceId: id }, { userId: id })
+        const details = { slug: project.slug }
+        const note = { action: 'project.created', resourceType: 'project', resourceId: project.id, details }
+        call.audit(note, { userId: id, projectId: project.id })
+        return viewUser(await existing(store.account(tx, id)))
+      }
+    },
+  },
+  getMe: { read: async ({ caller }) => viewUser(await existing(store.account(ctx.db, caller.userId))) },
+  updateMe: {
+    write: async ({ body, caller, audit }) => {
+      assertWholeAccount(caller)
+      return async tx => {
+        await store.changeProfile(tx, caller.userId, {
+          emailNotifications: body.email_notifications ?? null,
+          firstName: body.first_name ?? null,
+          lastName: body.last_name ?? null,
+          marketingEmails: body.marketing_emails ?? null,
+        })
+        const note = { action: 'account.updated', resourceType: 'account', resourceId: caller.userId }
+        audit({ ...note, details: { changed: Object.keys(body).filter(field => profileFields.has(field)) } })
+        return viewUser(await existing(store.account(tx, caller.userId)))
+      }
+    },
+  },
+  changePassword: {
+    write: async call => {
+      const { caller, body } = call
+      assertWholeAccount(caller)
+      const account = await existing(store.credentials(ctx.db, caller.userId))
+      const fault = passwordFault(body.new_password, account)
+      if (fault) throw invalidField('new_password', fault)
+      await ctx.backoff.enter(account.email, call.ip)
+      if (!(await ctx.passwords.verify(body.current_password, account.passwordHash))) {
+        await ctx.backoff.failed(account.email, call.ip)
+        throw invalidField('current_password', 'is wrong')
+      }
+      const passwordHash = await ctx.passwords.hash(body.new_password)
+      return async tx => {
+        if (!(await store.setPassword(tx, account.id, account.epoch, passwordHash))) throw unauthenticated()
+        await endAllSessions(tx, account.id)
+        await store.announceRevoked(tx, account.id)
+        call.audit({ action: 'auth.password_changed', resourceType: 'account', resourceId: account.id })
+        await notifyAccount(tx, {
+          accountId: account.id,
+          kind: 'security.password_changed',
+          title: 'Your password was changed',
+          body: 'Every session was ended. If it was not you, ask an administrator for help at once.',
+        })
+        return { status: 'password_changed' }
+      }
+    },
+  },
+  deleteMe: {
+    write: async ({ caller, audit }) => {
+      assertWholeAccount(caller)
+      return async tx => {
+        const admins = await store.lockedAdmins(tx)
+        const isLastAdmin = admins.length === 1 && admins[0] === caller.userId
+        if (isLastAdmin && (await store.hasOtherAccounts(tx, caller.userId))) throw lastAdmin()
+        const left = await leaveAllProjects(tx, caller.userId)
+        await store.announceRevoked(tx, caller.userId)
+        if ((await store.removeAccount(tx, caller.userId)) === 0) throw unauthenticated()
+        const note = { action: 'account.deleted', resourceType: 'account', resourceId: caller.userId }
+        audit({ ...note, details: { deleted_projects: left.deleted, handed_over_projects: left.handedOver } })
+        return { status: 'deleted' }
+      }
+    },
+  },
+})
+
+const profileFields = new Set(['email_notifications', 'first_name', 'last_name', 'marketing_emails'])
+
+const emailTaken = () =>
+  new ApiError('name_taken', 'There is already an account with this e-mail. Sign in instead.', {
+    details: [{ field: 'email', message: 'already taken' }],
+  })
+
+const lastAdmin = () =>
+  new ApiError(
+    'invalid_state',
+    'You are the last administrator. Make another user Admin first: mote admin set-role <e-mail> Admin',
+  )
+
+/** The account was there a moment ago, when its credential was checked; if not, that credential is dead now. */
+async function existing<Row>(row: Promise<Row | undefined>): Promise<Row> {
+  const found = await row
+  if (!found) throw unauthenticated()
+  return found
+}

@@ -1,0 +1,48 @@
+import type { Deps } from '../deps.ts'
+import { ApiError } from '../http/errors.ts'
+import { purposes } from './credentials.ts'
+import { backoffMemoryMs, backoffMs, freeFailures } from './rules.ts'
+import { addFailure, blockUntil, blockedUntil, forgetFailures } from './session-store.ts'
+
+/** Who keeps failing waits longer and longer; shared by all control planes, as it lives in the database. */
+export interface Backoff {
+  /** @throws ApiError `rate_limited` while this e-mail at this address, the address or the account is blocked. */
+  enter(email: string, ip: string): Promise<void>
+  failed(email: string, ip: string): Promise<void>
+  /** After a success the e-mail starts from zero; the address does not, or one good account would cover for many tries. */
+  succeeded(email: string, ip: string): Promise<void>
+}
+
+export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 'clock'>): Backoff {
+  const keysOf = (email: string, ip: string) => ({
+    pair: vault.hash(purposes.backoff, `pair ${email} ${ip}`),
+    address: vault.hash(purposes.backoff, `address ${ip}`),
+    account: vault.hash(purposes.backoff, `account ${email}`),
+  })
+  return {
+    async enter(email, ip) {
+      const until = await blockedUntil(db, Object.values(keysOf(email, ip)))
+      const waitMs = until ? until.getTime() - clock.now().getTime() : 0
+      if (waitMs <= 0) return
+      const seconds = Math.ceil(waitMs / 1000)
+      throw new ApiError('rate_limited', `Too many failed tries. Wait ${seconds} s.`, { retryAfterSeconds: seconds })
+    },
+    async failed(email, ip) {
+      const now = clock.now()
+      const forgetBefore = new Date(now.getTime() - backoffMemoryMs)
+      // In one order for everybody, so that two failures at once cannot lock each other out of the rows.
+      const keys = Object.entries(keysOf(email, ip)).sort(([, a], [, b]) => a.compare(b))
+      await db.tx(async tx => {
+        for (const [kind, key] of keys) {
+          const failures = await addFailure(tx, key, now, forgetBefore)
+          const waitMs = backoffMs(failures, freeFailures[kind as keyof typeof freeFailures])
+          if (waitMs > 0) await blockUntil(tx, key, new Date(now.getTime() + waitMs))
+        }
+      })
+    },
+    async succeeded(email, ip) {
+      const { pair, account } = keysOf(email, ip)
+      await db.tx(tx => forgetFailures(tx, [pair, account]))
+    },
+  }
+}

@@ -1,0 +1,38 @@
+import { timingSafeEqual } from 'node:crypto'
+import { isUuid, newId } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { invalidField } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import { normaliseAnswer, pictureChallenge, wordChallenge } from './captcha.ts'
+import { purposes } from './credentials.ts'
+import { captchaLifeMs } from './rules.ts'
+import type { authOperations } from './schema.ts'
+import { addCaptcha, spendCaptcha } from './session-store.ts'
+
+type CaptchaDeps = Pick<Deps, 'db' | 'vault' | 'clock' | 'config'>
+
+export const captchaHandlers = (deps: CaptchaDeps): Pick<Handlers<typeof authOperations>, 'getCaptcha'> => ({
+  getCaptcha: {
+    read: async ({ query }) => {
+      const challenge = query.format === 'text' ? wordChallenge() : await pictureChallenge()
+      const id = newId()
+      const expiresAt = new Date(deps.clock.now().getTime() + captchaLifeMs)
+      await addCaptcha(deps.db, id, hashOf(deps, id, challenge.answer), expiresAt)
+      const text = challenge.text === undefined ? {} : { captcha_text: challenge.text }
+      return { captcha_id: id, captcha_image: challenge.image, ...text }
+    },
+  },
+})
+
+/** The id is part of it, so that equal answers do not look alike in the database. */
+const hashOf = ({ vault }: CaptchaDeps, id: string, answer: string) =>
+  vault.hash(purposes.captcha, `${id} ${normaliseAnswer(answer)}`)
+
+/** Uses the captcha up, right or wrong. @throws ApiError 400 when the answer is wrong, late or given before. */
+export async function checkCaptcha(deps: CaptchaDeps, id: string, answer: string): Promise<void> {
+  if (!deps.config.captchaRequired) return
+  const stored = isUuid(id) ? await spendCaptcha(deps.db, id) : undefined
+  const inTime = stored !== undefined && stored.expiresAt > deps.clock.now()
+  if (inTime && timingSafeEqual(stored.answerHash, hashOf(deps, id.toLowerCase(), answer))) return
+  throw invalidField('captcha_answer', 'is wrong or too old. Ask for a new captcha and answer that one.')
+}

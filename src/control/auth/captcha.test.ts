@@ -1,0 +1,83 @@
+import { createCanvas, loadImage } from '@napi-rs/canvas'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Identity, startIdentity, testPassword } from '../../../test/support/identity.ts'
+import { pictureChallenge, wordChallenge } from './captcha.ts'
+
+describe('captcha', () => {
+  let api: Identity
+  beforeAll(async () => {
+    api = await startIdentity({ env: { MOTE_CAPTCHA: 'true' } })
+  })
+  afterAll(async () => api[Symbol.asyncDispose]())
+
+  let count = 0
+  const register = (captcha_id: string, captcha_answer: string) => {
+    const email = `captcha-${++count}@example.com`
+    return api.call('POST', '/v1/auth/register', { body: { email, password: testPassword, captcha_id, captcha_answer } })
+  }
+  /** Answers a question in words, as a person with a screen reader would. */
+  async function solved(): Promise<{ id: string; answer: string }> {
+    const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
+    const text = String(body['captcha_text'])
+    const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
+    const named = /^Take the (\w+) letter of the word ([A-Z]+)|^Write down letter number (\w+) of ([A-Z]+)/.exec(text)
+    const place = named?.[1] ? ['first', 'second', 'third', 'fourth'].indexOf(named[1]) : numbers.indexOf(named?.[3] ?? '') - 1
+    const sum = /(?:add|say what) (\w+) (?:and|plus) (\w+)/.exec(text)
+    const total = numbers.indexOf(sum?.[1] ?? '') + numbers.indexOf(sum?.[2] ?? '')
+    return { id: String(body['captcha_id']), answer: `${(named?.[2] ?? named?.[4] ?? '')[place]}${total}` }
+  }
+
+  it('draws letters, not a blank picture, and never the same twice', async () => {
+    const { body } = await api.call('GET', '/v1/auth/captcha')
+    expect(body['captcha_image']).toMatch(/^data:image\/png;base64,/)
+    const [a, b] = [await pictureChallenge(), await pictureChallenge()]
+    expect(a.image).not.toBe(b.image)
+    expect(a.answer).toMatch(/^[A-Z0-9]{6}$/)
+    const image = await loadImage(Buffer.from(a.image.split(',')[1] ?? '', 'base64'))
+    const canvas = createCanvas(image.width, image.height)
+    const context = canvas.getContext('2d')
+    context.drawImage(image, 0, 0)
+    const { data } = context.getImageData(0, 0, image.width, image.height)
+    let dark = 0
+    for (let i = 0; i < data.length; i += 4) if ((data[i] ?? 0) + (data[i + 1] ?? 0) + (data[i + 2] ?? 0) < 300) dark++
+    // The curves alone are about 1,500 pixels of 19,200; six letters are 2,000 more.
+    expect(dark).toBeGreaterThan(2_000)
+  })
+
+  it('asks in words for those who cannot see it', () => {
+    const { text, answer, image } = wordChallenge()
+    expect(answer).toMatch(/^[A-Z]\d{1,2}$/)
+    expect(decodeURIComponent(image)).toBe(`data:text/plain;charset=utf-8,${text}`)
+  })
+
+  it('accepts a right answer once', async () => {
+    const { id, answer } = await solved()
+    expect((await register(id, ` ${answer.toLowerCase()} `)).status).toBe(200)
+    expect((await register(id, answer)).status).toBe(400)
+  })
+
+  it('lets one of many win when the same answer comes at once', async () => {
+    const { id, answer } = await solved()
+    const replies = await Promise.all(Array.from({ length: 6 }, () => register(id, answer)))
+    expect(replies.filter(reply => reply.status === 200)).toHaveLength(1)
+  })
+
+  it('is used up by a wrong answer', async () => {
+    const { id, answer } = await solved()
+    expect((await register(id, 'WRONG')).status).toBe(400)
+    expect((await register(id, answer)).status).toBe(400)
+  })
+
+  it('is worth nothing after five minutes, or when it is none', async () => {
+    const { id, answer } = await solved()
+    api.clock.advance(5 * 60_000 + 1)
+    expect((await register(id, answer)).status).toBe(400)
+    expect((await register('nonsense', answer)).status).toBe(400)
+  })
+
+  it('is no other captcha', async () => {
+    const [a, b] = [await solved(), await solved()]
+    if (a.answer === b.answer) return
+    expect((await register(a.id, b.answer)).status).toBe(400)
+  })
+})

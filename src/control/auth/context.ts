@@ -1,0 +1,50 @@
+import { type AuditActor, unknownAccount, writeAudit } from '../audit/index.ts'
+import type { Deps } from '../deps.ts'
+import { forbidden } from '../http/errors.ts'
+import type { AuditNote, Caller } from '../http/operation.ts'
+import { type Backoff, createBackoff } from './backoff.ts'
+import { type SessionTokens, createSessionTokens } from './jwt.ts'
+import { type PasswordHasher, createPasswordHasher } from './passwords.ts'
+
+/** What the handlers of this feature share. */
+export interface AuthContext extends Deps {
+  readonly passwords: PasswordHasher
+  readonly tokens: SessionTokens
+  readonly backoff: Backoff
+}
+
+export function createAuthContext(deps: Deps): AuthContext {
+  const ttlSeconds = deps.config.accessTokenTtlSeconds
+  return {
+    ...deps,
+    passwords: createPasswordHasher(),
+    tokens: createSessionTokens({ vault: deps.vault, clock: deps.clock, ttlSeconds }),
+    backoff: createBackoff(deps),
+  }
+}
+
+/** From where a call came, as every handler has it. */
+export interface Origin {
+  readonly ip: string
+  readonly requestId: string
+}
+
+/** An actor of the audit log who has no credential (yet). */
+export const actorAt = (origin: Origin, userId: string | undefined, sessionId?: string): AuditActor => ({
+  userId: userId ?? unknownAccount,
+  projectId: undefined,
+  via: sessionId === undefined ? undefined : { kind: 'session', sessionId },
+  ip: origin.ip,
+  requestId: origin.requestId,
+})
+
+/** A refused sign-in is an audit row of its own transaction, since the request's own is rolled back or never begins. */
+export async function auditFailure(deps: Pick<Deps, 'db'>, actor: AuditActor, note: AuditNote): Promise<void> {
+  await deps.db.tx(tx => writeAudit(tx, actor, note))
+}
+
+/** @throws ApiError 403 for a token that is bound to a project: the account itself is out of its reach. */
+export function assertWholeAccount(caller: Caller): void {
+  if (caller.boundProjectId === null) return
+  throw forbidden('This token is bound to a project and cannot change the account.')
+}

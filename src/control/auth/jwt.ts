@@ -1,0 +1,70 @@
+/**
+ * Session tokens: JWT (RFC 7519), HS256 and nothing else. The header of a token must be, byte for byte, one that we
+ * issue for a live key; `alg`, `jku` and the like of a forged header are therefore never interpreted (RFC 8725, 3.1).
+ */
+import { createSigner, createVerifier } from 'fast-jwt'
+import type { Clock } from '../../lib/clock.ts'
+import type { Vault } from '../../lib/vault.ts'
+import { isUuid } from '../../lib/ids.ts'
+import { purposes } from './credentials.ts'
+
+export interface SessionClaims {
+  readonly userId: string
+  readonly sessionId: string
+  readonly epoch: number
+}
+
+export interface SessionTokens {
+  /** @param claims whose session; lives `ttlSeconds` from now. */
+  sign(claims: SessionClaims): string
+  /** The claims, or undefined for anything that is not a token of ours that is valid now. */
+  verify(token: string): SessionClaims | undefined
+}
+
+const issuer = 'mote'
+const audience = 'mote-api'
+const type = 'session'
+/** Clocks of several control planes may differ by this much. */
+const leewaySeconds = 5
+
+const headerOf = (token: string) => token.slice(0, token.indexOf('.'))
+
+export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSeconds: number }): SessionTokens {
+  const { clock, ttlSeconds } = options
+  const keys = options.vault.signingKeys(purposes.session)
+  const signers = keys.map(({ kid, key }) => createSigner({ algorithm: 'HS256', key, kid }))
+  const sign = signers[0]
+  if (!sign) throw new Error('BUG: the vault has no signing key')
+  const verifiers = new Map(
+    keys.map(({ key }, i) => [
+      headerOf(signers[i]?.({}) ?? ''),
+      // Times are checked below, by our clock.
+      createVerifier({ key, algorithms: ['HS256'], allowedIss: issuer, allowedAud: audience, ignoreExpiration: true }),
+    ]),
+  )
+  const nowSeconds = () => Math.floor(clock.now().getTime() / 1000)
+  return {
+    sign({ userId, sessionId, epoch }) {
+      const iat = nowSeconds()
+      return sign({ sub: userId, sid: sessionId, epoch, iat, exp: iat + ttlSeconds, iss: issuer, aud: audience, typ: type })
+    },
+    verify(token) {
+      const verifier = verifiers.get(headerOf(token))
+      if (!verifier) return undefined
+      try {
+        return claimsOf(verifier(token), nowSeconds())
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+function claimsOf(payload: unknown, now: number): SessionClaims | undefined {
+  if (typeof payload !== 'object' || payload === null) return undefined
+  const { sub, sid, epoch, iat, exp, typ } = payload as Record<string, unknown>
+  if (typ !== type || typeof exp !== 'number' || typeof iat !== 'number' || typeof epoch !== 'number') return undefined
+  if (exp <= now || iat > now + leewaySeconds || !Number.isInteger(epoch)) return undefined
+  if (typeof sub !== 'string' || typeof sid !== 'string' || !isUuid(sub) || !isUuid(sid)) return undefined
+  return { userId: sub, sessionId: sid, epoch }
+}

@@ -1,0 +1,51 @@
+import type { Logger } from 'pino'
+import type { Db } from '../../db/db.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { recordPatUse } from './access-store.ts'
+
+/** `last_used_at` of tokens without a write per request: kept in memory, written in batches. */
+export interface PatUse {
+  note(patId: string): void
+  stop(): Promise<void>
+}
+
+const flushEveryMs = seconds(5)
+/** A token is written at most this often. */
+const oncePerMs = minutes(1)
+
+export function trackPatUse(deps: { db: Db; clock: Clock; log: Logger }): PatUse {
+  const pending = new Map<string, Date>()
+  // Grows with the tokens used within a minute: entries older than that are dropped with every flush.
+  const written = new Map<string, number>()
+  let flushing = Promise.resolve()
+
+  const flush = async () => {
+    const now = deps.clock.monotonicMs()
+    for (const [id, at] of written) if (now - at >= oncePerMs) written.delete(id)
+    if (pending.size === 0) return
+    const batch = new Map(pending)
+    pending.clear()
+    for (const id of batch.keys()) written.set(id, now)
+    try {
+      await recordPatUse(deps.db, batch)
+    } catch (cause) {
+      deps.log.warn({ err: cause }, 'could not write when tokens were last used')
+    }
+  }
+  const timer = setInterval(() => {
+    flushing = flushing.then(flush)
+  }, flushEveryMs)
+  timer.unref()
+
+  return {
+    note(patId) {
+      if (!written.has(patId)) pending.set(patId, deps.clock.now())
+    },
+    async stop() {
+      clearInterval(timer)
+      await flushing
+      await flush()
+    },
+  }
+}

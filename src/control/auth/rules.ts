@@ -1,0 +1,56 @@
+/** The decisions of identity: what an address, a password and a token may look like, and who waits how long. Pure. */
+import type { Scope } from '../http/operation.ts'
+import { isCommonPassword } from './common-passwords.ts'
+
+/** Case-folded: one person, one account, however the address is written. */
+export const normaliseEmail = (text: string) => text.trim().toLowerCase()
+
+export const passwordLength = { min: 8, max: 128 } as const
+
+/** Why a password is refused, or undefined. No composition rules (ASVS 5.0, 6.2.5); never cut short (6.2.8). */
+export function passwordFault(password: string, about: { readonly email: string }): string | undefined {
+  const length = [...password].length
+  if (length < passwordLength.min) return `must have at least ${passwordLength.min} characters`
+  if (length > passwordLength.max) return `must have at most ${passwordLength.max} characters`
+  const [local = ''] = about.email.split('@')
+  const folded = password.toLowerCase()
+  if (folded === about.email || folded === local) return 'must not be your e-mail address'
+  return isCommonPassword(password) ? 'is one of the passwords everybody tries first; choose another' : undefined
+}
+
+export const allScopes: readonly Scope[] = ['read', 'write', 'deploy', 'admin']
+
+const included = {
+  read: ['read'],
+  deploy: ['deploy', 'read'],
+  write: ['write', 'deploy', 'read'],
+  admin: ['admin', 'write', 'deploy', 'read'],
+} as const satisfies Record<Scope, readonly Scope[]>
+
+const isScope = (text: string): text is Scope => text in included
+
+/** Scopes as stored, with everything they include: `admin` > `write` > `deploy` > `read`. */
+export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {
+  return new Set(stored.filter(isScope).flatMap(scope => included[scope]))
+}
+
+/**
+ * Failures that cost nothing, since people do mistype: of one e-mail from one address, of one address (many people may
+ * share it) and of one account from everywhere (few, so that nobody can lock another out for long).
+ */
+export const freeFailures = { pair: 5, address: 50, account: 100 } as const
+const longestBlockMs = 15 * 60_000
+
+/** How long the next try has to wait after `failures` in a row: 2 s, doubled each time, at most 15 minutes. */
+export function backoffMs(failures: number, free: number): number {
+  return failures < free ? 0 : Math.min(longestBlockMs, 1000 * 2 ** Math.min(20, failures - free + 1))
+}
+
+/** Failures are forgotten after this long without another one. */
+export const backoffMemoryMs = 60 * 60_000
+
+/** How recently one must have signed in to weaken an account without repeating a secret. */
+export const recentLoginMs = 10 * 60_000
+
+export const captchaLifeMs = 5 * 60_000
+export const maxTokensPerAccount = 100

@@ -1,0 +1,63 @@
+import { type Db, statement } from '../../db/db.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, minutes } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { idempotencyLifeMs } from './idempotency.ts'
+import { backoffMemoryMs } from './rules.ts'
+
+const limit = 10_000
+const captchas = statement(
+  'auth.sweepCaptchas',
+  `DELETE FROM captcha WHERE id IN (SELECT id FROM captcha WHERE expires_at < $1 LIMIT ${limit})`,
+)
+// Used ones stay until they would have expired: presenting them is how a theft shows.
+const refreshTokens = statement(
+  'auth.sweepRefreshTokens',
+  `DELETE FROM refresh_token WHERE hash IN (SELECT hash FROM refresh_token WHERE expires_at < $1 LIMIT ${limit})`,
+)
+// A session without a refresh token left can still hold a JWT until that expires.
+const sessions = statement(
+  'auth.sweepSessions',
+  `DELETE FROM session WHERE id IN (SELECT s.id FROM session s WHERE s.created_at < $1
+     AND NOT EXISTS (SELECT 1 FROM refresh_token t WHERE t.session_id = s.id) LIMIT ${limit})`,
+)
+const backoffs = statement(
+  'auth.sweepBackoff',
+  `DELETE FROM login_backoff WHERE key IN (SELECT key FROM login_backoff WHERE updated_at < $1 LIMIT ${limit})`,
+)
+const idempotencyKeys = statement(
+  'auth.sweepIdempotency',
+  `DELETE FROM idempotency_key k USING (SELECT account_id, key FROM idempotency_key WHERE created_at < $1 LIMIT ${limit}) old
+   WHERE (k.account_id, k.key) = (old.account_id, old.key)`,
+)
+const invitations = statement('auth.sweepInvitations', `DELETE FROM project_invitation WHERE expires_at < $1`)
+
+/** Sessions are remembered this long: a sign-in from an address seen within it is not announced. */
+const sessionMemoryMs = hours(24 * 90)
+
+export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>): Sweep => ({
+  name: 'expired-credentials',
+  everyMs: minutes(5),
+  async run({ now }) {
+    const ago = (ms: number) => [new Date(now.getTime() - ms)]
+    const jwtLifeMs = config.accessTokenTtlSeconds * 1000
+    return {
+      captchas: await removeAll(db, captchas, ago(0)),
+      refreshTokens: await removeAll(db, refreshTokens, ago(0)),
+      sessions: await removeAll(db, sessions, ago(Math.max(sessionMemoryMs, jwtLifeMs))),
+      backoffs: await removeAll(db, backoffs, ago(backoffMemoryMs)),
+      idempotencyKeys: await removeAll(db, idempotencyKeys, ago(idempotencyLifeMs)),
+      invitations: await db.run(invitations, ago(0)),
+    }
+  },
+})
+
+/** In bounded batches, so that no statement holds many locks. */
+async function removeAll(db: Db, remove: Parameters<Db['run']>[0], params: readonly Date[]): Promise<number> {
+  let total = 0
+  for (;;) {
+    const count = await db.run(remove, params)
+    total += count
+    if (count < limit) return total
+  }
+}

@@ -1,0 +1,87 @@
+import { isUuid, newId } from '../../lib/ids.ts'
+import { ApiError, forbidden, invalidField, notFound } from '../http/errors.ts'
+import type { Caller, Handlers, Scope } from '../http/operation.ts'
+import { notifyAccount } from '../notifications/index.ts'
+import { projectFor } from './access-store.ts'
+import type { AuthContext } from './context.ts'
+import { newPat, purposes } from './credentials.ts'
+import { addPat, countPatsLocked, patsOf, removePat } from './pat-store.ts'
+import { allScopes, maxTokensPerAccount } from './rules.ts'
+import type { authOperations } from './schema.ts'
+import { announceRevoked } from './store.ts'
+import { viewToken } from './view.ts'
+
+type TokenHandlers = Pick<Handlers<typeof authOperations>, 'listTokens' | 'createToken' | 'revokeToken'>
+
+export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
+  listTokens: {
+    read: async ({ caller }) => (await patsOf(ctx.db, caller.userId, caller.boundProjectId)).map(viewToken),
+  },
+  createToken: {
+    write: async ({ body, caller, audit }) => {
+      const scopes = grantable(caller, body.scopes ?? undefined)
+      const projectId = await bindTo(ctx, caller, body.project ?? undefined)
+      const expiresAt = body.expires_at ? new Date(body.expires_at) : null
+      if (expiresAt && expiresAt <= ctx.clock.now()) throw invalidField('expires_at', 'must be in the future')
+      return async tx => {
+        if ((await countPatsLocked(tx, caller.userId)) >= maxTokensPerAccount) {
+          const message = `An account has at most ${maxTokensPerAccount} tokens. Revoke one that is not used any more.`
+          throw new ApiError('plan_limit_exceeded', message, {
+            extra: { limit: 'max_tokens', used: maxTokensPerAccount, max: maxTokensPerAccount },
+          })
+        }
+        const token = newPat()
+        const row = await addPat(tx, {
+          id: newId(),
+          accountId: caller.userId,
+          projectId,
+          name: body.name,
+          hash: ctx.vault.hash(purposes.pat, token),
+          lastFour: token.slice(-4),
+          scopes,
+          expiresAt,
+        })
+        const details = { name: row.name, scopes, project: row.project }
+        audit({ action: 'token.created', resourceType: 'token', resourceId: row.id, details })
+        await notifyAccount(tx, {
+          accountId: caller.userId,
+          kind: 'security.token_created',
+          title: 'New access token',
+          body: `The token "${row.name}" was made. If it was not you, revoke it and change your password.`,
+        })
+        const { user_id: _, last_used_at: __, ...view } = viewToken(row)
+        return { ...view, token }
+      }
+    },
+  },
+  revokeToken: {
+    write: async ({ params, caller, audit }) => {
+      if (!isUuid(params.token_id)) throw notFound()
+      return async tx => {
+        const removed = await removePat(tx, params.token_id, caller.userId, caller.boundProjectId)
+        if (!removed) throw notFound()
+        const details = { name: removed.name }
+        audit({ action: 'token.revoked', resourceType: 'token', resourceId: params.token_id, details })
+        await announceRevoked(tx, caller.userId)
+        return { status: 'revoked' }
+      }
+    },
+  },
+})
+
+/** A token cannot make one that may do more than itself. */
+function grantable(caller: Caller, wished: readonly Scope[] | undefined): readonly Scope[] {
+  const own = allScopes.filter(scope => caller.scopes.has(scope))
+  const missing = wished?.filter(scope => !caller.scopes.has(scope)) ?? []
+  if (missing.length > 0) throw forbidden(`A token without the scope ${missing.join(', ')} cannot give it to another.`)
+  return wished ?? own
+}
+
+/** Nor one that reaches further: what is bound stays bound. */
+async function bindTo(ctx: AuthContext, caller: Caller, selector: string | undefined): Promise<string | null> {
+  if (selector === undefined) return caller.boundProjectId
+  const selection = isUuid(selector) ? { id: selector, slug: null } : { id: null, slug: selector }
+  const project = await projectFor(ctx.db, caller.userId, caller.boundProjectId, selection)
+  if (!project) throw invalidField('project', 'is no project of yours')
+  return project.id
+}

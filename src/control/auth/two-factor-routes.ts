@@ -1,0 +1,119 @@
+import { ApiError, forbidden, invalidField, invalidState, unauthenticated } from '../http/errors.ts'
+import type { Call, Caller, Handlers } from '../http/operation.ts'
+import { notifyAccount } from '../notifications/index.ts'
+import { type AuthContext, type Origin, assertWholeAccount } from './context.ts'
+import { purposes } from './credentials.ts'
+import { recentLoginMs } from './rules.ts'
+import type { authOperations } from './schema.ts'
+import { spendSecondFactor } from './second-factor.ts'
+import { sessionBeganAt } from './session-store.ts'
+import { type CredentialRow, beginTotp, confirmTotp, credentials, removeTotp, replaceRecoveryCodes } from './store.ts'
+import { matchingStep, newRecoveryCodes, newTotpSecret, normaliseRecoveryCode, otpauthUrl, qrCode, totpCode } from './totp.ts'
+
+type Operations = typeof authOperations
+type TwoFactorHandlers = Pick<Handlers<Operations>, 'setupTotp' | 'setupTotpByPost' | 'verifyTotp' | 'disableTotp'>
+
+export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
+  const setup = {
+    write: async ({ caller, audit }: Pick<Call<Operations['setupTotp']>, 'caller' | 'audit'>) => {
+      assertWholeAccount(caller)
+      const secret = newTotpSecret()
+      const otpauth = otpauthUrl(secret, caller.email)
+      const qr = await qrCode(otpauth)
+      return async (tx: Parameters<typeof beginTotp>[0]) => {
+        // A factor in force is never replaced by a mere setup: it has to be switched off first, which asks for more.
+        if (!(await beginTotp(tx, caller.userId, ctx.vault.seal(purposes.totpSecret, secret)))) throw alreadyOn()
+        audit({ action: 'auth.2fa_setup', resourceType: 'account', resourceId: caller.userId })
+        return { secret, otpauth_url: otpauth, qr_code: qr }
+      }
+    },
+  }
+  return {
+    setupTotp: setup,
+    setupTotpByPost: setup,
+    verifyTotp: {
+      write: async call => {
+        const { caller } = call
+        const account = await own(ctx, caller)
+        if (account.totpEnabled) throw alreadyOn()
+        const sealed = account.totpSecret
+        if (sealed === null) throw invalidState('Two-factor authentication is not set up. Ask for a secret first.')
+        await ctx.backoff.enter(account.email, call.ip)
+        const code = totpCode(call.body.code)
+        const step = code && matchingStep(ctx.vault.open(purposes.totpSecret, sealed), code, ctx.clock.now())
+        if (!step) {
+          await ctx.backoff.failed(account.email, call.ip)
+          throw invalidField('code', 'is not the code the authenticator shows now')
+        }
+        return async tx => {
+          if (!(await confirmTotp(tx, caller.userId, sealed, step))) {
+            throw invalidState('The secret was replaced meanwhile. Scan the new one.')
+          }
+          const codes = newRecoveryCodes()
+          const hashes = codes.map(text => ctx.vault.hash(purposes.recoveryCode, normaliseRecoveryCode(text)))
+          await replaceRecoveryCodes(tx, caller.userId, hashes)
+          call.audit({ action: 'auth.2fa_enabled', resourceType: 'account', resourceId: caller.userId })
+          await notifyAccount(tx, {
+            accountId: caller.userId,
+            kind: 'security.2fa_enabled',
+            title: 'Two-factor authentication is on',
+            body: 'From now on, signing in asks for a code. Keep the recovery codes in a safe place.',
+          })
+          return { totp_enabled: true, recovery_codes: codes }
+        }
+      },
+    },
+    disableTotp: {
+      write: async call => {
+        const account = await own(ctx, call.caller)
+        if (!account.totpEnabled) throw invalidState('Two-factor authentication is off already.')
+        await assertRecentProof(ctx, call, account, call.caller, call.body ?? {})
+        return async tx => {
+          if (!(await removeTotp(tx, account.id))) throw invalidState('Two-factor authentication is off already.')
+          await replaceRecoveryCodes(tx, account.id, [])
+          call.audit({ action: 'auth.2fa_disabled', resourceType: 'account', resourceId: account.id })
+          await notifyAccount(tx, {
+            accountId: account.id,
+            kind: 'security.2fa_disabled',
+            title: 'Two-factor authentication is off',
+            body: 'Signing in asks for the password alone. If it was not you, change your password now.',
+          })
+          return { status: 'disabled' }
+        }
+      },
+    },
+  }
+}
+
+const alreadyOn = () => invalidState('Two-factor authentication is on. Switch it off before setting it up again.')
+
+async function own(ctx: AuthContext, caller: Caller): Promise<CredentialRow> {
+  assertWholeAccount(caller)
+  const account = await credentials(ctx.db, caller.userId)
+  if (!account) throw unauthenticated()
+  return account
+}
+
+/**
+ * Weakening an account takes more than a stolen session (ASVS 5.0, 7.5.1): the password, a code, or a sign-in of the
+ * last ten minutes. The specification declares no body, so that the last one must be enough.
+ */
+async function assertRecentProof(
+  ctx: AuthContext,
+  origin: Origin,
+  account: CredentialRow,
+  caller: Caller,
+  proof: { readonly password?: string | null; readonly code?: string | null },
+): Promise<void> {
+  const { password, code } = proof
+  if (password || code) {
+    await ctx.backoff.enter(account.email, origin.ip)
+    if (password && (await ctx.passwords.verify(password, account.passwordHash))) return
+    if (code && (await spendSecondFactor(ctx, account, code))) return
+    await ctx.backoff.failed(account.email, origin.ip)
+    throw new ApiError('forbidden', 'The password or code is wrong.')
+  }
+  const began = caller.via.kind === 'session' ? await sessionBeganAt(ctx.db, caller.via.sessionId) : undefined
+  if (began && ctx.clock.now().getTime() - began.getTime() <= recentLoginMs) return
+  throw forbidden('Sign in again (within the last 10 minutes), or send your password or a code.')
+}

@@ -1,0 +1,29 @@
+import type { PatRow } from './pat-store.ts'
+import { type PersonalAccessToken, type User } from './schema.ts'
+import { expandScopes } from './rules.ts'
+import type { AccountRow } from './store.ts'
+
+export const viewUser = (a: AccountRow): User => ({
+  id: a.id,
+  email: a.email,
+  first_name: a.firstName,
+  last_name: a.lastName,
+  avatar_url: a.avatarUrl,
+  email_notifications: a.emailNotifications,
+  marketing_emails: a.marketingEmails,
+  role: a.role,
+  totp_enabled: a.totpEnabled,
+  vpc_ipv6_prefix: a.ipv6Prefix,
+})
+
+export const viewToken = (t: PatRow): PersonalAccessToken => ({
+  id: t.id,
+  user_id: t.accountId,
+  name: t.name,
+  token_last_four: t.lastFour,
+  created_at: t.createdAt.toISOString(),
+  last_used_at: t.lastUsedAt?.toISOString() ?? null,
+  scopes: [...expandScopes(t.scopes)],
+  project: t.project,
+  expires_at: t.expiresAt?.toISOString() ?? null,
+})

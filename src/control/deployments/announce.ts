@@ -1,0 +1,24 @@
+import type { Tx } from '../../db/db.ts'
+import { publishEvent } from '../events/index.ts'
+import { type DeploymentStatus, statusOf } from './rules.ts'
+import type { Deployment } from './store.ts'
+import * as store from './store.ts'
+
+/** Tells the streams what the status is now. */
+export const announce = (d: Deployment) => (tx: Tx) => announceById(tx, d.id)
+
+export async function announceById(tx: Tx, id: string): Promise<void> {
+  const d = await store.byId(tx, id)
+  if (d) await publishStatus(tx, d, statusOf(d))
+}
+
+export async function publishStatus(tx: Tx, d: Deployment, status: DeploymentStatus): Promise<void> {
+  if (!(await store.announced(tx, d.id, status))) return
+  await publishEvent(tx, {
+    projectId: d.projectId,
+    kind: 'deployment.status',
+    appId: d.appId,
+    deploymentId: d.id,
+    data: { deployment_id: d.id, job_id: d.jobId, app_name: d.appName, status, error_message: d.errorMessage },
+  })
+}

@@ -1,0 +1,124 @@
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { listHosts } from '../hosts/index.ts'
+import { ApiError } from '../http/errors.ts'
+import type { AuditNote, ProjectAccess } from '../http/operation.ts'
+import { assertWithin, lockProject } from '../projects/index.ts'
+import { type Placement, explain, place } from '../scheduler/place.ts'
+import { hypervisorName } from '../vms/index.ts'
+import { createDeployment } from './create.ts'
+import { type DeployShape, deployShape, imageTag } from './rules.ts'
+import * as store from './store.ts'
+
+export interface DeployBody {
+  readonly image?: string | null
+  readonly hypervisor?: string | null
+  readonly vcpus?: number | null
+  readonly memory_mib?: number | null
+  readonly disk_mib?: number | null
+  readonly port?: number | null
+  readonly dry_run?: boolean | null
+}
+
+interface DeployApp {
+  readonly id: string
+  readonly name: string
+  readonly port: number
+  readonly desiredReplicas: number
+}
+
+interface DeployCall {
+  readonly project: ProjectAccess
+  readonly caller: { readonly via: { readonly kind: 'session' | 'pat' } }
+  audit(note: AuditNote): void
+}
+
+/**
+ * A new deployment of an app that the transaction has locked: limits, then the rows. No host is asked.
+ * @throws ApiError 400, 403 `plan_limit_exceeded`, 503 `no_capacity` when no host could take it even empty
+ */
+export async function deploy(deps: Pick<Deps, 'db' | 'config'>, call: DeployCall, tx: Tx, app: DeployApp, body: DeployBody) {
+  const previous = await store.newest(tx, app.id)
+  const shape = deployShape(
+    {
+      image: body.image ?? previous?.image,
+      hypervisor: body.hypervisor ?? undefined,
+      vcpus: body.vcpus ?? previous?.vcpus,
+      memory_mib: body.memory_mib ?? previous?.memoryMib,
+      disk_mib: body.disk_mib ?? previous?.diskMib,
+      port: body.port ?? undefined,
+    },
+    { port: app.port },
+  )
+  const replicas = Math.max(app.desiredReplicas, 1)
+  const placement = await propose(deps, shape)
+  if (!placement.couldFit && placement.rejected.length > 0)
+    throw new ApiError('no_capacity', `No host could ever take it. ${explain(placement)}`, { retryAfterSeconds: 60 })
+  const plan = await claimSizes(tx, call.project.id, app.id, shape, replicas)
+
+  if (body.dry_run) {
+    call.audit({ action: 'deployment.dry_run', resourceType: 'app', resourceId: app.id })
+    return dryRunAnswer(shape, placement, plan)
+  }
+  const { id, jobId, vmIds } = await createDeployment(tx, {
+    ...shape,
+    projectId: call.project.id,
+    appId: app.id,
+    replicas,
+    ipv6Prefix: await store.prefixOf(tx, call.project.id),
+    triggerSource: call.caller.via.kind === 'pat' ? 'api' : 'manual',
+  })
+  call.audit({
+    action: 'deployment.create',
+    resourceType: 'deployment',
+    resourceId: id,
+    details: { app: app.name, image: shape.image, vcpus: shape.vcpus, memory_mib: shape.memoryMib, replicas },
+  })
+  return {
+    deployment_id: id,
+    job_id: jobId,
+    vm_id: vmIds[0] ?? '',
+    host_id: '',
+    image_tag: imageTag(shape.image),
+    status: 'pending',
+    message: placement.host
+      ? 'Accepted. Follow it on the deployments stream, or with: mote logs -f'
+      : `Accepted, and waiting. ${explain(placement)}`,
+  }
+}
+
+const propose = async (deps: Pick<Deps, 'db' | 'config'>, shape: DeployShape): Promise<Placement> =>
+  place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
+    hypervisor: hypervisorName(shape.hypervisor),
+    vcpus: shape.vcpus,
+    memoryMib: shape.memoryMib,
+    diskMib: shape.diskMib,
+    siblings: new Set(),
+  })
+
+/** Checks the plan's totals with the project locked; what replaces the running version counts beside it until it is gone. */
+async function claimSizes(tx: Tx, projectId: string, appId: string, shape: DeployShape, replicas: number): Promise<string> {
+  const limits = await lockProject(tx, projectId)
+  const used = await store.usage(tx, projectId, appId)
+  assertWithin(limits, 'maxDeploymentsPerApp', used.deployments)
+  assertWithin(limits, 'maxVcpusTotal', used.vcpus, shape.vcpus * replicas)
+  assertWithin(limits, 'maxMemoryMibTotal', used.memoryMib, shape.memoryMib * replicas)
+  return `vCPUs ${used.vcpus} + ${shape.vcpus * replicas}, memory ${used.memoryMib} + ${shape.memoryMib * replicas} MiB`
+}
+
+function dryRunAnswer(shape: DeployShape, placement: Placement, plan: string) {
+  return {
+    deployment_id: '',
+    job_id: '',
+    vm_id: '',
+    host_id: placement.host?.id ?? '',
+    image_tag: imageTag(shape.image),
+    status: 'dry_run',
+    message: placement.host ? `It would go to ${placement.host.name} on ${placement.host.hypervisor}.` : explain(placement),
+    dry_run: {
+      host_id: placement.host?.id ?? null,
+      rejected: placement.rejected.map(one => ({ host_id: one.id, reason: one.reason })),
+      plan,
+    },
+  }
+}

@@ -1,0 +1,17 @@
+import type { Tx } from '../../db/db.ts'
+import { createMachine, poke } from '../../engine/runner.ts'
+import { minutes } from '../../lib/duration.ts'
+import * as store from './store.ts'
+
+/** Marks it for deletion and makes sure that a machine is there to take it down; idempotent. */
+export async function removeDeployment(tx: Tx, id: string): Promise<void> {
+  await store.wish(tx, id, 'deleted')
+  await takeDown(tx, id)
+}
+
+/** A deployment that is over has no machine any more; one is made so that whatever is left is released. */
+export async function takeDown(tx: Tx, id: string): Promise<void> {
+  const d = await store.byId(tx, id)
+  if (d?.phase === null) await createMachine(tx, 'deployment', id, 'stopping', { deadlineMs: minutes(30) })
+  else await poke(tx, 'deployment', id)
+}

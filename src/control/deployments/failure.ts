@@ -1,0 +1,29 @@
+import type { Deps } from '../deps.ts'
+import { agentClient } from '../hosts/agent.ts'
+import type { Deployment } from './store.ts'
+
+const shownLines = 10
+
+/** Why a deployment failed, for people: the cause, and the last lines its first failing VM wrote. */
+export async function explainFailure(
+  deps: Pick<Deps, 'bus' | 'log' | 'config'>,
+  d: Deployment,
+  cause: 'crashed' | 'timeout',
+): Promise<string> {
+  const vm = d.vms.find(one => one.seenState === 'crashed') ?? d.vms.find(one => !one.healthy)
+  const why =
+    cause === 'crashed'
+      ? (vm?.error ?? 'The app ended.')
+      : (vm?.placementNote ??
+        vm?.error ??
+        `It did not pass its health check on port ${d.port} within ${deps.config.rolloutTimeoutSeconds} s.`)
+  if (!vm?.hostId) return why
+  try {
+    const { lines } = await agentClient(deps.bus, vm.hostId).logs({ vmId: vm.id, tail: 100, afterUs: 0 })
+    const shown = lines.filter(line => line.stream !== 'system').slice(-shownLines)
+    return shown.length === 0 ? why : `${why} Last lines:\n${shown.map(line => line.line).join('\n')}`
+  } catch (err) {
+    deps.log.warn({ err, vmId: vm.id }, 'no log lines for the failure of a deployment')
+    return why
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The life of a deployment: bring its VMs up beside what serves now, switch the route once they are healthy, keep as
+ * many as the app wants, and in the end take them down: superseded, stopped, failed or deleted.
+ */
+import type { Tx } from '../../db/db.ts'
+import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { poke } from '../../engine/runner.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { createVm, wishVm } from '../vms/index.ts'
+import { announce, announceById, publishStatus } from './announce.ts'
+import { explainFailure } from './failure.ts'
+import { notifyFailed, notifyLive } from './notices.ts'
+import type { Deployment, DeploymentVm } from './store.ts'
+import * as store from './store.ts'
+
+/** Every change that matters pokes; this look is for what a lost poke would hide. */
+const lookAgainMs = minutes(1)
+
+const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
+const crashed = (vm: DeploymentVm) => vm.seenState === 'crashed'
+
+export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>) => {
+  const rolloutMs = seconds(deps.config.rolloutTimeoutSeconds)
+
+  return machine<Deployment>()({
+    kind: 'deployment',
+    edges: {
+      rolling: ['serving', 'draining', 'failing', 'stopping'],
+      serving: ['draining', 'failing', 'stopping'],
+      draining: ['serving', 'stopping'],
+      failing: ['stopping'],
+      stopping: [],
+    },
+    load: id => store.byId(deps.db, id),
+    preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
+    phases: {
+      async rolling({ subject: d, enteredAt, now }): Promise<Next<'serving' | 'draining' | 'failing'>> {
+        if (d.activeRollout > d.rollout) return go('draining', announce(d))
+        if (kept(d).some(crashed)) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
+        const healthy = kept(d).filter(vm => vm.healthy).length
+        if (healthy >= d.desiredReplicas && healthy > 0) return go('serving', takeOver(d))
+        const leftMs = enteredAt.getTime() + rolloutMs - now.getTime()
+        if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
+        return wait(Math.min(leftMs, lookAgainMs), async tx => {
+          await adjustReplicas(tx, d)
+          if (d.scheduledAt === null && kept(d).some(vm => vm.hostId)) await store.scheduled(tx, d.id)
+          await announce(d)(tx)
+        })
+      },
+
+      async serving({ subject: d }): Promise<Next<'draining' | 'failing'>> {
+        if (d.activeDeploymentId !== d.id) return go('draining', announce(d), seconds(d.drainSeconds) + minutes(5))
+        const vms = kept(d)
+        if (vms.length > 0 && vms.every(crashed))
+          return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
+        return wait(lookAgainMs, async tx => {
+          await adjustReplicas(tx, d)
+          for (const vm of vms) if (vm.want !== d.want && d.want !== 'stopped' && d.want !== 'deleted') await wishVm(tx, vm.id, d.want)
+          await announce(d)(tx)
+        })
+      },
+
+      /** Superseded: no new requests reach it; what is under way may finish. Rolled back to meanwhile: it serves on. */
+      async draining({ subject: d, enteredAt, now }): Promise<Next<'serving'>> {
+        if (d.activeDeploymentId === d.id) return go('serving', announce(d))
+        const leftMs = enteredAt.getTime() + seconds(d.drainSeconds) - now.getTime()
+        if (leftMs > 0 && kept(d).length > 0) return wait(leftMs)
+        if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
+        return done(async tx => {
+          await store.end(tx, d.id, 'superseded')
+          await announceById(tx, d.id)
+        })
+      },
+
+      async failing({ subject: d }) {
+        if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
+        return done(announce(d))
+      },
+
+      async stopping({ subject: d }) {
+        if (d.vms.length > 0)
+          return wait(lookAgainMs, async tx => {
+            await store.clearActive(tx, d.appId, d.id)
+            await removeVms(tx, d)
+            await refreshRoute(tx, d.appId)
+            await announce(d)(tx)
+          })
+        return done(async tx => {
+          await store.clearActive(tx, d.appId, d.id)
+          if (d.want === 'deleted' || d.appWant === 'deleted') {
+            await publishStatus(tx, d, 'deleted')
+            await store.remove(tx, d.id)
+          } else {
+            await store.end(tx, d.id, d.startedAt === null ? 'cancelled' : 'stopped')
+            await announceById(tx, d.id)
+          }
+          await refreshRoute(tx, d.appId)
+          await poke(tx, 'app', d.appId)
+        })
+      },
+    },
+  })
+}
+
+/** Creates what is missing and gives up what is too much, newest first. */
+async function adjustReplicas(tx: Tx, d: Deployment): Promise<void> {
+  const vms = kept(d)
+  for (let n = vms.length; n < d.desiredReplicas; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+  for (const vm of vms.slice(Math.max(d.desiredReplicas, 0))) await wishVm(tx, vm.id, 'absent')
+}
+
+async function removeVms(tx: Tx, d: Deployment): Promise<void> {
+  for (const vm of kept(d)) await wishVm(tx, vm.id, 'absent')
+}
+
+/** The route switch: this deployment serves from this commit on, and whoever served before starts to drain. */
+const takeOver = (d: Deployment) => async (tx: Tx) => {
+  if (!(await store.makeActive(tx, d.id))) throw new Error('a later rollout became active meanwhile')
+  await store.started(tx, d.id)
+  await refreshRoute(tx, d.appId)
+  for (const other of await store.othersAlive(tx, d.appId, d.id)) await poke(tx, 'deployment', other)
+  await notifyLive(tx, d)
+  await announceById(tx, d.id)
+}
+
+const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
+  await store.end(tx, d.id, 'failed', reason)
+  await store.clearActive(tx, d.appId, d.id)
+  await removeVms(tx, d)
+  await refreshRoute(tx, d.appId)
+  await notifyFailed(tx, d, reason)
+  await announceById(tx, d.id)
+}

@@ -1,0 +1,28 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Deps } from '../deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import type { EventStream } from '../http/operation.ts'
+import * as store from './store.ts'
+import { liveView } from './view.ts'
+
+/** How often the numbers of an app are told; hosts push them once a second. */
+const everyMs = 1000
+
+/** `snapshot`, then `metrics` each second: the live numbers of every deployment of the app that is alive. */
+export async function streamMetrics(
+  deps: Pick<Deps, 'db'> & { readonly live: LiveStats },
+  stream: EventStream,
+  appId: string,
+): Promise<void> {
+  let first = true
+  while (!stream.signal.aborted) {
+    const deployments = (await store.liveOfApp(deps.db, appId)).map(d => liveView(d, deps.live))
+    const at = new Date().toISOString()
+    if (first) stream.send({ event: 'snapshot', data: { at, deployments } })
+    else
+      for (const d of deployments)
+        if (!stream.send({ event: 'metrics', data: { at, ...d } })) return
+    first = false
+    await setTimeout(everyMs, undefined, { signal: stream.signal }).catch(() => {})
+  }
+}

@@ -1,0 +1,21 @@
+import type { Tx } from '../../db/db.ts'
+import { notify } from '../notifications/index.ts'
+import type { Deployment } from './store.ts'
+
+const about = (d: Deployment) => ({
+  projectId: d.projectId,
+  entityName: d.appName,
+  resourceId: d.id,
+  route: `/apps/${d.appName}/deployments/${d.jobId}`,
+})
+
+export const notifyLive = (tx: Tx, d: Deployment) =>
+  notify(tx, { ...about(d), kind: 'deployment.live', title: `${d.appName} is live`, body: `${d.image} serves now.` })
+
+export const notifyFailed = (tx: Tx, d: Deployment, reason: string) =>
+  notify(tx, {
+    ...about(d),
+    kind: 'deployment.failed',
+    title: `Deployment of ${d.appName} failed`,
+    body: d.activeDeploymentId && d.activeDeploymentId !== d.id ? `${reason}\nThe version before it goes on serving.` : reason,
+  })

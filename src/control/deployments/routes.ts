@@ -1,0 +1,161 @@
+import type { Tx } from '../../db/db.ts'
+import { createMachine, poke } from '../../engine/runner.ts'
+import { minutes } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { feed } from '../events/index.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { notFound } from '../http/errors.ts'
+import { feature } from '../http/operation.ts'
+import { pageOf } from '../http/paging.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { announceById } from './announce.ts'
+import { removeDeployment, takeDown } from './end.ts'
+import { streamLogs } from './logs.ts'
+import { streamMetrics } from './metrics.ts'
+import { type Verb, assertCan, statusOf } from './rules.ts'
+import { deploymentOperations } from './schema.ts'
+import type { Deployment } from './store.ts'
+import * as store from './store.ts'
+import { deploymentView, liveView, statusView } from './view.ts'
+
+interface JobCall {
+  readonly project: { readonly id: string }
+  readonly params: { readonly app_name: string; readonly job_id: string }
+  audit(note: { action: string; resourceType: string; resourceId: string; details: Record<string, unknown> }): void
+}
+
+export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => {
+  const job = async (call: Pick<JobCall, 'project' | 'params'>): Promise<Deployment> => {
+    const d = await store.inApp(deps.db, call.project.id, call.params.app_name, call.params.job_id)
+    if (!d) throw notFound()
+    return d
+  }
+  const app = async (projectId: string, name: string) => {
+    const found = await store.appRef(deps.db, projectId, name)
+    if (!found) throw notFound()
+    return found
+  }
+  /** Every verb is the same: find it, check that its status allows the verb, write the wish, answer what it is now. */
+  const verb =
+    (name: Verb, act: (tx: Tx, d: Deployment) => Promise<void>) =>
+    async (call: JobCall) =>
+    async (tx: Tx) => {
+      const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.job_id)
+      if (!d) throw notFound()
+      assertCan(name, statusOf(d))
+      await act(tx, d)
+      await announceById(tx, d.id)
+      call.audit({ action: `deployment.${name}`, resourceType: 'deployment', resourceId: d.id, details: { app: d.appName } })
+      const now = await store.byId(tx, d.id)
+      return { job_id: d.jobId, deployment_id: d.id, status: now ? statusOf(now) : 'deleted' }
+    }
+  const wish = (want: 'running' | 'paused') => async (tx: Tx, d: Deployment) => {
+    await store.wish(tx, d.id, want)
+    await poke(tx, 'deployment', d.id)
+    await refreshRoute(tx, d.appId)
+  }
+  const statusFeed = (projectId: string, appName?: string) => ({
+    projectId,
+    snapshot: async () => ({
+      deployments: (appName
+        ? await store.list(deps.db, projectId, appName, 100, 0)
+        : await store.live(deps.db, projectId, 100, 0)
+      ).map(deploymentView),
+    }),
+  })
+
+  return feature(deploymentOperations, {
+    listDeployments: {
+      read: async ({ project, params, query }) => {
+        await app(project.id, params.app_name)
+        const { limit, offset } = pageOf(query)
+        return (await store.list(deps.db, project.id, params.app_name, limit, offset)).map(deploymentView)
+      },
+    },
+    listActiveDeployments: {
+      read: async ({ project, query }) => {
+        const { limit, offset } = pageOf(query)
+        return (await store.live(deps.db, project.id, limit, offset)).map(d => liveView(d, deps.live))
+      },
+    },
+    getDeployment: { read: async call => statusView(await job(call), deps.live) },
+
+    activateDeployment: {
+      write: async call => async tx => {
+        const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
+        if (!d) throw notFound()
+        assertCan('activate', statusOf(d))
+        await activate(tx, d)
+        await announceById(tx, d.id)
+        call.audit({ action: 'deployment.activate', resourceType: 'deployment', resourceId: d.id, details: { app: d.appName } })
+        return deploymentView((await store.byId(tx, d.id)) ?? d)
+      },
+    },
+    stopDeployment: {
+      write: verb('stop', async (tx, d) => {
+        if (d.outcome) return
+        await store.wish(tx, d.id, 'stopped')
+        await takeDown(tx, d.id)
+      }),
+    },
+    pauseDeployment: { write: verb('pause', wish('paused')) },
+    resumeDeployment: { write: verb('resume', wish('running')) },
+    deleteDeployment: { write: verb('delete', (tx, d) => removeDeployment(tx, d.id)) },
+
+    streamDeployments: {
+      stream: async ({ project, params }, stream) => {
+        const { id } = await app(project.id, params.app_name)
+        await feed(deps, stream, {
+          ...statusFeed(project.id, params.app_name),
+          accepts: event => event.appId === id && event.kind === 'deployment.status',
+        })
+      },
+    },
+    streamAllDeployments: {
+      stream: async ({ project }, stream) =>
+        feed(deps, stream, { ...statusFeed(project.id), accepts: event => event.kind === 'deployment.status' }),
+    },
+    streamWorkspace: {
+      stream: async ({ project }, stream) => feed(deps, stream, { ...statusFeed(project.id), accepts: () => true }),
+    },
+    streamAppLogs: {
+      stream: async ({ project, params, query }, stream) => {
+        const { id } = await app(project.id, params.app_name)
+        const vms = await store.vmsOfApp(deps.db, id)
+        await streamLogs(deps, stream, { projectId: project.id, appId: id }, vms, query.tail ?? 100)
+      },
+    },
+    streamDeploymentLogs: {
+      stream: async (call, stream) => {
+        const d = await job(call)
+        const vms = d.vms.map(vm => ({ id: vm.id, hostId: vm.hostId, deploymentId: d.id }))
+        const scope = { projectId: call.project.id, appId: d.appId, deploymentId: d.id }
+        await streamLogs(deps, stream, scope, vms, call.query.tail ?? 100)
+      },
+    },
+    streamAppMetrics: {
+      stream: async ({ project, params }, stream) => {
+        const { id } = await app(project.id, params.app_name)
+        await streamMetrics(deps, stream, id)
+      },
+    },
+  })
+}
+
+/** Rolls out, or back: what still runs is switched to at once, what is over is brought up again beside what serves. */
+async function activate(tx: Tx, d: Deployment): Promise<void> {
+  if (d.activeDeploymentId === d.id) return
+  if (d.phase === 'draining' && d.vms.some(vm => vm.healthy && vm.want === 'running')) {
+    await store.renew(tx, d.id)
+    await store.makeActive(tx, d.id)
+    await poke(tx, 'deployment', d.id)
+    if (d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
+    await refreshRoute(tx, d.appId)
+  } else if (d.outcome && d.phase === null) {
+    await store.startAgain(tx, d.id)
+    await createMachine(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
+  } else {
+    await store.renew(tx, d.id)
+    await poke(tx, 'deployment', d.id)
+  }
+}

@@ -1,0 +1,131 @@
+import { ApiError, invalidField } from '../http/errors.ts'
+import { hypervisorNumber } from '../vms/rules.ts'
+
+export const deploymentStatuses = [
+  'pending',
+  'building',
+  'scheduled',
+  'starting',
+  'running',
+  'unhealthy',
+  'pausing',
+  'paused',
+  'resuming',
+  'sleeping',
+  'migrating',
+  'stopping',
+  'stopped',
+  'superseded',
+  'failed',
+  'cancelled',
+  'deleted',
+] as const
+export type DeploymentStatus = (typeof deploymentStatuses)[number]
+
+export interface VmFacts {
+  readonly want: 'running' | 'paused' | 'stopped' | 'absent'
+  readonly hostId: string | null
+  readonly seenState: 'preparing' | 'booting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'crashed' | 'absent' | null
+  readonly healthy: boolean
+}
+
+export interface DeploymentFacts {
+  readonly want: 'running' | 'paused' | 'stopped' | 'deleted'
+  readonly outcome: 'stopped' | 'superseded' | 'failed' | 'cancelled' | null
+  /** Phase of its machine; null once the machine is done. */
+  readonly phase: 'rolling' | 'serving' | 'draining' | 'failing' | 'stopping' | null
+  readonly vms: readonly VmFacts[]
+}
+
+/** The status that people see. Derived, so it cannot disagree with what it is derived from. */
+export function statusOf(d: DeploymentFacts): DeploymentStatus {
+  if (d.outcome) return d.outcome
+  if (d.want === 'deleted' || d.want === 'stopped' || d.phase === 'stopping' || d.phase === 'draining') return 'stopping'
+  const vms = d.vms.filter(vm => vm.want !== 'absent')
+  if (d.want === 'paused') return vms.every(vm => vm.seenState === 'paused') ? 'paused' : 'pausing'
+  if (vms.some(vm => vm.seenState === 'paused')) return 'resuming'
+  if (vms.some(vm => vm.healthy)) return d.phase === 'rolling' ? 'starting' : 'running'
+  if (d.phase === 'serving') return 'unhealthy'
+  if (vms.some(vm => vm.seenState !== null)) return 'starting'
+  if (vms.some(vm => vm.hostId !== null)) return 'scheduled'
+  return 'pending'
+}
+
+export type Verb = 'stop' | 'cancel' | 'pause' | 'resume' | 'delete' | 'activate'
+
+const alive: readonly DeploymentStatus[] = ['pending', 'scheduled', 'starting', 'running', 'unhealthy', 'paused', 'pausing', 'resuming', 'sleeping']
+const over: readonly DeploymentStatus[] = ['stopped', 'superseded', 'failed', 'cancelled']
+
+/** Which verb is possible in which status. `stop` of what is stopped and so on are no faults: they are done already. */
+export const can = {
+  stop: [...alive, 'stopping', ...over],
+  cancel: ['pending', 'building', 'scheduled', 'starting'],
+  pause: ['running', 'unhealthy', 'pausing', 'paused', 'resuming'],
+  resume: ['paused', 'pausing', 'resuming', 'running'],
+  delete: [...alive, 'stopping', ...over],
+  activate: [...alive, 'stopping', ...over],
+} as const satisfies Record<Verb, readonly DeploymentStatus[]>
+
+/** @throws ApiError 409 `invalid_state` that names the verb, the status and where the verb would be possible. */
+export function assertCan(verb: Verb, status: DeploymentStatus): void {
+  const possible: readonly DeploymentStatus[] = can[verb]
+  if (!possible.includes(status))
+    throw new ApiError('invalid_state', `Cannot ${verb} a deployment that is ${status}. Possible while: ${possible.join(', ')}.`)
+}
+
+export const memorySizesMib = [512, 1024, 2048, 4096] as const
+export const vcpuCounts = [1, 2, 3, 4] as const
+export const defaultDiskMib = 1024
+
+export interface DeployRequest {
+  readonly image?: string | undefined
+  readonly hypervisor?: string | undefined
+  readonly vcpus?: number | undefined
+  readonly memory_mib?: number | undefined
+  readonly disk_mib?: number | undefined
+  readonly port?: number | undefined
+}
+
+export interface DeployShape {
+  readonly image: string
+  readonly hypervisor: number
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly port: number
+}
+
+const imagePattern = /^(?:oci:[a-z0-9][a-z0-9._-]{0,63}(?::[\w][\w.-]{0,127})?|[a-zA-Z0-9][\w./:@-]{0,510})$/
+
+/**
+ * The request's shape with the defaults filled in.
+ * @throws ApiError 400 naming the field. `memory_mib` is 512, 1024, 2048 or 4096 and `vcpus` 1 to 4 (the contract's
+ * manual-deploy constraints); `hypervisor` one of the contract's two, or `qemu` or `fake` as additions.
+ */
+export function deployShape(request: DeployRequest, defaults: { readonly port: number }): DeployShape {
+  const { image } = request
+  if (image === undefined || image === '')
+    throw invalidField('image', 'give an image reference, for example docker.io/library/nginx:1.27')
+  if (!imagePattern.test(image) || image.includes('..'))
+    throw invalidField('image', 'is not an image reference such as registry.example/team/app:1.0 or oci:name')
+  const hypervisor = hypervisorNumber(request.hypervisor)
+  if (hypervisor === undefined) throw invalidField('hypervisor', 'must be firecracker, cloud-hypervisor or qemu, or be left out')
+  const memoryMib = request.memory_mib ?? 512
+  if (!memorySizesMib.some(size => size === memoryMib)) throw invalidField('memory_mib', 'must be 512, 1024, 2048 or 4096')
+  const vcpus = request.vcpus ?? 1
+  if (!vcpuCounts.some(count => count === vcpus)) throw invalidField('vcpus', 'must be 1, 2, 3 or 4')
+  const diskMib = request.disk_mib ?? defaultDiskMib
+  if (diskMib < 64 || diskMib > 1_048_576) throw invalidField('disk_mib', 'must be from 64 to 1048576')
+  const port = request.port ?? defaults.port
+  if (port < 1 || port > 65_535) throw invalidField('port', 'must be from 1 to 65535')
+  return { image, hypervisor, vcpus, memoryMib, diskMib, port }
+}
+
+/** The tag or digest of a reference, for display: `latest` where none is written. */
+export function imageTag(image: string): string {
+  const digest = image.indexOf('@')
+  if (digest !== -1) return image.slice(digest + 1)
+  const name = image.startsWith('oci:') ? image.slice(4) : image.slice(image.lastIndexOf('/') + 1)
+  const colon = name.indexOf(':')
+  return colon === -1 ? 'latest' : name.slice(colon + 1)
+}

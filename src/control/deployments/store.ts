@@ -1,0 +1,237 @@
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { DeploymentFacts, VmFacts } from './rules.ts'
+
+/** A deployment with what its status and its live view are derived from. */
+export interface Deployment extends DeploymentFacts {
+  readonly id: string
+  readonly jobId: string
+  readonly projectId: string
+  readonly appId: string
+  readonly appName: string
+  readonly rollout: number
+  readonly buildId: string
+  readonly image: string
+  readonly hypervisor: number
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly port: number
+  readonly gitBranch: string
+  readonly gitCommitHash: string
+  readonly gitCommitMessage: string
+  readonly triggerSource: string
+  readonly errorMessage: string | null
+  readonly scheduledAt: Date | null
+  readonly startedAt: Date | null
+  readonly stoppedAt: Date | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly scaleState: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
+  readonly desiredReplicas: number
+  readonly drainSeconds: number
+  readonly activeDeploymentId: string | null
+  /** Rollout number of the app's active deployment; 0 without one. */
+  readonly activeRollout: number
+  readonly appWant: 'live' | 'deleted'
+  readonly ipv6Prefix: string
+  readonly vms: readonly DeploymentVm[]
+}
+
+export interface DeploymentVm extends VmFacts {
+  readonly id: string
+  readonly hostId: string | null
+  readonly hypervisor: string | null
+  readonly ipv6Address: string
+  readonly error: string | null
+  readonly placementNote: string | null
+  readonly restartCount: number
+}
+
+const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName",
+  d.rollout, d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib",
+  d.disk_mib AS "diskMib", d.port, d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash",
+  d.git_commit_message AS "gitCommitMessage", d.trigger_source AS "triggerSource", d.want, d.outcome,
+  d.error_message AS "errorMessage", d.scheduled_at AS "scheduledAt", d.started_at AS "startedAt",
+  d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
+  a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
+  a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
+  p.ipv6_prefix AS "ipv6Prefix", m.phase,
+  coalesce((SELECT jsonb_agg(jsonb_build_object(
+      'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
+      'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
+      'restartCount', v.restart_count) ORDER BY v.id)
+    FROM vm v WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms`
+const joined = `FROM deployment d
+  JOIN app a ON a.id = d.app_id
+  JOIN project p ON p.id = d.project_id
+  LEFT JOIN deployment active ON active.id = a.active_deployment_id
+  LEFT JOIN machine m ON m.kind = 'deployment' AND m.id = d.id`
+
+const deploymentById = statement<Deployment>('deployments.byId', `SELECT ${columns} ${joined} WHERE d.id = $1`)
+// A job is named by its job id or by the deployment's uuid, and must belong to that app of that project.
+const deploymentOfApp = statement<Deployment>(
+  'deployments.ofApp',
+  `SELECT ${columns} ${joined}
+   WHERE d.project_id = $1 AND a.name = $2 AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'`,
+)
+const lockDeployment = statement<{ id: string }>(
+  'deployments.lock',
+  `SELECT d.id FROM deployment d JOIN app a ON a.id = d.app_id
+   WHERE d.project_id = $1 AND a.name = $2 AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'
+   FOR UPDATE`,
+)
+const appOfProject = statement<{ id: string }>(
+  'deployments.app',
+  `SELECT id FROM app WHERE project_id = $1 AND name = $2 AND want = 'live'`,
+)
+const vmsOfOneApp = statement<{ id: string; deploymentId: string; hostId: string | null }>(
+  'deployments.vmsOfApp',
+  `SELECT v.id, v.deployment_id AS "deploymentId", v.host_id AS "hostId"
+   FROM vm v JOIN deployment d ON d.id = v.deployment_id WHERE d.app_id = $1 ORDER BY v.id`,
+)
+const liveDeploymentsOfApp = statement<Deployment>(
+  'deployments.liveOfApp',
+  `SELECT ${columns} ${joined} WHERE d.app_id = $1 AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 20`,
+)
+const deploymentsOfApp = statement<Deployment>(
+  'deployments.listOfApp',
+  `SELECT ${columns} ${joined}
+   WHERE d.project_id = $1 AND a.name = $2 AND a.want = 'live' AND d.want <> 'deleted'
+   ORDER BY d.id DESC LIMIT $3 OFFSET $4`,
+)
+const liveDeployments = statement<Deployment>(
+  'deployments.live',
+  `SELECT ${columns} ${joined}
+   WHERE d.project_id = $1 AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT $2 OFFSET $3`,
+)
+const newestOfApp = statement<Pick<Deployment, 'image' | 'vcpus' | 'memoryMib' | 'diskMib'>>(
+  'deployments.newest',
+  `SELECT image, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib" FROM deployment
+   WHERE app_id = $1 AND want <> 'deleted' ORDER BY id DESC LIMIT 1`,
+)
+const ipv6Prefix = statement<{ prefix: string }>(
+  'deployments.ipv6Prefix',
+  `SELECT ipv6_prefix AS prefix FROM project WHERE id = $1`,
+)
+// VMs that will be gone soon do not count: a redeploy must be possible at the limit.
+const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments: number }>(
+  'deployments.usage',
+  `SELECT coalesce(sum(v.vcpus), 0)::int AS vcpus, coalesce(sum(v.memory_mib), 0)::int AS "memoryMib",
+          (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
+   FROM vm v WHERE v.project_id = $1 AND v.want <> 'absent'`,
+)
+const insertDeployment = statement(
+  'deployments.insert',
+  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+)
+const setWant = statement(
+  'deployments.setWant',
+  `UPDATE deployment SET want = $2, updated_at = now() WHERE id = $1 AND want <> $2 AND want <> 'deleted'`,
+)
+const revive = statement(
+  'deployments.revive',
+  `UPDATE deployment SET want = 'running', outcome = NULL, error_message = NULL, scheduled_at = NULL, started_at = NULL,
+     stopped_at = NULL, rollout = nextval('rollout_order'), updated_at = now()
+   WHERE id = $1 AND want <> 'deleted'`,
+)
+const renewRollout = statement(
+  'deployments.renewRollout',
+  `UPDATE deployment SET rollout = nextval('rollout_order'), updated_at = now() WHERE id = $1`,
+)
+// The switch: at most one deployment is active, and of two that become healthy the later wish stays.
+const activate = statement(
+  'deployments.activate',
+  `UPDATE app a SET active_deployment_id = d.id
+   FROM deployment d
+   WHERE d.id = $1 AND a.id = d.app_id AND d.want IN ('running', 'paused') AND d.outcome IS NULL
+     AND NOT EXISTS (SELECT 1 FROM deployment other WHERE other.id = a.active_deployment_id AND other.rollout > d.rollout)`,
+)
+const deactivate = statement(
+  'deployments.deactivate',
+  `UPDATE app SET active_deployment_id = NULL WHERE id = $1 AND active_deployment_id = $2`,
+)
+const finish = statement(
+  'deployments.finish',
+  `UPDATE deployment SET outcome = coalesce(outcome, $2), error_message = coalesce($3, error_message),
+     stopped_at = coalesce(stopped_at, now()), updated_at = now()
+   WHERE id = $1`,
+)
+const markScheduled = statement(
+  'deployments.markScheduled',
+  `UPDATE deployment SET scheduled_at = now(), updated_at = now() WHERE id = $1 AND scheduled_at IS NULL`,
+)
+const markStarted = statement(
+  'deployments.markStarted',
+  `UPDATE deployment SET started_at = now(), updated_at = now() WHERE id = $1 AND started_at IS NULL`,
+)
+const markAnnounced = statement(
+  'deployments.markAnnounced',
+  `UPDATE deployment SET announced = $2, updated_at = now() WHERE id = $1 AND announced IS DISTINCT FROM $2`,
+)
+const deleteDeployment = statement('deployments.delete', `DELETE FROM deployment WHERE id = $1`)
+const rollingBefore = statement<{ id: string }>(
+  'deployments.others',
+  `SELECT id FROM deployment WHERE app_id = $1 AND id <> $2 AND outcome IS NULL`,
+)
+
+export interface NewDeployment {
+  readonly id: string
+  readonly jobId: string
+  readonly projectId: string
+  readonly appId: string
+  readonly image: string
+  readonly hypervisor: number
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly port: number
+  readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback' | 'autoscale'
+}
+
+export const byId = (sql: Sql, id: string) => sql.maybe(deploymentById, [id])
+export const inApp = (sql: Sql, projectId: string, appName: string, job: string) =>
+  sql.maybe(deploymentOfApp, [projectId, appName, job])
+/** The same with the app and the deployment locked until the transaction ends. */
+export const lockInApp = async (tx: Tx, projectId: string, appName: string, job: string) =>
+  (await tx.maybe(lockDeployment, [projectId, appName, job])) && inApp(tx, projectId, appName, job)
+export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
+export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
+export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
+export const list = (db: Db, projectId: string, appName: string, limit: number, offset: number) =>
+  db.rows(deploymentsOfApp, [projectId, appName, limit, offset])
+export const live = (db: Db, projectId: string, limit: number, offset: number) =>
+  db.rows(liveDeployments, [projectId, limit, offset])
+export const newest = (tx: Tx, appId: string) => tx.maybe(newestOfApp, [appId])
+export const prefixOf = async (tx: Tx, projectId: string) => (await tx.one(ipv6Prefix, [projectId])).prefix
+/** What the project's VMs add up to, and how many deployments of the app are alive. */
+export const usage = (tx: Tx, projectId: string, appId: string) => tx.one(usageOfProject, [projectId, appId])
+export const insert = (tx: Tx, d: NewDeployment) =>
+  tx.run(insertDeployment, [
+    d.id,
+    d.jobId,
+    d.projectId,
+    d.appId,
+    d.image,
+    d.hypervisor,
+    d.vcpus,
+    d.memoryMib,
+    d.diskMib,
+    d.port,
+    d.triggerSource,
+  ])
+export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) => (await tx.run(setWant, [id, want])) === 1
+export const startAgain = (tx: Tx, id: string) => tx.run(revive, [id])
+export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
+/** False when a later rollout is active already. */
+export const makeActive = async (tx: Tx, id: string) => (await tx.run(activate, [id])) === 1
+export const clearActive = (tx: Tx, appId: string, id: string) => tx.run(deactivate, [appId, id])
+export const end = (tx: Tx, id: string, outcome: NonNullable<DeploymentFacts['outcome']>, error: string | null = null) =>
+  tx.run(finish, [id, outcome, error])
+export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
+export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
+/** True when the status is news to the streams. */
+export const announced = async (tx: Tx, id: string, status: string) => (await tx.run(markAnnounced, [id, status])) === 1
+export const remove = (tx: Tx, id: string) => tx.run(deleteDeployment, [id])
+export const othersAlive = async (tx: Tx, appId: string, id: string) =>
+  (await tx.rows(rollingBefore, [appId, id])).map(row => row.id)

@@ -1,0 +1,67 @@
+import type { Static } from 'typebox'
+import type { LiveStats } from '../hosts/index.ts'
+import { hypervisorName } from '../vms/index.ts'
+import { imageTag, statusOf } from './rules.ts'
+import type { Deployment as DeploymentShape, LiveDeployment, LiveDeploymentStatus } from './schema.ts'
+import type { Deployment } from './store.ts'
+
+/** The VM that single-VM fields speak of: the oldest that is meant to stay. */
+const firstVm = (d: Deployment) => d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
+const unixSeconds = (at: Date | null) => (at ? Math.floor(at.getTime() / 1000) : 0)
+
+/** The stored record. */
+export const deploymentView = (d: Deployment): Static<typeof DeploymentShape> => ({
+  id: d.id,
+  app_id: d.appId,
+  tenant_id: d.projectId,
+  job_id: d.jobId,
+  build_id: d.buildId,
+  image_tag: imageTag(d.image),
+  status: statusOf(d),
+  created_at: d.createdAt.toISOString(),
+  updated_at: d.updatedAt.toISOString(),
+  disk_mib: d.diskMib,
+  memory_mib: d.memoryMib,
+  vcpus: d.vcpus,
+  port: d.port,
+  hypervisor: d.hypervisor,
+  ipv6_address: firstVm(d)?.ipv6Address ?? '',
+  git_branch: d.gitBranch,
+  git_commit_hash: d.gitCommitHash,
+  git_commit_message: d.gitCommitMessage,
+  trigger_source: d.triggerSource,
+})
+
+/** Numbers are those the hosts pushed last, summed over the deployment's VMs (cpu: their mean). */
+export function liveView(d: Deployment, live: LiveStats): Static<typeof LiveDeployment> {
+  const vm = firstVm(d)
+  const stats = d.vms.flatMap(one => live.get(one.id) ?? [])
+  const sum = (pick: (s: (typeof stats)[number]) => number) => stats.reduce((total, s) => total + pick(s), 0)
+  return {
+    app_id: d.appId,
+    app_name: d.appName,
+    deployment_id: d.id,
+    job_id: d.jobId,
+    vm_id: vm?.id ?? '',
+    host_id: vm?.hostId ?? '',
+    hypervisor: vm?.hypervisor ?? hypervisorName(d.hypervisor) ?? '',
+    image: d.image,
+    ipv6_address: vm?.ipv6Address ?? '',
+    status: statusOf(d),
+    scale_state: d.scaleState,
+    cpu_usage: stats.length === 0 ? 0 : sum(s => s.cpuUsage) / stats.length,
+    memory_mib: d.memoryMib,
+    ram_used_bytes: sum(s => s.ramUsedBytes),
+    rx_bytes: sum(s => s.rxBytes),
+    tx_bytes: sum(s => s.txBytes),
+    vcpus: d.vcpus,
+  }
+}
+
+export const statusView = (d: Deployment, live: LiveStats): Static<typeof LiveDeploymentStatus> => ({
+  ...liveView(d, live),
+  error_message: d.errorMessage ?? d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote ?? '',
+  scheduled_at: unixSeconds(d.scheduledAt),
+  started_at: unixSeconds(d.startedAt),
+  stopped_at: unixSeconds(d.stoppedAt),
+})

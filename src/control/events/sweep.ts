@@ -1,0 +1,13 @@
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, minutes } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { removeOlderThan } from './store.ts'
+
+/** How long `Last-Event-ID` can reach back. */
+const keptMs = hours(24)
+
+export const eventRetention = (deps: Pick<Deps, 'db'>): Sweep => ({
+  name: 'event-retention',
+  everyMs: minutes(10),
+  run: async ({ now }) => ({ removed: await removeOlderThan(deps.db, new Date(now.getTime() - keptMs)) }),
+})

@@ -1,0 +1,2 @@
+export { type HealthOptions, healthFeature } from './routes.ts'
+export { productVersion } from './rules.ts'

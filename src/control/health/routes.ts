@@ -1,0 +1,55 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Deps } from '../deps.ts'
+import { ApiError } from '../http/errors.ts'
+import { type EventStream, type Feature, feature } from '../http/operation.ts'
+import { createProbe, type Probe } from './probe.ts'
+import { healthOf, isReady } from './rules.ts'
+import { healthOperations } from './schema.ts'
+
+export interface HealthOptions {
+  /** How often an open stream looks for a change. */
+  readonly streamEveryMs?: number
+}
+
+export function healthFeature(deps: Pick<Deps, 'db' | 'bus' | 'clock'>, options: HealthOptions = {}): Feature {
+  const probe = createProbe(deps)
+  return feature(healthOperations, {
+    getHealth: { read: async () => healthOf(await probe.check()) },
+    getLiveness: { read: async () => 'ok\n' },
+    getReadiness: {
+      async read() {
+        const checks = await probe.check()
+        if (isReady(checks)) return healthOf(checks)
+        const { services, version } = healthOf(checks)
+        const down = Object.keys(services).filter(name => services[name] !== 'ok')
+        throw new ApiError('unavailable', `Not ready: ${down.join(' and ')} cannot be reached.`, {
+          extra: { services, version },
+        })
+      },
+    },
+    streamHealth: { stream: async (_call, stream) => watch(probe, stream, deps, options.streamEveryMs ?? 2_000) },
+  })
+}
+
+/** `snapshot` first, then `health` whenever something changed. */
+async function watch(
+  probe: Probe,
+  stream: EventStream,
+  { clock }: Pick<Deps, 'clock'>,
+  everyMs: number,
+): Promise<void> {
+  let told: string | undefined
+  let id = 0
+  while (!stream.signal.aborted) {
+    const health = healthOf(await probe.check())
+    const state = JSON.stringify(health)
+    if (state !== told) {
+      const event = told === undefined ? 'snapshot' : 'health'
+      id += 1
+      if (!stream.send({ event, id: String(id), data: { at: clock.now().toISOString(), ...health } })) return
+      told = state
+    }
+    // An abort only ends the pause; the loop's condition then ends the stream.
+    await delay(everyMs, undefined, { signal: stream.signal }).catch(() => {})
+  }
+}

@@ -1,0 +1,21 @@
+import type { Health } from './schema.ts'
+
+export interface Checks {
+  readonly postgres: boolean
+  readonly bus: boolean
+}
+
+export const productVersion = '0.1.0'
+
+const word = (ok: boolean) => (ok ? 'ok' : 'unavailable')
+
+export const isReady = (checks: Checks) => checks.postgres && checks.bus
+
+/** The wire form. */
+export function healthOf(checks: Checks): Health {
+  return {
+    status: word(isReady(checks)),
+    version: productVersion,
+    services: { postgres: word(checks.postgres), bus: word(checks.bus) },
+  }
+}

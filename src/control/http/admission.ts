@@ -1,0 +1,148 @@
+/**
+ * Who may go on, decided before a byte of the body is read: address, credential, scope, role, project, allowance. In
+ * this order a caller without rights learns nothing, not even whether his body would have been valid.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
+import { isStorable } from './json-body.ts'
+import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
+import { originOf, type Security, type ServerOptions, stateOf } from './ports.ts'
+import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
+
+const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
+/** The most a member may do in a project, whatever the token allows. */
+const roleScope = { viewer: 'read', member: 'write', admin: 'admin', owner: 'admin' } as const satisfies Record<
+  MemberRole,
+  Scope
+>
+
+/** A scope includes those below it: read < deploy < write < admin. */
+export const scopesAllow = (scopes: ReadonlySet<Scope>, needed: Scope) =>
+  [...scopes].some(scope => scopeRank[scope] >= scopeRank[needed])
+
+export type RateLimits = ServerOptions['deps']['config']['rateLimits']
+
+const policies = (limits: RateLimits) =>
+  ({
+    anonymous: { name: 'anonymous', quota: limits.anonymousPerMinute, windowSeconds: 60 },
+    /** Programs of a few addresses that speak for many: webhooks, storage nodes. */
+    machine: { name: 'machine', quota: limits.tenantPerMinute, windowSeconds: 60 },
+    tenant: { name: 'tenant', quota: limits.tenantPerMinute, windowSeconds: 60 },
+    login: { name: 'login', quota: limits.loginPerMinute, windowSeconds: 60 },
+    /** Ten seconds' worth at once, so that a script may create a handful without waiting. */
+    create: { name: 'create', quota: limits.createsPerSecond * 10, windowSeconds: 10 },
+  }) as const satisfies Record<string, RatePolicy>
+
+export interface Admission {
+  /** Fills `state.caller` and `state.project`, or throws what the client is told. */
+  admit(request: FastifyRequest, reply: FastifyReply, operation: Operation | undefined): Promise<void>
+  /** For `login` operations, once the body is known. */
+  countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
+  /** False once the credential or the membership behind an open stream is gone. */
+  stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
+}
+
+export function createAdmission(options: {
+  security: Security
+  rateLimiter: RateLimiter
+  limits: RateLimits
+}): Admission {
+  const { security, rateLimiter } = options
+  const policy = policies(options.limits)
+
+  async function count(reply: FastifyReply, which: RatePolicy, key: string): Promise<void> {
+    const verdict = await rateLimiter.take(which, key)
+    reply.headers(rateHeaders(which, verdict))
+    if (!verdict.allowed)
+      throw new ApiError('rate_limited', `Too many requests. Try again in ${verdict.waitSeconds} s.`, {
+        retryAfterSeconds: verdict.waitSeconds,
+      })
+  }
+
+  /** Failures draw on the address's allowance, so that guessing is slow while valid callers behind it are not touched. */
+  async function authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
+    try {
+      return await security.authenticate(credentialOf(request), originOf(request))
+    } catch (error) {
+      await count(reply, policy.anonymous, addressKey(stateOf(request).ip))
+      throw error
+    }
+  }
+
+  async function project(request: FastifyRequest, reply: FastifyReply, caller: Caller, operation: Operation) {
+    try {
+      return await security.resolveProject(caller, selectorOf(request, operation))
+    } catch (error) {
+      await count(reply, policy.tenant, `user:${caller.userId}`)
+      throw error
+    }
+  }
+
+  return {
+    async admit(request, reply, operation) {
+      const state = stateOf(request)
+      if (operation?.throttle === 'unlimited') return
+      if (operation?.auth !== 'bearer')
+        return count(reply, operation?.throttle === 'machine' ? policy.machine : policy.anonymous, addressKey(state.ip))
+
+      const caller = await authenticate(request, reply)
+      state.caller = caller
+      requireScope(caller, operation)
+      if (operation.project !== 'none') {
+        state.project = await project(request, reply, caller, operation)
+        requireRole(state.project, operation)
+      }
+      const tenant = state.project ? `project:${state.project.id}` : `user:${caller.userId}`
+      await count(reply, policy.tenant, tenant)
+      if (operation.throttle === 'create') await count(reply, policy.create, tenant)
+    },
+    countLogin: (request, reply, email) =>
+      count(reply, policy.login, `${addressKey(stateOf(request).ip)} ${email.toLowerCase()}`),
+    async stillAllowed(request, operation) {
+      if (operation.auth === 'none') return true
+      try {
+        const caller = await security.authenticate(credentialOf(request), originOf(request))
+        if (operation.project !== 'none') await security.resolveProject(caller, selectorOf(request, operation))
+        return true
+      } catch (error) {
+        // An outage is no reason to cut a stream that was allowed a moment ago.
+        return !(error instanceof ApiError && error.status < 500)
+      }
+    },
+  }
+}
+
+function credentialOf(request: FastifyRequest): string {
+  const found = /^Bearer +([\x21-\x7e]{1,4096})$/i.exec(request.headers.authorization ?? '')
+  if (!found?.[1]) throw unauthenticated()
+  return found[1]
+}
+
+function requireScope(caller: Caller, operation: Operation): void {
+  if (!scopesAllow(caller.scopes, operation.scope))
+    throw forbidden(`This token is not allowed to do that; it needs the scope "${operation.scope}".`)
+  if (operation.adminOnly && caller.role !== 'Admin')
+    throw forbidden('Only administrators of the installation may do that.')
+}
+
+function requireRole(project: ProjectAccess, operation: Operation): void {
+  if (scopeRank[roleScope[project.memberRole]] < scopeRank[operation.scope])
+    throw forbidden(`As ${project.memberRole} of this project you may not do that.`)
+}
+
+function selectorOf(request: FastifyRequest, operation: Operation): string | undefined {
+  const selector = operation.project === 'path' ? memberOf(request.params, 'tenant_slug') : namedProject(request)
+  if (selector === undefined) return undefined
+  // A selector given twice, or one that no project can have, names no project.
+  if (typeof selector !== 'string' || selector.length > 200 || !isStorable(selector)) throw notFound()
+  return selector
+}
+
+function namedProject(request: FastifyRequest): unknown {
+  const header = request.headers['x-project']
+  return header === undefined || header === '' ? memberOf(request.query, 'project') : header
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}

@@ -1,0 +1,35 @@
+import { appOperations } from '../apps/schema.ts'
+import { auditOperations } from '../audit/schema.ts'
+import { authOperations } from '../auth/schema.ts'
+import { billingOperations } from '../billing/schema.ts'
+import { databaseOperations, upcallOperations } from '../databases/schema.ts'
+import { deploymentOperations } from '../deployments/schema.ts'
+import { contractOperations, healthOperations } from '../health/schema.ts'
+import { networkOperations } from '../network/schema.ts'
+import { notificationOperations } from '../notifications/schema.ts'
+import { projectOperations } from '../projects/schema.ts'
+import { scmOperations } from '../scm/schema.ts'
+import { vmOperations } from '../vms/schema.ts'
+import { volumeOperations } from '../volumes/schema.ts'
+import { webhookOperations } from '../webhooks/schema.ts'
+import type { Operation } from './operation.ts'
+
+/** Every operation there is, by its id: what the server registers, the OpenAPI document shows and the tests enumerate. */
+export const allOperations: Readonly<Record<string, Operation>> = {
+  ...healthOperations,
+  ...contractOperations,
+  ...upcallOperations,
+  ...webhookOperations,
+  ...authOperations,
+  ...auditOperations,
+  ...notificationOperations,
+  ...billingOperations,
+  ...scmOperations,
+  ...projectOperations,
+  ...appOperations,
+  ...deploymentOperations,
+  ...vmOperations,
+  ...networkOperations,
+  ...volumeOperations,
+  ...databaseOperations,
+}

@@ -1,0 +1,72 @@
+/**
+ * The one catalogue of errors a client can see, and the class that carries them. Handlers throw these; the mapper in
+ * `server.ts` turns anything else into a 500 with a neutral text and logs its cause chain.
+ */
+export const errorStatus = {
+  invalid_request: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  plan_limit_exceeded: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  name_taken: 409,
+  invalid_state: 409,
+  volume_in_use: 409,
+  operation_in_progress: 409,
+  unsupported_by_hypervisor: 409,
+  idempotency_key_reused: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal: 500,
+  not_implemented: 501,
+  no_capacity: 503,
+  unavailable: 503,
+} as const
+
+export type ErrorCode = keyof typeof errorStatus
+
+/** One fault of the input: which field (a JSON pointer or a parameter's name), and why. */
+export interface ErrorDetail {
+  readonly field: string
+  readonly message: string
+}
+
+export class ApiError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: readonly ErrorDetail[] | undefined
+  /** Further members of the error body, e.g. `{limit, used, max}`. */
+  readonly extra: Readonly<Record<string, unknown>> | undefined
+  readonly retryAfterSeconds: number | undefined
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: ErrorOptions & {
+      readonly details?: readonly ErrorDetail[]
+      readonly extra?: Readonly<Record<string, unknown>>
+      readonly retryAfterSeconds?: number
+    } = {},
+  ) {
+    super(message, options)
+    this.name = 'ApiError'
+    this.code = code
+    this.status = errorStatus[code]
+    this.details = options.details
+    this.extra = options.extra
+    this.retryAfterSeconds = options.retryAfterSeconds
+  }
+}
+
+/** Missing and foreign are one answer, to the byte. */
+export const notFound = () => new ApiError('not_found', 'Not found.')
+export const unauthenticated = (message = 'Sign in, or send a valid token.') => new ApiError('unauthenticated', message)
+export const forbidden = (message: string) => new ApiError('forbidden', message)
+export const nameTaken = (what: string, name: string) =>
+  new ApiError('name_taken', `There is already a ${what} named "${name}". Choose another name.`, {
+    details: [{ field: 'name', message: 'already taken' }],
+  })
+export const invalidState = (message: string) => new ApiError('invalid_state', message)
+export const invalidField = (field: string, message: string) =>
+  new ApiError('invalid_request', `${field}: ${message}`, { details: [{ field, message }] })

@@ -1,0 +1,75 @@
+/** The one place where whatever was thrown becomes an answer. */
+import type { FastifyBaseLogger } from 'fastify'
+import { BusError } from '../../bus/bus.ts'
+import { DbUnavailable, retryable } from '../../db/errors.ts'
+import { ApiError, type ErrorCode } from './errors.ts'
+
+export interface Failure {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Readonly<Record<string, unknown>>
+}
+
+/** What Fastify itself refuses, and how we say it. */
+const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', 'The body is too large.'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'Send the body as application/json.'],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: ['invalid_request', 'The body is not as long as Content-Length says.'],
+  FST_ERR_BAD_URL: ['invalid_request', 'The path has an invalid percent escape.'],
+  FST_ERR_MAX_PARAM_LENGTH: ['invalid_request', 'A part of the path is too long.'],
+  ECONNRESET: ['invalid_request', 'The connection was closed before the whole request had arrived.'],
+}
+
+/** Nothing the client did, and it may well work in a moment: 503 with `Retry-After`. */
+const isOutage = (thrown: unknown) => thrown instanceof DbUnavailable || thrown instanceof BusError || retryable(thrown)
+
+/** @returns the ApiError that a client may see; anything unknown is a bug and becomes a neutral 500. */
+export function asApiError(thrown: unknown): ApiError {
+  if (thrown instanceof ApiError) return thrown
+  const code = codeOf(thrown)
+  const known = code === undefined ? undefined : fastifyErrors[code]
+  if (known) return new ApiError(known[0], known[1], { cause: thrown })
+  if (isOutage(thrown))
+    return new ApiError('unavailable', 'Not available right now. Try again in a moment.', { cause: thrown })
+  return new ApiError('internal', 'Something went wrong on our side. The request id helps us find out what.', {
+    cause: thrown,
+  })
+}
+
+export function failureOf(error: ApiError, requestId: string): Failure {
+  const retry = error.retryAfterSeconds ?? (error.status === 503 ? 2 : undefined)
+  return {
+    status: error.status,
+    headers: {
+      ...(retry === undefined ? {} : { 'retry-after': String(retry) }),
+      ...(error.status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
+    },
+    body: {
+      error: error.message,
+      status: error.status,
+      code: error.code,
+      request_id: requestId,
+      ...(error.details ? { details: error.details } : {}),
+      ...error.extra,
+    },
+  }
+}
+
+/** Bugs with their whole cause chain, outages as a warning, the client's faults not at all. */
+export function logFailure(log: FastifyBaseLogger, error: ApiError): void {
+  if (error.code === 'internal') log.error({ causes: causeChain(error.cause) }, 'request failed')
+  else if (error.status === 503) log.warn({ causes: causeChain(error.cause) }, 'request not served')
+}
+
+/** Names, messages and stacks only: other members of an error (a driver's `detail`) can hold what people stored. */
+function causeChain(thrown: unknown): readonly Record<string, unknown>[] {
+  const chain: Record<string, unknown>[] = []
+  for (let next = thrown; next instanceof Error && chain.length < 8; next = next.cause)
+    chain.push({ name: next.name, message: next.message, stack: next.stack })
+  return chain
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error) || !('code' in thrown)) return undefined
+  return typeof thrown.code === 'string' ? thrown.code : undefined
+}

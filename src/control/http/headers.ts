@@ -1,0 +1,41 @@
+/** On every answer. A fixed object costs 2 µs a request; @fastify/helmet cost 15. */
+export const securityHeaders = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'strict-transport-security': 'max-age=31536000; includeSubDomains',
+  'x-permitted-cross-domain-policies': 'none',
+} as const
+
+/** For our own HTML pages: only what this server sends, nothing inline but styles (swagger-ui sets them). */
+export const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+} as const
+
+/** JSON is never a page: should a browser be made to show it as one, nothing in it runs. */
+export const jsonHeaders = {
+  'content-type': 'application/json; charset=utf-8',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+} as const
+
+/** Headers for a browser of a configured origin; none for any other. */
+export function corsHeaders(origin: string | undefined, allowed: readonly string[]): Readonly<Record<string, string>> {
+  if (origin === undefined || !allowed.includes(origin)) return {}
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-expose-headers':
+      'X-Request-Id, RateLimit, RateLimit-Policy, Retry-After, ETag, Idempotent-Replayed',
+    'cross-origin-resource-policy': 'cross-origin',
+    vary: 'Origin',
+  }
+}
+
+export const preflightHeaders = {
+  'access-control-allow-headers':
+    'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, X-Project, X-Request-Id, traceparent',
+  'access-control-max-age': '600',
+} as const

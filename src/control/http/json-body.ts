@@ -1,0 +1,99 @@
+/**
+ * JSON bodies, read strictly: one reading of a text is the only one (RFC 8259 leaves duplicate keys open, I-JSON, RFC
+ * 7493, forbids them), and nothing gets in that PostgreSQL cannot store (NUL and lone surrogates in text and jsonb) or
+ * that could reach a prototype.
+ */
+import { ApiError } from './errors.ts'
+
+export const maxDepth = 32
+const forbiddenKeys = new Set(['__proto__', 'constructor'])
+
+const bad = (message: string, cause?: unknown) => new ApiError('invalid_request', `The body ${message}.`, { cause })
+
+/** @returns the value; undefined for an empty body. @throws ApiError 400 */
+export function parseJsonBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined
+  const source = decode(bytes)
+  let value: unknown
+  try {
+    value = JSON.parse(source)
+  } catch (cause) {
+    throw bad(`is not valid JSON${where(cause)}`, cause)
+  }
+  scan(source)
+  return value
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw bad('is not UTF-8', cause)
+  }
+}
+
+/** V8 says "... at position 17"; the text around it is the client's and stays out of the message. */
+function where(cause: unknown): string {
+  const found = cause instanceof Error ? /position (\d+)/.exec(cause.message) : null
+  return found ? ` (at position ${found[1]})` : ''
+}
+
+const quote = 0x22
+const backslash = 0x5c
+
+/** Walks a text that is known to be valid JSON: depth, keys, strings. Linear in its length. */
+function scan(source: string): void {
+  // The keys seen so far of each open object; null for an array.
+  const open: (Set<string> | null)[] = []
+  let at = 0
+  let keyNext = false
+  while (at < source.length) {
+    const char = source.charCodeAt(at)
+    if (char === quote) {
+      const end = endOfString(source, at)
+      const keys = open.at(-1)
+      if (keyNext && keys) checkKey(keys, text(source, at, end))
+      else text(source, at, end)
+      keyNext = false
+      at = end
+      continue
+    }
+    if (char === 0x7b || char === 0x5b) {
+      open.push(char === 0x7b ? new Set() : null)
+      if (open.length > maxDepth) throw bad(`is nested more than ${maxDepth} levels deep`)
+      keyNext = char === 0x7b
+    } else if (char === 0x7d || char === 0x5d) {
+      open.pop()
+      keyNext = false
+    } else if (char === 0x2c) keyNext = open.at(-1) !== null
+    at += 1
+  }
+}
+
+/** @returns the index after the closing quote. */
+function endOfString(source: string, start: number): number {
+  let at = start + 1
+  while (source.charCodeAt(at) !== quote) at += source.charCodeAt(at) === backslash ? 2 : 1
+  return at + 1
+}
+
+function text(source: string, start: number, end: number): string {
+  const raw = source.slice(start + 1, end - 1)
+  if (!raw.includes('\\')) return raw
+  const value: unknown = JSON.parse(source.slice(start, end))
+  if (typeof value !== 'string') throw new Error('BUG: a JSON string is a string')
+  if (!isStorable(value))
+    throw bad('has a string with a NUL character or half a surrogate pair, which cannot be stored')
+  return value
+}
+
+function checkKey(keys: Set<string>, key: string): void {
+  if (forbiddenKeys.has(key)) throw bad(`has the key "${key}", which is not allowed`)
+  if (keys.has(key)) throw bad('has the same key twice in one object')
+  keys.add(key)
+}
+
+/** Whether PostgreSQL can hold it as text: no NUL, no half of a surrogate pair. */
+export function isStorable(value: string): boolean {
+  return !value.includes('\0') && value.isWellFormed()
+}

@@ -1,0 +1,69 @@
+/** Prometheus metrics, on a listener of their own: they are the operator's, not the tenants'. */
+import { createServer, type Server } from 'node:http'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { RequestObservation } from './ports.ts'
+
+export interface Metrics {
+  readonly registry: Registry
+  /** For `ServerOptions.observe`. */
+  request(observation: RequestObservation): void
+  /** For the machine runner: one step of one phase, and how it ended. */
+  step(kind: string, phase: string, outcome: string, seconds: number): void
+  /** Text in the Prometheus exposition format. */
+  text(): Promise<string>
+}
+
+/** @param openStreams asked at every scrape */
+export function createMetrics(openStreams: () => number): Metrics {
+  const registry = new Registry()
+  // Includes the lag of the event loop.
+  collectDefaultMetrics({ register: registry, prefix: 'mote_' })
+  const requests = new Histogram({
+    name: 'mote_http_request_seconds',
+    help: 'Time from the first byte of a request to the last of its answer, streams excluded',
+    labelNames: ['operation', 'method', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+    registers: [registry],
+  })
+  const streamsEnded = new Counter({
+    name: 'mote_http_streams_ended_total',
+    help: 'Event streams that have ended',
+    labelNames: ['operation'],
+    registers: [registry],
+  })
+  const steps = new Histogram({
+    name: 'mote_machine_step_seconds',
+    help: 'Time of one step of a machine',
+    labelNames: ['kind', 'phase', 'outcome'],
+    buckets: [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 60],
+    registers: [registry],
+  })
+  new Gauge({
+    name: 'mote_http_open_streams',
+    help: 'Event streams that are open',
+    registers: [registry],
+    collect() {
+      this.set(openStreams())
+    },
+  })
+  return {
+    registry,
+    request({ operation, method, status, seconds, stream }) {
+      if (stream && status === 200) streamsEnded.inc({ operation })
+      else requests.observe({ operation, method, status: String(status) }, seconds)
+    },
+    step: (kind, phase, outcome, seconds) => steps.observe({ kind, phase, outcome }, seconds),
+    text: () => registry.metrics(),
+  }
+}
+
+/** Serves `GET /metrics` and nothing else. Close it with the program. */
+export function createMetricsServer(metrics: Pick<Metrics, 'text' | 'registry'>): Server {
+  return createServer((request, response) => {
+    if (request.method !== 'GET' || request.url !== '/metrics') return void response.writeHead(404).end()
+    metrics.text().then(
+      text => response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text),
+      () => response.writeHead(500).end(),
+    )
+  })
+}

@@ -1,0 +1,155 @@
+/**
+ * How an operation of the contract is declared and implemented. Each feature folder declares its operations as data in
+ * `schema.ts` (that data drives validation, serialisation, OpenAPI, the client and the tests that enumerate) and
+ * implements them in `routes.ts`. What is declared and not implemented answers 501.
+ */
+import type { Static, TObject, TSchema } from 'typebox'
+import type { FastifyBaseLogger } from 'fastify'
+import type { Tx } from '../../db/db.ts'
+
+export type Scope = 'read' | 'write' | 'deploy' | 'admin'
+export type MemberRole = 'owner' | 'admin' | 'member' | 'viewer'
+
+export interface Operation {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** As in the specification: `/v1/apps/{app_name}`. */
+  readonly path: string
+  readonly tag: string
+  readonly summary: string
+  /** `bearer`: a session JWT or a PAT. `none`: no credential is looked at. */
+  readonly auth: 'bearer' | 'none'
+  /** What a token must be allowed to do. Only with `bearer`. */
+  readonly scope: Scope
+  /**
+   * The project it acts in. `selected`: X-Project header, ?project=, the token's project or the user's default one.
+   * `path`: the path parameter `tenant_slug`. `none`: acts on the account or the installation.
+   */
+  readonly project: 'selected' | 'path' | 'none'
+  readonly params?: TObject
+  readonly query?: TObject
+  readonly body?: TSchema
+  /** The specification marks the body as required even where every field of it is optional. Default: required if any field is. */
+  readonly bodyRequired?: boolean
+  /** JSON schema of the 200 answer, or what it is instead: an SSE stream, plain text, HTML, raw JSON of free form. */
+  readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
+  /** The body reaches the handler as the bytes that were sent (webhooks). */
+  readonly rawBody?: true
+  /** An addition of ours, not among the 106 operations of the specification. */
+  readonly addition?: true
+  /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
+  readonly unaudited?: true
+  /** Only users whose role is Admin. */
+  readonly adminOnly?: true
+  /**
+   * Which allowance it draws on besides the general one. `login`: per address and e-mail. `create`: makes something
+   * that costs; per project and second. `machine`: called by programs (webhooks, storage nodes). `unlimited`: probes.
+   */
+  readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
+  /** The answer holds a secret: never cached, never tagged. */
+  readonly secretAnswer?: true
+}
+
+export type OperationTable = { readonly [id: string]: Operation }
+
+/** Keeps the literal types of a declaration. */
+export function operations<const T extends OperationTable>(table: T): T {
+  return table
+}
+
+type StaticOr<S, Fallback> = S extends TSchema ? Static<S> : Fallback
+
+export type Answer<O extends Operation> = O['answer'] extends TSchema
+  ? Static<O['answer']>
+  : O['answer'] extends 'free'
+    ? unknown
+    : string
+
+/** Who calls. */
+export interface Caller {
+  readonly userId: string
+  readonly email: string
+  readonly role: 'Admin' | 'User'
+  readonly via:
+    | { readonly kind: 'session'; readonly sessionId: string }
+    | { readonly kind: 'pat'; readonly patId: string }
+  readonly scopes: ReadonlySet<Scope>
+  /** The project a PAT is bound to. */
+  readonly boundProjectId: string | null
+}
+
+export interface ProjectAccess {
+  readonly id: string
+  readonly slug: string
+  readonly name: string
+  readonly memberRole: MemberRole
+}
+
+/** What a mutating handler says for the audit log; who, from where and when are added by the frame. */
+export interface AuditNote {
+  readonly action: string
+  readonly resourceType: string
+  readonly resourceId?: string
+  /** Never secrets. */
+  readonly details?: Readonly<Record<string, unknown>>
+}
+
+export interface Call<O extends Operation> {
+  readonly params: StaticOr<O['params'], Record<string, never>>
+  readonly query: StaticOr<O['query'], Record<string, never>>
+  readonly body: O['rawBody'] extends true ? Buffer : StaticOr<O['body'], undefined>
+  readonly caller: O['auth'] extends 'bearer' ? Caller : Caller | undefined
+  readonly project: O['project'] extends 'none' ? undefined : ProjectAccess
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly ip: string
+  readonly requestId: string
+  /** W3C Trace Context of this request, to hand on to agents. */
+  readonly traceparent: string
+  readonly log: FastifyBaseLogger
+  /** Aborts when the client goes away or the server stops. */
+  readonly signal: AbortSignal
+  /**
+   * Records one audit row, written in the handler's own transaction. A mutation that records none is a bug.
+   * `actor` names the user and project where the call itself has none (register, login).
+   */
+  audit(note: AuditNote, actor?: { readonly userId: string; readonly projectId?: string | undefined }): void
+}
+
+export interface SseEvent {
+  readonly event: string
+  /** Must grow within one stream. */
+  readonly id?: string
+  readonly data: unknown
+}
+
+/** The server's side of one event stream. */
+export interface EventStream {
+  /** What the client sent as `Last-Event-ID` (or `?last_event_id=`). */
+  readonly lastEventId: string | undefined
+  readonly signal: AbortSignal
+  /** False when the client reads too slowly: its buffer is full, a `gap` was sent and the stream is being closed. */
+  send(event: SseEvent): boolean
+  close(): void
+}
+
+/**
+ * `read`: answers without changing anything. `write`: whatever must happen before (hashing, calls to others) happens
+ * first, then the returned function runs in ONE transaction together with its audit rows and the stored answer of an
+ * Idempotency-Key; a retry of the same key never runs it again. `stream`: stays until the signal aborts or it returns.
+ */
+export type Handler<O extends Operation> =
+  | { readonly read: (call: Call<O>) => Promise<Answer<O>> }
+  | { readonly write: (call: Call<O>) => Promise<(tx: Tx) => Promise<Answer<O>>> }
+  | { readonly stream: (call: Call<O>, stream: EventStream) => Promise<void> }
+
+export type Handlers<T extends OperationTable> = { readonly [K in keyof T]?: Handler<T[K]> }
+
+/** A feature as `app.ts` lists it. */
+export interface Feature {
+  readonly operations: OperationTable
+  // biome-ignore lint: handlers of different operations have no common type
+  readonly handlers: { readonly [id: string]: Handler<never> | undefined }
+}
+
+export function feature<T extends OperationTable>(table: T, handlers: Handlers<T>): Feature {
+  return { operations: table, handlers: handlers as Feature['handlers'] }
+}

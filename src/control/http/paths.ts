@@ -1,0 +1,18 @@
+/** Which methods a path has: for 405 and `Allow`. Only looked at when no route matched. */
+import type { Operation } from './operation.ts'
+
+/** `/v1/apps/{app_name}` as Fastify writes it: `/v1/apps/:app_name`. */
+export const routePath = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
+
+export type MethodsOf = (path: string) => readonly string[]
+
+export function methodTable(operations: Iterable<Operation>): MethodsOf {
+  const rows: { readonly pattern: RegExp; readonly method: string }[] = []
+  for (const { method, path } of operations)
+    rows.push({ pattern: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`), method })
+  return path => {
+    const methods = new Set(rows.filter(row => row.pattern.test(path)).map(row => row.method))
+    if (methods.has('GET')) methods.add('HEAD')
+    return methods.size === 0 ? [] : [...methods, 'OPTIONS']
+  }
+}

@@ -1,0 +1,132 @@
+/** What the frame needs from the features, as interfaces: it knows HTTP, they know the database. */
+import type { FastifyRequest } from 'fastify'
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import type { AuditNote, Caller, Feature, Operation, ProjectAccess } from './operation.ts'
+import type { RateLimiter } from './rate-limit.ts'
+import type { StreamLimits } from './sse.ts'
+
+export interface Origin {
+  readonly ip: string
+  readonly userAgent: string
+  readonly requestId: string
+}
+
+export interface Security {
+  /**
+   * @param credential what follows `Bearer `: a session JWT or a PAT
+   * @throws ApiError `unauthenticated`
+   */
+  authenticate(credential: string, origin: Origin): Promise<Caller>
+  /**
+   * @param selector slug or uuid from the path, `X-Project` or `?project=`; undefined: the token's or the default project
+   * @throws ApiError `not_found` for unknown and foreign alike
+   */
+  resolveProject(caller: Caller, selector: string | undefined): Promise<ProjectAccess>
+}
+
+/** One row of the audit log. */
+export interface AuditEntry extends AuditNote {
+  readonly userId: string
+  readonly projectId: string | undefined
+  /** The session or token that was used; undefined where the actor had none yet (register, login). */
+  readonly via: Caller['via'] | undefined
+  readonly origin: Origin
+  readonly operation: string
+}
+
+export interface AuditWriter {
+  /** Writes all of them in the given transaction. */
+  write(tx: Tx, entries: readonly AuditEntry[]): Promise<void>
+}
+
+export interface IdempotencyClaim {
+  readonly userId: string
+  /** What the client sent, 1 to 255 characters. */
+  readonly key: string
+  /** SHA-256 of operation, path, project and body, hex. */
+  readonly fingerprint: string
+}
+
+export interface StoredAnswer {
+  readonly fingerprint: string
+  readonly status: number
+  /** JSON text. May hold a secret that is shown once, so it is stored sealed. */
+  readonly body: string
+}
+
+/** Answers are kept for 24 hours by (user, key). */
+export interface IdempotencyStore {
+  /**
+   * The first statement of the transaction: inserts the key, and so waits for another transaction that holds the same
+   * one. Resolves with undefined when the key is new (or expired), else with what the first request was answered.
+   */
+  claim(tx: Tx, claim: IdempotencyClaim): Promise<StoredAnswer | undefined>
+  /** The last statement of the transaction. */
+  complete(tx: Tx, claim: IdempotencyClaim, status: number, body: string): Promise<void>
+}
+
+export interface RequestObservation {
+  /** Operation id, or `unknown` for a path that is none. */
+  readonly operation: string
+  readonly method: string
+  readonly status: number
+  readonly seconds: number
+  readonly stream: boolean
+}
+
+export interface ServerOptions {
+  readonly features: readonly Feature[]
+  readonly deps: FrameDeps
+  readonly security: Security
+  readonly audit: AuditWriter
+  readonly idempotency: IdempotencyStore
+  readonly rateLimiter: RateLimiter
+  /** Every operation to register; those that no feature implements answer 501. Default: the whole catalogue. */
+  readonly catalogue?: Readonly<Record<string, Operation>>
+  readonly streamLimits?: Partial<StreamLimits>
+  readonly observe?: (observation: RequestObservation) => void
+  /** Checks every JSON answer against its schema and fails with 500 on a difference. For tests: it costs as much again. */
+  readonly checkAnswers?: boolean
+}
+
+/** The part of `Deps` that the frame itself uses. */
+export type FrameDeps = Pick<Deps, 'db' | 'log' | 'clock'> & {
+  readonly config: Pick<Deps['config'], 'trustedProxies' | 'corsOrigins' | 'rateLimits' | 'streamsPerUser'>
+}
+
+/** An operation with its id, and what a request has learnt so far. */
+export interface RouteInfo {
+  readonly id: string
+  readonly operation: Operation
+}
+
+export interface RequestState {
+  readonly ip: string
+  readonly traceparent: string
+  caller: Caller | undefined
+  project: ProjectAccess | undefined
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    mote?: RouteInfo
+  }
+  interface FastifyRequest {
+    state: RequestState | null
+  }
+}
+
+/** @throws Error when the first hook has not run, which cannot be. */
+export function stateOf(request: FastifyRequest): RequestState {
+  if (!request.state) throw new Error('BUG: a request without state')
+  return request.state
+}
+
+export function originOf(request: FastifyRequest): Origin {
+  return {
+    ip: stateOf(request).ip,
+    userAgent: (request.headers['user-agent'] ?? '').slice(0, 256),
+    requestId: request.id,
+  }
+}

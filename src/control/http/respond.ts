@@ -1,0 +1,44 @@
+/** How answers leave: JSON with caching rules and entity tags, text, pages, failures. */
+import { hash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { asApiError, failureOf, logFailure } from './failure.ts'
+import { jsonHeaders, pageHeaders } from './headers.ts'
+import type { Operation } from './operation.ts'
+
+/** Sends JSON text; a GET is tagged, and answered 304 when the client has it already (RFC 9110, 13.1.2). */
+export function sendJson(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  operation: Operation,
+  status: number,
+  json: string,
+) {
+  reply.code(status).headers(jsonHeaders)
+  if (operation.method !== 'GET' || operation.secretAnswer || status !== 200)
+    return reply.header('cache-control', 'no-store').send(json)
+  const tag = `W/"${hash('sha1', json, 'base64url')}"`
+  reply.header('cache-control', operation.auth === 'none' ? 'no-cache' : 'private, no-cache').header('etag', tag)
+  return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(json)
+}
+
+/** The weak comparison: the `W/` of either side does not count. */
+function matches(header: string | undefined, tag: string): boolean {
+  if (header === undefined) return false
+  if (header.trim() === '*') return true
+  return header.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === tag.slice(2))
+}
+
+export function sendText(reply: FastifyReply, kind: 'text' | 'html', body: string) {
+  const headers = kind === 'html' ? pageHeaders : { 'content-type': 'text/plain; charset=utf-8' }
+  return reply.headers(headers).header('cache-control', 'no-cache').send(body)
+}
+
+export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply) {
+  const error = asApiError(thrown)
+  logFailure(request.log, error)
+  const { status, headers, body } = failureOf(error, request.id)
+  return reply
+    .code(status)
+    .headers({ ...jsonHeaders, ...headers, 'cache-control': 'no-store' })
+    .send(JSON.stringify(body))
+}

@@ -1,0 +1,143 @@
+/** One operation made ready to run: its schemas compiled, its handler found, its calls built. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/schema'
+import { ApiError, invalidField } from './errors.ts'
+import { describeFaults } from './faults.ts'
+import { parseJsonBody } from './json-body.ts'
+import type { AuditNote, Call, Handler, Operation } from './operation.ts'
+import { originOf, type RouteInfo, stateOf } from './ports.ts'
+import { bodyValidator, stringsValidator } from './validate.ts'
+
+export interface Route extends RouteInfo {
+  readonly handler: Handler<never> | undefined
+  readonly params: (values: Readonly<Record<string, unknown>>) => unknown
+  readonly query: (values: Readonly<Record<string, unknown>>) => unknown
+  /** Takes the bytes that were sent (undefined: none), of this media type. */
+  readonly body: (bytes: unknown, mediaType: string | undefined) => unknown
+  /** The answer as JSON text; members that the schema does not name are left out. */
+  readonly json: (answer: unknown, reply: FastifyReply) => string
+}
+
+export interface RecordedNote extends AuditNote {
+  readonly actor: { readonly userId: string; readonly projectId?: string | undefined } | undefined
+}
+
+const ignored = () => ({})
+
+export function createRoute(
+  id: string,
+  operation: Operation,
+  handler: Handler<never> | undefined,
+  checkAnswers: boolean,
+): Route {
+  requireAuditable(id, operation, handler)
+  return {
+    id,
+    operation,
+    handler,
+    params: operation.params ? stringsValidator(operation.params) : ignored,
+    query: operation.query ? stringsValidator(operation.query) : ignored,
+    body: bodyOf(operation),
+    json: jsonOf(id, operation.answer, checkAnswers),
+  }
+}
+
+/** A mutation that could not write its audit row in its own transaction is caught at boot, not in production. */
+function requireAuditable(id: string, operation: Operation, handler: Handler<never> | undefined): void {
+  if (!handler || operation.method === 'GET' || operation.auth === 'none' || operation.unaudited) return
+  if (!('write' in handler)) throw new Error(`BUG: ${id} changes something, so its handler must have the "write" form`)
+}
+
+/** Whether a request without a body is refused: as declared, else when any member is required. */
+export function needsBody(operation: Operation): boolean {
+  const { required } = (operation.body ?? {}) as { readonly required?: readonly string[] }
+  return operation.bodyRequired ?? (required !== undefined && required.length > 0)
+}
+
+function bodyOf(operation: Operation): Route['body'] {
+  const missing = () => invalidField('body', operation.rawBody ? 'is required' : 'is required, as application/json')
+  if (operation.rawBody)
+    return bytes => {
+      if (!Buffer.isBuffer(bytes) || bytes.length === 0) throw missing()
+      return bytes
+    }
+  if (!operation.body) return () => undefined
+  const required = needsBody(operation)
+  const validate = bodyValidator(operation.body)
+  return (bytes, mediaType) => {
+    // An empty body is none, whatever the header says: many clients always send the header.
+    if (Buffer.isBuffer(bytes) && bytes.length > 0) {
+      if (isJson(mediaType)) return validate(parseJsonBody(bytes))
+      throw new ApiError('unsupported_media_type', 'Send the body as application/json.')
+    }
+    if (required) throw missing()
+    return validate({})
+  }
+}
+
+const isJson = (mediaType = '') =>
+  /^application\/(?:json|[\w.+-]+\+json)\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?;?$/i.test(mediaType.trim())
+
+function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
+  if (typeof answer === 'string') return value => JSON.stringify(value ?? null)
+  const verify = check ? answerCheck(id, answer) : undefined
+  return (value, reply) => {
+    const text = isRecord(value) ? String(reply.serializeInput(value, '200')) : JSON.stringify(value ?? null)
+    if (text === 'null' && Reflect.get(answer, 'type') !== 'null') throw new Error(`BUG: ${id} answered nothing`)
+    verify?.(text)
+    return text
+  }
+}
+
+function answerCheck(id: string, schema: TSchema): (text: string) => void {
+  const validator = Compile(schema)
+  return text => {
+    const value: unknown = JSON.parse(text)
+    if (validator.Check(value)) return
+    const faults = describeFaults(schema, validator.Errors(value)[1]).map(fault => `${fault.field} ${fault.message}`)
+    throw new Error(`BUG: the answer of ${id} is not what it declares: ${faults.join('; ')}`)
+  }
+}
+
+/**
+ * Checks the request and builds what the handler gets.
+ * @param signalOf asked once, when the handler first looks at its signal; most never do
+ * @param notes receives what the handler says for the audit log
+ */
+export function buildCall(
+  route: Route,
+  request: FastifyRequest,
+  signalOf: () => AbortSignal,
+  notes: RecordedNote[],
+): Call<never> {
+  let signal: AbortSignal | undefined
+  const state = stateOf(request)
+  const call = {
+    params: route.params(recordOf(request.params)),
+    query: route.query(recordOf(request.query)),
+    body: route.body(request.body, request.headers['content-type']),
+    caller: state.caller,
+    project: state.project,
+    headers: request.headers,
+    ip: state.ip,
+    requestId: originOf(request).requestId,
+    traceparent: state.traceparent,
+    log: request.log,
+    get signal() {
+      signal ??= signalOf()
+      return signal
+    },
+    audit: (note: AuditNote, actor?: RecordedNote['actor']) => void notes.push({ ...note, actor }),
+  }
+  // The parser's end: the validators above made it what the operation declares, which only the handler's type knows.
+  return call as unknown as Call<never>
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : {}
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}

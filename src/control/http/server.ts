@@ -1,0 +1,245 @@
+/**
+ * The frame of the API: every declared operation becomes a route, and what holds for all of them is done here once.
+ * A request goes: address, credential, scope, role, project, allowance (admission.ts), then its body is read
+ * (json-body.ts), checked (validate.ts) and the handler runs (`read`, `write`: write.ts, `stream`: stream-route.ts).
+ */
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
+import { createAdmission, type Admission } from './admission.ts'
+import { allOperations } from './catalogue.ts'
+import { docsFeature, registerDocsAssets } from './docs.ts'
+import { ApiError } from './errors.ts'
+import { failureOf } from './failure.ts'
+import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
+import type { Feature, Handler, Operation } from './operation.ts'
+import { methodTable, type MethodsOf, routePath } from './paths.ts'
+import { type FrameDeps, type ServerOptions } from './ports.ts'
+import { plainAddress } from './rate-limit.ts'
+import { sendFailure, sendJson, sendText } from './respond.ts'
+import { buildCall, createRoute, type RecordedNote, type Route } from './route.ts'
+import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
+import { runStream, type StreamContext } from './stream-route.ts'
+import { requestIdOf, traceOf } from './trace.ts'
+import { runWrite } from './write.ts'
+
+const bodyLimitBytes = 1 << 20
+/** What the source host may send at most (GitHub: 25 MB). */
+const rawBodyLimitBytes = 25 << 20
+
+export interface ApiServer {
+  /** `listen`, `inject` and `close` are Fastify's. `close` finishes what runs and says goodbye to open streams. */
+  readonly app: FastifyInstance
+  readonly streams: StreamRegistry
+}
+
+export function createServer(options: ServerOptions): ApiServer {
+  const { deps } = options
+  const operations = operationsOf(options)
+  const streams = createStreamRegistry(deps.config.streamsPerUser)
+  const admission = createAdmission({ ...options, limits: deps.config.rateLimits })
+  const context: StreamContext = {
+    limits: { ...defaultStreamLimits, ...options.streamLimits },
+    registry: streams,
+    admission,
+  }
+  const app = createFastify(deps)
+  app.decorateRequest('state', null)
+  installHooks(app, options, admission, streams)
+  installBodyParser(app)
+  app.setErrorHandler(sendFailure)
+  installNotFound(app, methodTable(Object.values(operations)), deps.config.corsOrigins)
+
+  const handlers = handlersOf([...options.features, docsFeature(operations)])
+  for (const [id, operation] of Object.entries(operations)) {
+    const route = createRoute(id, operation, handlers.get(id), options.checkAnswers ?? false)
+    registerRoute(app, route, (request, reply) => run(options, context, route, request, reply))
+  }
+  registerDocsAssets(app)
+  return { app, streams }
+}
+
+/** Additions of features that are not in the catalogue are served too. */
+function operationsOf(options: ServerOptions): Readonly<Record<string, Operation>> {
+  return Object.assign({}, options.catalogue ?? allOperations, ...options.features.map(feature => feature.operations))
+}
+
+function handlersOf(features: readonly Feature[]): Map<string, Handler<never>> {
+  const handlers = new Map<string, Handler<never>>()
+  for (const feature of features)
+    for (const [id, handler] of Object.entries(feature.handlers)) {
+      if (!handler) continue
+      if (handlers.has(id)) throw new Error(`BUG: two features implement ${id}`)
+      handlers.set(id, handler)
+    }
+  return handlers
+}
+
+function createFastify(deps: FrameDeps): FastifyInstance {
+  const loggerInstance: FastifyBaseLogger = deps.log
+  return Fastify({
+    loggerInstance,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    genReqId: raw => requestIdOf(raw.headers['x-request-id']),
+    trustProxy: deps.config.trustedProxies.length > 0 ? [...deps.config.trustedProxies] : false,
+    bodyLimit: bodyLimitBytes,
+    routerOptions: { maxParamLength: 512 },
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    requestTimeout: 120_000,
+    keepAliveTimeout: 72_000,
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(securityHeaders).header('x-request-id', request.id)
+      return sendFailure(error, request, reply)
+    },
+    clientErrorHandler: (error, socket) => {
+      if (!socket.writable) return socket.destroy(error)
+      const { status, body } = failureOf(
+        new ApiError('invalid_request', 'This is not a valid HTTP request.', { cause: error }),
+        requestIdOf(undefined),
+      )
+      const text = JSON.stringify(body)
+      socket.end(
+        `HTTP/1.1 ${status} Bad Request\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+      )
+    },
+  })
+}
+
+function installHooks(
+  app: FastifyInstance,
+  options: ServerOptions,
+  admission: Admission,
+  streams: StreamRegistry,
+): void {
+  const { config } = options.deps
+  let stopping = false
+  app.addHook('preClose', async () => {
+    stopping = true
+    streams.endWhere(() => true, 'the server is restarting')
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    const trace = traceOf(single(request.headers.traceparent))
+    request.log = request.log.child({ trace_id: trace.traceId })
+    request.state = {
+      ip: plainAddress(request.ip),
+      traceparent: trace.traceparent,
+      caller: undefined,
+      project: undefined,
+    }
+    reply.headers(securityHeaders).headers(corsHeaders(request.headers.origin, config.corsOrigins))
+    reply.header('x-request-id', request.id)
+    if (stopping) {
+      reply.header('connection', 'close')
+      throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
+    }
+    await admission.admit(request, reply, request.routeOptions.config.mote?.operation)
+  })
+  app.addHook('onResponse', async (request, reply) => finish(options, request, reply))
+}
+
+/** One line per request. No query and no headers: tokens travel in them. */
+function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyReply): void {
+  const { mote } = request.routeOptions.config
+  const { state } = request
+  const [path] = request.url.split('?')
+  const line = {
+    operation: mote?.id,
+    method: request.method,
+    path,
+    status: reply.raw.statusCode,
+    ms: Math.round(reply.elapsedTime * 10) / 10,
+    ip: state?.ip,
+    user_id: state?.caller?.userId,
+    project_id: state?.project?.id,
+  }
+  if (mote?.operation.throttle === 'unlimited') request.log.debug(line, 'request')
+  else request.log.info(line, 'request')
+  options.observe?.({
+    operation: mote?.id ?? 'unknown',
+    method: request.method,
+    status: reply.raw.statusCode,
+    seconds: reply.elapsedTime / 1000,
+    stream: mote?.operation.answer === 'stream',
+  })
+}
+
+/** One parser for every media type: what the bytes mean is the operation's to say (route.ts). */
+function installBodyParser(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
+}
+
+function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: readonly string[]): void {
+  app.setNotFoundHandler((request, reply) => {
+    const [path = ''] = request.url.split('?')
+    const methods = methodsOf(path)
+    if (methods.length === 0) throw new ApiError('not_found', 'There is nothing at this path.')
+    reply.header('allow', methods.join(', '))
+    if (request.method !== 'OPTIONS')
+      throw new ApiError('method_not_allowed', `This path does not have the method ${request.method}.`)
+    if (origins.includes(request.headers.origin ?? ''))
+      reply.headers(preflightHeaders).header('access-control-allow-methods', methods.join(', '))
+    return reply.code(204).send()
+  })
+}
+
+type Run = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+
+function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
+  const { answer, method, path, rawBody } = route.operation
+  app.route({
+    method,
+    url: routePath(path),
+    config: { mote: { id: route.id, operation: route.operation } },
+    bodyLimit: rawBody ? rawBodyLimitBytes : bodyLimitBytes,
+    // A HEAD of a stream would never end.
+    exposeHeadRoute: method === 'GET' && answer !== 'stream',
+    ...(typeof answer === 'string' ? {} : { schema: { response: { 200: answer } } }),
+    handler,
+  })
+}
+
+async function run(
+  options: ServerOptions,
+  context: StreamContext,
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { handler, operation } = route
+  if (!handler) throw new ApiError('not_implemented', 'This operation is not implemented yet.')
+  if ('stream' in handler) return runStream(context, route, handler, request, reply)
+  const notes: RecordedNote[] = []
+  const call = buildCall(route, request, () => signalOf(reply), notes)
+  if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
+  if ('read' in handler) {
+    const answer: unknown = await handler.read(call)
+    if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
+    if (operation.answer === 'html') return sendText(reply, 'html', String(answer))
+    return sendJson(request, reply, operation, 200, route.json(answer, reply))
+  }
+  const written = await runWrite(options, route, handler, call, notes, request, reply)
+  if (written.replayed) reply.header('idempotent-replayed', 'true')
+  return sendJson(request, reply, operation, written.status, written.json)
+}
+
+/** Aborts when the connection closes before the answer was written. */
+function signalOf(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort()
+  })
+  return gone.signal
+}
+
+function emailOf(body: unknown): string {
+  const email: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, 'email') : undefined
+  return typeof email === 'string' ? email : ''
+}
+
+const single = (header: string | string[] | undefined) => (typeof header === 'string' ? header : undefined)

@@ -1,0 +1,182 @@
+/**
+ * Server-sent events (WHATWG HTML, 9.2) on a plain response. @fastify/sse is not used because a client that stops
+ * reading and then disconnects leaves its `send` pending for ever.
+ */
+import type { ServerResponse } from 'node:http'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { EventStream, SseEvent } from './operation.ts'
+
+export interface StreamLimits {
+  /** What may wait for a client that reads slowly. Beyond it the client is cut. */
+  readonly bufferBytes: number
+  /** A comment this often keeps proxies from closing a quiet stream. */
+  readonly heartbeatMs: number
+  /** What clients are told to wait before they connect again. */
+  readonly retryMs: number
+  /** How long a client that is being cut may take to read the rest. */
+  readonly farewellMs: number
+}
+
+export const defaultStreamLimits: StreamLimits = {
+  bufferBytes: 1 << 20,
+  heartbeatMs: 15_000,
+  retryMs: 2_000,
+  farewellMs: 5_000,
+}
+
+export const streamHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+} as const
+
+interface Options {
+  readonly limits: StreamLimits
+  readonly lastEventId: string | undefined
+  /** Called once, before the first byte is written: takes the response from Fastify and writes the head. */
+  readonly onOpen: () => void
+  /** Asked with every heartbeat. False ends the stream: the credential or the membership is gone. */
+  readonly stillAllowed: () => Promise<boolean>
+}
+
+/** The server's side of one stream. Nothing is sent before the first event, so a handler may still refuse with an error. */
+export class SseStream implements EventStream {
+  readonly lastEventId: string | undefined
+  readonly #response: ServerResponse
+  readonly #options: Options
+  readonly #ended = new AbortController()
+  readonly #opened = Promise.withResolvers<void>()
+  #state: 'waiting' | 'open' | 'closed' = 'waiting'
+  #heartbeat: NodeJS.Timeout | undefined
+
+  constructor(response: ServerResponse, options: Options) {
+    this.#response = response
+    this.#options = options
+    this.lastEventId = options.lastEventId
+    response.once('close', () => this.#end())
+  }
+
+  get signal(): AbortSignal {
+    return this.#ended.signal
+  }
+
+  /** Settles when the head was written, or the stream ended without one. */
+  get opened(): Promise<void> {
+    return this.#opened.promise
+  }
+
+  /** Writes the head now. Happens by itself with the first event. */
+  open(): void {
+    if (this.#state !== 'waiting') return
+    this.#state = 'open'
+    this.#options.onOpen()
+    this.#write(`retry: ${this.#options.limits.retryMs}\n\n`)
+    this.#heartbeat = setInterval(() => void this.#beat(), this.#options.limits.heartbeatMs)
+    this.#opened.resolve()
+  }
+
+  send(event: SseEvent): boolean {
+    this.open()
+    if (this.#state !== 'open') return false
+    if (this.#response.writableLength > this.#options.limits.bufferBytes) {
+      this.#finish(encodeEvent({ event: 'gap', data: { reason: 'slow_reader', at: new Date().toISOString() } }))
+      return false
+    }
+    this.#write(encodeEvent(event))
+    return true
+  }
+
+  close(): void {
+    this.end('the stream is complete')
+  }
+
+  /** Ends the stream with a comment that says why. */
+  end(reason: string): void {
+    if (this.#state === 'open') this.#finish(`: ${reason}\n\n`)
+    else this.#end()
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#response.writableLength > this.#options.limits.bufferBytes) return this.end('reading too slowly')
+    const allowed = await this.#options.stillAllowed().catch(() => true)
+    if (!allowed) return this.end('no longer allowed')
+    if (this.#state === 'open') this.#write(': still here\n\n')
+  }
+
+  #write(text: string): void {
+    this.#response.write(text)
+  }
+
+  /** Says the last words; a client that does not read them in time loses the connection. */
+  #finish(lastWords: string): void {
+    const response = this.#response
+    response.end(lastWords)
+    this.#end()
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    delay(this.#options.limits.farewellMs, undefined, { signal: gone.signal, ref: false }).then(
+      () => response.destroy(),
+      () => {},
+    )
+  }
+
+  #end(): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    clearInterval(this.#heartbeat)
+    this.#ended.abort()
+    this.#opened.resolve()
+  }
+}
+
+/** One event as text. Line breaks in the data become several `data:` lines; names and ids must not have any. */
+export function encodeEvent({ event, id, data }: SseEvent): string {
+  const lines = JSON.stringify(data ?? null)
+  return `${id === undefined ? '' : `id: ${oneLine(id)}\n`}event: ${oneLine(event)}\ndata: ${lines}\n\n`
+}
+
+/** An id with a NUL is ignored by clients, a line break would begin another field. */
+const oneLine = (text: string) => text.replace(/[\r\n\0]/g, ' ')
+
+export interface StreamOwner {
+  /** Whose allowance it uses: a user id, or an address. */
+  readonly key: string
+  readonly userId?: string
+  /** The session or token that opened it. */
+  readonly credentialId?: string
+}
+
+/** The open streams of this process: how many each owner has, and the end of all of them at shutdown. */
+export interface StreamRegistry {
+  /** False when the owner has as many as allowed. */
+  add(owner: StreamOwner, stream: SseStream): boolean
+  /** How many are open. */
+  count(): number
+  /** Ends those whose owner matches, e.g. of a deleted user or a revoked session. */
+  endWhere(matches: (owner: StreamOwner) => boolean, reason: string): void
+}
+
+export function createStreamRegistry(perOwner: number): StreamRegistry {
+  const open = new Map<SseStream, StreamOwner>()
+  const counts = new Map<string, number>()
+  return {
+    add(owner, stream) {
+      const count = counts.get(owner.key) ?? 0
+      if (count >= perOwner) return false
+      counts.set(owner.key, count + 1)
+      open.set(stream, owner)
+      const remove = () => {
+        open.delete(stream)
+        const left = (counts.get(owner.key) ?? 1) - 1
+        if (left === 0) counts.delete(owner.key)
+        else counts.set(owner.key, left)
+      }
+      stream.signal.addEventListener('abort', remove, { once: true })
+      return true
+    },
+    count: () => open.size,
+    endWhere(matches, reason) {
+      for (const [stream, owner] of [...open]) if (matches(owner)) stream.end(reason)
+    },
+  }
+}

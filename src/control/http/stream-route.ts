@@ -1,0 +1,84 @@
+/** Runs the `stream` form: until its head is written a handler may still refuse with an ordinary error. */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Admission } from './admission.ts'
+import { ApiError } from './errors.ts'
+import { asApiError, logFailure } from './failure.ts'
+import type { Handler } from './operation.ts'
+import { stateOf } from './ports.ts'
+import { addressKey } from './rate-limit.ts'
+import { buildCall, type Route } from './route.ts'
+import { SseStream, type StreamLimits, type StreamOwner, type StreamRegistry, streamHeaders } from './sse.ts'
+
+type StreamHandler = Extract<Handler<never>, { readonly stream: unknown }>
+
+export interface StreamContext {
+  readonly limits: StreamLimits
+  readonly registry: StreamRegistry
+  readonly admission: Admission
+}
+
+export async function runStream(
+  context: StreamContext,
+  route: Route,
+  handler: StreamHandler,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<void> {
+  const stream = new SseStream(reply.raw, {
+    limits: context.limits,
+    lastEventId: lastEventId(request),
+    onOpen: () => {
+      reply.hijack()
+      reply.raw.writeHead(200, { ...definedHeaders(reply), ...streamHeaders })
+    },
+    stillAllowed: () => context.admission.stillAllowed(request, route.operation),
+  })
+  const call = buildCall(route, request, () => stream.signal, [])
+  if (!context.registry.add(ownerOf(request), stream)) {
+    stream.close()
+    throw new ApiError('rate_limited', 'Too many open event streams. Close one first.', { retryAfterSeconds: 5 })
+  }
+  const finished = handler.stream(call, stream).then(
+    () => stream.open(),
+    (error: unknown) => {
+      if (!reply.sent) throw error
+      // The client has a head already; all that is left is to end, and it will connect again.
+      logFailure(request.log, asApiError(error))
+    },
+  )
+  try {
+    await Promise.race([stream.opened, finished])
+  } catch (error) {
+    stream.close()
+    throw error
+  }
+  finished.then(
+    () => stream.close(),
+    () => {},
+  )
+  if (reply.sent) return
+  // It ended before anything was said: the client left, or the server stops.
+  if (!reply.raw.destroyed) throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
+  reply.hijack()
+}
+
+/** Browsers cannot set the header on the first connection, so it may be a query parameter. */
+function lastEventId(request: FastifyRequest): string | undefined {
+  const header = request.headers['last-event-id']
+  const { query } = request
+  const id = header ?? (typeof query === 'object' && query !== null ? Reflect.get(query, 'last_event_id') : undefined)
+  return typeof id === 'string' && id !== '' && id.length <= 200 ? id : undefined
+}
+
+function ownerOf(request: FastifyRequest): StreamOwner {
+  const { caller, ip } = stateOf(request)
+  if (!caller) return { key: `ip:${addressKey(ip)}` }
+  const credentialId = caller.via.kind === 'session' ? caller.via.sessionId : caller.via.patId
+  return { key: `user:${caller.userId}`, userId: caller.userId, credentialId }
+}
+
+function definedHeaders(reply: FastifyReply): Record<string, string | number | string[]> {
+  const headers: Record<string, string | number | string[]> = {}
+  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) headers[name] = value
+  return headers
+}

@@ -1,0 +1,23 @@
+/** What each group of operations is about, for readers of the OpenAPI document. */
+export const tagDescriptions: Readonly<Record<string, string>> = {
+  System: 'State of the service, and this contract.',
+  'Storage upcalls': 'What a Neon page server asks its control plane. Only from loopback and configured networks.',
+  Webhooks: 'Raw events of other systems; nothing happens before their signature is verified.',
+  Authentication: 'Registration and sessions.',
+  Account: 'The own account, its second factor and its access tokens.',
+  Audit: 'Who changed what.',
+  Notifications: 'What the account should know.',
+  Billing: 'Plan, limits and subscription of a project.',
+  'Source host': 'The integration with GitHub.',
+  Projects: 'Projects (tenants) and who works in them.',
+  Apps: 'What is deployed, and how it scales.',
+  Deployments: 'MicroVM runs of an app.',
+  'VM snapshots': 'Memory and disks of a running VM under a name.',
+  'Runtime volumes': 'Volumes of a running VM.',
+  Migration: 'Moving a running VM to another host.',
+  Balloon: 'Changing the memory of a running VM.',
+  'Security rules': 'Which traffic reaches an app.',
+  Networking: 'The private network between hosts.',
+  Volumes: 'Disks that outlive VMs.',
+  Databases: 'Managed databases.',
+}

@@ -1,0 +1,96 @@
+/**
+ * The vocabulary that every `schema.ts` is written in: the field types of the specification as TypeBox schemas. What
+ * they produce is plain JSON Schema 2020-12, so that it survives unchanged into the OpenAPI 3.1 document.
+ */
+import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+
+type Options = Readonly<Record<string, unknown>>
+
+export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', ...options })
+/** RFC 3339, always UTC and with milliseconds when we write it. */
+export const dateTime = (options: Options = {}) => Type.String({ format: 'date-time', ...options })
+export const text = (options: Options = {}) => Type.String(options)
+export const bool = (options: Options = {}) => Type.Boolean(options)
+export const uint16 = (options: Options = {}) =>
+  Type.Integer({ format: 'uint16', minimum: 0, maximum: 65_535, ...options })
+export const uint32 = (options: Options = {}) =>
+  Type.Integer({ format: 'uint32', minimum: 0, maximum: 4_294_967_295, ...options })
+export const int32 = (options: Options = {}) =>
+  Type.Integer({ format: 'int32', minimum: -2_147_483_648, maximum: 2_147_483_647, ...options })
+/** Bounded by what a JavaScript number holds exactly: 2^53 - 1. */
+export const int64 = (options: Options = {}) =>
+  Type.Integer({
+    format: 'int64',
+    minimum: Number.MIN_SAFE_INTEGER,
+    maximum: Number.MAX_SAFE_INTEGER,
+    ...options,
+  })
+export const double = (options: Options = {}) => Type.Number({ format: 'double', ...options })
+
+/** One of a closed set of strings. */
+export const oneOf = <const T extends readonly [string, ...string[]]>(values: T, options: Options = {}) =>
+  Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
+
+/**
+ * `T?` of the specification. Scalars become `type: [T, "null"]` rather than a union, because one message "must be a
+ * string or null" explains a fault better than one message per branch, and serialises without trying the branches.
+ */
+export function nullable<T extends TSchema>(schema: T, options: Options = {}) {
+  const json: Record<string, unknown> = Object.fromEntries(Object.entries(schema))
+  const { type } = json
+  if (typeof type !== 'string' || type === 'object' || type === 'array')
+    return Type.Unsafe<Static<T> | null>({ anyOf: [schema, { type: 'null' }], ...options })
+  const members = json.enum
+  return Type.Unsafe<Static<T> | null>({
+    ...json,
+    type: [type, 'null'],
+    ...(Array.isArray(members) ? { enum: [...members, null] } : {}),
+    ...options,
+  })
+}
+
+/** An optional member of a body that may also be null; both mean "not given". */
+export const maybe = <T extends TSchema>(schema: T, options: Options = {}) => Type.Optional(nullable(schema, options))
+
+/** An object with a name of its own in `components.schemas` of the OpenAPI document. Names are unique. */
+export const resource = <P extends TProperties>(title: string, properties: P, options: Options = {}) =>
+  Type.Object(properties, { title, ...options })
+
+export const list = <T extends TSchema>(items: T, options: Options = {}) => Type.Array(items, options)
+export const stringMap = (options: Options = {}) =>
+  Type.Unsafe<Record<string, string>>({ type: 'object', additionalProperties: { type: 'string' }, ...options })
+/** Any JSON value. */
+export const freeForm = (options: Options = {}) => Type.Unknown(options)
+
+/** Names people choose for things that get a host name or a path of their own: a DNS label (RFC 1123, 2.1). */
+export const labelName = (options: Options = {}) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 40,
+    pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
+    'x-mote-pattern': 'only lower-case letters, digits and dashes, and start and end with a letter or a digit',
+    ...options,
+  })
+/** Names of volumes and snapshots: they appear in paths, never in host names. */
+export const fileName = (options: Options = {}) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 63,
+    pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*$',
+    'x-mote-pattern': 'only letters, digits, dots, dashes and underscores, and start with a letter or a digit',
+    ...options,
+  })
+/** Names that are only ever shown. */
+export const displayName = (options: Options = {}) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 100,
+    pattern: '\\S',
+    'x-mote-pattern': 'at least one character that is not a space',
+    ...options,
+  })
+
+/** The answer of operations whose answer the specification leaves open and that have no resource to show. */
+export const Acknowledgement = resource('Acknowledgement', {
+  status: text({ description: 'What became of it: a past participle or the state it is in now.' }),
+})

@@ -1,0 +1,75 @@
+/** Compiles the schemas of an operation into functions that return the checked value or throw a 400 that explains itself. */
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/schema'
+import { ApiError, type ErrorDetail, invalidField } from './errors.ts'
+import { describeFaults } from './faults.ts'
+import { isStorable } from './json-body.ts'
+
+type Properties = Readonly<Record<string, PropertySchema>>
+interface PropertySchema {
+  readonly type?: string | readonly string[]
+  readonly default?: unknown
+}
+
+/** Checks a JSON body; fills in defaults. */
+export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
+  const validator = Compile(schema)
+  const defaults = Object.entries(propertiesOf(schema)).filter(([, property]) => property.default !== undefined)
+  return value => {
+    if (!validator.Check(value)) throw refused(schema, validator.Errors(value)[1])
+    if (isRecord(value))
+      for (const [name, property] of defaults) if (value[name] === undefined) value[name] = property.default
+    return value
+  }
+}
+
+/**
+ * Checks what arrives as strings: path and query parameters. Numbers and booleans are read where the schema wants
+ * them; a parameter that is given twice is refused, since two readers could choose differently.
+ */
+export function stringsValidator(schema: TSchema): (values: Readonly<Record<string, unknown>>) => unknown {
+  const validator = Compile(schema)
+  const properties = Object.entries(propertiesOf(schema))
+  return values => {
+    const read: Record<string, unknown> = {}
+    for (const [name, property] of properties) {
+      const value = values[name]
+      if (value === undefined) {
+        if (property.default !== undefined) read[name] = property.default
+      } else if (typeof value !== 'string') throw invalidField(name, 'is given more than once')
+      else if (!isStorable(value)) throw invalidField(name, 'has a NUL character or half a surrogate pair')
+      else read[name] = fromString(value, property)
+    }
+    if (!validator.Check(read)) throw refused(schema, validator.Errors(read)[1])
+    return read
+  }
+}
+
+/** What cannot be read stays a string, and the validator then says what it should have been. */
+function fromString(value: string, property: PropertySchema): unknown {
+  switch (property.type) {
+    case 'integer':
+      return /^-?\d{1,16}$/.test(value) ? Number(value) : value
+    case 'boolean':
+      return value === 'true' ? true : value === 'false' ? false : value
+    default:
+      return value
+  }
+}
+
+function refused(schema: TSchema, errors: Parameters<typeof describeFaults>[1]): ApiError {
+  const details: readonly ErrorDetail[] = describeFaults(schema, errors)
+  const [first] = details
+  const more = details.length > 1 ? ` (and ${details.length - 1} more)` : ''
+  const text = first ? `${first.field === '' ? 'The body' : first.field} ${first.message}` : 'The request is not valid'
+  return new ApiError('invalid_request', `${text}${more}.`, { details })
+}
+
+function propertiesOf(schema: TSchema): Properties {
+  const { properties } = schema as { readonly properties?: Properties }
+  return properties ?? {}
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

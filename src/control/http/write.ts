@@ -1,0 +1,76 @@
+/** The `write` form: the effect, its audit rows and the stored answer of its Idempotency-Key in one transaction. */
+import { createHash } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError, invalidField } from './errors.ts'
+import type { Call, Handler } from './operation.ts'
+import { type AuditEntry, type IdempotencyClaim, originOf, type ServerOptions, stateOf } from './ports.ts'
+import type { RecordedNote, Route } from './route.ts'
+
+type WriteHandler = Extract<Handler<never>, { readonly write: unknown }>
+
+export interface Written {
+  readonly json: string
+  readonly status: number
+  readonly replayed: boolean
+}
+
+export async function runWrite(
+  options: Pick<ServerOptions, 'deps' | 'audit' | 'idempotency'>,
+  route: Route,
+  handler: WriteHandler,
+  call: Call<never>,
+  notes: RecordedNote[],
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Written> {
+  const claim = claimOf(route, request, call)
+  const work = await handler.write(call)
+  return options.deps.db.tx(async tx => {
+    const stored = claim && (await options.idempotency.claim(tx, claim))
+    if (stored) {
+      if (stored.fingerprint !== claim.fingerprint)
+        throw new ApiError('idempotency_key_reused', 'This Idempotency-Key was already used for another request.')
+      return { json: stored.body, status: stored.status, replayed: true }
+    }
+    const answer = await work(tx)
+    if (notes.length === 0 && route.operation.auth === 'bearer' && !route.operation.unaudited)
+      throw new Error(`BUG: ${route.id} changed something without an audit note`)
+    if (notes.length > 0)
+      await options.audit.write(
+        tx,
+        notes.map(note => entryOf(note, route, request)),
+      )
+    const json = route.json(answer, reply)
+    if (claim) await options.idempotency.complete(tx, claim, 200, json)
+    return { json, status: 200, replayed: false }
+  })
+}
+
+function entryOf({ actor, ...note }: RecordedNote, route: Route, request: FastifyRequest): AuditEntry {
+  const { caller, project } = stateOf(request)
+  const userId = actor?.userId ?? caller?.userId
+  if (userId === undefined) throw new Error(`BUG: the audit note of ${route.id} names nobody`)
+  return {
+    ...note,
+    userId,
+    projectId: actor?.projectId ?? project?.id,
+    via: caller?.via,
+    origin: originOf(request),
+    operation: route.id,
+  }
+}
+
+/** Only for POST by a known caller: what an unknown one was answered must not be told to whoever knows the key. */
+function claimOf(route: Route, request: FastifyRequest, call: Call<never>): IdempotencyClaim | undefined {
+  const header = request.headers['idempotency-key']
+  const { caller, project } = stateOf(request)
+  if (header === undefined || route.operation.method !== 'POST' || !caller) return undefined
+  // draft-ietf-httpapi-idempotency-key-header-07 has a quoted string; most clients send it bare.
+  const key = String(header).replace(/^"(.*)"$/, '$1')
+  if (!/^[\x21-\x7e]{1,255}$/.test(key))
+    throw invalidField('Idempotency-Key', 'must have 1 to 255 printable characters')
+  const hash = createHash('sha256')
+  const [path] = request.url.split('?')
+  hash.update(JSON.stringify([route.id, path, project?.id, call.query, call.body]))
+  return { userId: caller.userId, key, fingerprint: hash.digest('hex') }
+}

@@ -1,0 +1,100 @@
+/** The control plane: API, machine runner, sweeps, outbox relay, and the ears for hosts and gateways. */
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Logger } from 'pino'
+import type { Bus } from '../bus/bus.ts'
+import type { Db } from '../db/db.ts'
+import { createRunner } from '../engine/runner.ts'
+import { createSweeper } from '../engine/sweeper.ts'
+import { systemClock } from '../lib/clock.ts'
+import { createVault } from '../lib/vault.ts'
+import { type ControlDeps, features, machines, sweeps } from './app.ts'
+import { auditWriter } from './audit/index.ts'
+import { createAuthenticator, createIdempotencyStore } from './auth/index.ts'
+import type { ControlConfig } from './config.ts'
+import { startRelay } from './events/index.ts'
+import { createLiveStats, startHostReceiver } from './hosts/index.ts'
+import { createMetrics, createMetricsServer } from './http/metrics.ts'
+import { createRateLimiter } from './http/rate-limit.ts'
+import { createServer } from './http/server.ts'
+import { startRoutePublisher } from './routing/index.ts'
+
+export interface ControlOptions {
+  readonly config: ControlConfig
+  readonly db: Db
+  readonly bus: Bus
+  readonly log: Logger
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  /** Prometheus listener; absent: none. */
+  readonly metricsPort?: number
+}
+
+export interface Control {
+  readonly port: number
+  readonly url: string
+  /** Finishes requests and steps under way, says goodbye to streams; the database and the bus stay the caller's. */
+  stop(): Promise<void>
+}
+
+/** @throws Error when a port is taken; nothing is left running then. */
+export async function startControl(options: ControlOptions): Promise<Control> {
+  const { config, db, bus, log } = options
+  const clock = systemClock
+  const deps: ControlDeps = { config, db, bus, log, clock, vault: createVault(config.secrets), live: createLiveStats(clock) }
+  /** Releases what has been started, newest first. */
+  const releases: (() => Promise<unknown>)[] = []
+  const stop = async () => {
+    for (const release of releases.splice(0).reverse()) await release()
+  }
+  try {
+    const security = createAuthenticator(deps)
+    releases.push(() => security.stop())
+    const metrics = createMetrics(() => server.streams.count())
+    const server = createServer({
+      features: features(deps),
+      deps,
+      security,
+      audit: auditWriter,
+      idempotency: createIdempotencyStore(deps),
+      rateLimiter: createRateLimiter(clock),
+      observe: metrics.request,
+    })
+    const runner = createRunner({
+      db,
+      machines: machines(deps),
+      log,
+      hooks: { step: ({ kind, phase, outcome, ms }) => metrics.step(kind, phase, outcome, ms / 1000) },
+    })
+    await runner.start()
+    releases.push(() => runner.stop())
+    const sweeper = createSweeper({ db, sweeps: sweeps(deps), log })
+    await sweeper.start()
+    releases.push(() => sweeper.stop())
+    const relay = startRelay(deps)
+    releases.push(() => relay.stop())
+    const routes = await startRoutePublisher(deps)
+    releases.push(() => routes.stop())
+    const hosts = await startHostReceiver(deps)
+    releases.push(() => hosts.stop())
+    if (options.metricsPort !== undefined) {
+      const listener = createMetricsServer(metrics)
+      await listen(listener, options.metricsPort)
+      releases.push(() => new Promise(resolve => listener.close(resolve)))
+    }
+    await server.app.listen({ host: options.host, port: options.port })
+    releases.push(() => server.app.close())
+    const { port } = server.app.server.address() as AddressInfo
+    return { port, url: `http://localhost:${port}`, stop }
+  } catch (cause) {
+    await stop()
+    throw cause
+  }
+}
+
+const listen = (server: Server, port: number) =>
+  new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', resolve)
+  })

@@ -1,0 +1,88 @@
+/** E-mail of notifications: the rows that want one are the queue, a sweep is the only sender. */
+import { createTransport } from 'nodemailer'
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { type DueMail, due, postponed, settled } from './mail-store.ts'
+
+const batch = 100
+/** After the last of these the mail has failed: about two days. */
+const retryMs = [minutes(1), minutes(5), minutes(30), hours(2), hours(6), hours(12), hours(24)]
+
+/** Sends one mail; resolves when the server has taken it. */
+export type SendMail = (mail: {
+  readonly to: string
+  readonly subject: string
+  readonly text: string
+  readonly messageId: string
+}) => Promise<void>
+
+/** By SMTP. A connection per sweep: mails are few, and a kept connection would have to be watched. */
+export function smtpSender(url: string, from: string): SendMail {
+  const transport = createTransport({ url, connectionTimeout: seconds(10), socketTimeout: seconds(30) }, { from })
+  return async ({ to, subject, text, messageId }) => {
+    await transport.sendMail({ to, subject, text, messageId })
+  }
+}
+
+/**
+ * At least once: a crash between the server's OK and our commit sends it again, with the same Message-ID, by which mail
+ * programs drop the second. Without a mail server the mails are settled as failed, so that none pile up.
+ */
+export function notificationMails(deps: Pick<Deps, 'db' | 'config' | 'log'>, send: SendMail | undefined): Sweep {
+  return {
+    name: 'notification-mails',
+    everyMs: seconds(5),
+    async run({ signal, now }) {
+      const counts = { sent: 0, postponed: 0, failed: 0 }
+      for (const mail of await due(deps.db, now, batch)) {
+        if (signal.aborted) break
+        counts[await deliver(deps, send, mail, now)]++
+      }
+      return counts
+    },
+  }
+}
+
+async function deliver(
+  { db, config, log }: Pick<Deps, 'db' | 'config' | 'log'>,
+  send: SendMail | undefined,
+  mail: DueMail,
+  now: Date,
+): Promise<'sent' | 'postponed' | 'failed'> {
+  if (!send) {
+    await settled(db, mail.id, 'failed')
+    return 'failed'
+  }
+  try {
+    await send({
+      to: mail.to,
+      subject: oneLine(mail.title),
+      text: `${mail.body}\n\n${config.publicUrl}${mail.route}\n`,
+      messageId: `<${mail.id}@${new URL(config.publicUrl).hostname}>`,
+    })
+    await settled(db, mail.id, 'sent')
+    return 'sent'
+  } catch (cause) {
+    const wait = isFinal(cause) ? undefined : retryMs[mail.attempt]
+    log.warn({ notification: mail.id, attempt: mail.attempt, err: message(cause) }, 'a notification could not be mailed')
+    if (wait === undefined) await settled(db, mail.id, 'failed')
+    else await postponed(db, mail.id, new Date(now.getTime() + wait))
+    return wait === undefined ? 'failed' : 'postponed'
+  }
+}
+
+/** A title may hold what people typed; a line break in a header would start another header. */
+const oneLine = (text: string) => text.replace(/\s+/g, ' ').slice(0, 200)
+
+/** 5xx (RFC 5321, 4.2.1): the same mail will be refused again. */
+function isFinal(cause: unknown): boolean {
+  const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'responseCode') : undefined
+  return typeof code === 'number' && code >= 500
+}
+
+/** The server's words without our address or credentials, which a full error may carry. */
+function message(cause: unknown): string {
+  const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined
+  return typeof code === 'string' ? code : 'refused'
+}

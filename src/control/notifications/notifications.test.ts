@@ -1,0 +1,165 @@
+import { SMTPServer } from 'smtp-server'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describeEachPostgres } from '../../../test/support/database.ts'
+import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
+import { statement } from '../../db/db.ts'
+import { type Notice, notificationMails, notify, smtpSender } from './index.ts'
+
+const never = new AbortController().signal
+const events = statement<{ data: { user_id: string } }>(
+  'test.events',
+  `SELECT data FROM event WHERE project_id = $1 AND kind = 'notification' ORDER BY seq`,
+)
+
+async function projectOf(api: Identity, person: Person): Promise<string> {
+  return (await api.call('GET', '/v1/projects', { token: person.token })).body[0].id
+}
+
+const notice = (projectId: string, more: Partial<Notice> = {}): Notice => ({
+  projectId,
+  kind: 'deployment.failed',
+  title: 'It failed',
+  body: 'The last lines of the log.',
+  entityName: 'shop',
+  resourceId: 'some-id',
+  route: '/apps/shop',
+  ...more,
+})
+
+describeEachPostgres('notifications', which => {
+  let api: Identity
+  beforeAll(async () => {
+    api = await startIdentity({ postgres: which })
+  })
+  afterAll(async () => api[Symbol.asyncDispose]())
+
+  it('lists newest first, counts unread ones, marks one and all', async () => {
+    const person = await api.person()
+    const projectId = await projectOf(api, person)
+    for (const title of ['a', 'b', 'c']) await api.deps.db.tx(tx => notify(tx, notice(projectId, { title })))
+    const token = person.token
+    const first = await api.call('GET', '/v1/notifications?limit=2', { token })
+    expect(first.body).toMatchObject({ unread_count: 3, has_more: true, next_offset: 2 })
+    expect(first.body['notifications'].map((n: { title: string }) => n.title)).toEqual(['c', 'b'])
+    expect(first.body['notifications'][0]).toMatchObject({ tenant_id: projectId, user_id: person.id, is_read: false })
+    const rest = await api.call('GET', '/v1/notifications?limit=2&offset=2', { token })
+    expect(rest.body).toMatchObject({ has_more: false, next_offset: 3 })
+
+    const id = first.body['notifications'][0].id
+    expect((await api.call('POST', `/v1/notifications/${id}/read`, { token })).status).toBe(200)
+    expect((await api.call('POST', `/v1/notifications/${id}/read`, { token })).status).toBe(200)
+    const unread = await api.call('GET', '/v1/notifications?unread_only=true', { token })
+    expect(unread.body['notifications'].map((n: { title: string }) => n.title)).toEqual(['b', 'a'])
+    await api.call('POST', '/v1/notifications/read-all', { token })
+    expect((await api.call('GET', '/v1/notifications', { token })).body['unread_count']).toBe(0)
+  })
+
+  it("hides other people's", async () => {
+    const [owner, stranger] = [await api.person(), await api.person()]
+    const projectId = await projectOf(api, owner)
+    await api.deps.db.tx(tx => notify(tx, notice(projectId)))
+    const list = await api.call('GET', '/v1/notifications', { token: owner.token })
+    const id = list.body['notifications'][0].id
+    expect((await api.call('POST', `/v1/notifications/${id}/read`, { token: stranger.token })).status).toBe(404)
+    await api.call('POST', '/v1/notifications/read-all', { token: stranger.token })
+    expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(1)
+  })
+
+  it('publishes one event per receiver, in the same transaction', async () => {
+    const person = await api.person()
+    const projectId = await projectOf(api, person)
+    await api.deps.db.tx(tx => notify(tx, notice(projectId)))
+    const failing = api.deps.db.tx(async tx => {
+      await notify(tx, notice(projectId))
+      throw new Error('rolled back')
+    })
+    await expect(failing).rejects.toThrow('rolled back')
+    const rows = await api.deps.db.rows(events, [projectId])
+    expect(rows.map(row => row.data.user_id)).toEqual([person.id])
+  })
+})
+
+interface Mailbox extends AsyncDisposable {
+  readonly url: string
+  readonly mails: string[]
+  /** Answers the next mails with this code instead of taking them. */
+  refuseWith: number | undefined
+}
+
+async function startMailbox(): Promise<Mailbox> {
+  const mails: string[] = []
+  const server = new SMTPServer({
+    disabledCommands: ['AUTH', 'STARTTLS'],
+    onData(stream, _session, callback) {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('end', () => {
+        if (box.refuseWith !== undefined) {
+          callback(Object.assign(new Error('not now'), { responseCode: box.refuseWith }))
+          return
+        }
+        mails.push(Buffer.concat(chunks).toString())
+        callback()
+      })
+    },
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', () => resolve()))
+  const address = server.server.address()
+  if (address === null || typeof address === 'string') throw new Error('BUG: no port')
+  const box: Mailbox = {
+    url: `smtp://127.0.0.1:${address.port}`,
+    mails,
+    refuseWith: undefined,
+    [Symbol.asyncDispose]: () => new Promise<void>(resolve => server.close(() => resolve())),
+  }
+  return box
+}
+
+describe('mails', () => {
+  it('go to a real SMTP server, once, and only to who wants them', async () => {
+    await using box = await startMailbox()
+    await using api = await startIdentity()
+    const person = await api.person('reader@example.com')
+    const projectId = await projectOf(api, person)
+    const sweep = notificationMails(api.deps, smtpSender(box.url, 'Mote <mote@example.com>'))
+    const run = () => sweep.run({ signal: never, now: api.clock.now() })
+
+    await api.deps.db.tx(tx => notify(tx, notice(projectId, { title: 'Broken\r\nBcc: evil@example.com' })))
+    await api.deps.db.tx(tx => notify(tx, notice(projectId, { kind: 'deployment.live' })))
+    await api.deps.db.tx(tx => notify(tx, notice(projectId, { kind: 'product.news' })))
+    expect(await run()).toEqual({ sent: 1, postponed: 0, failed: 0 })
+    expect(await run()).toEqual({ sent: 0, postponed: 0, failed: 0 })
+    expect(box.mails).toHaveLength(1)
+    expect(box.mails[0]).toMatch(/^To: reader@example.com$/m)
+    expect(box.mails[0]).toMatch(/^Subject: Broken Bcc: evil@example.com\r?$/m)
+    expect(box.mails[0]).not.toMatch(/^Bcc:/m)
+
+    const off = { email_notifications: false, marketing_emails: true }
+    await api.call('PUT', '/v1/auth/me', { token: person.token, body: off })
+    await api.deps.db.tx(tx => notify(tx, notice(projectId)))
+    await api.deps.db.tx(tx => notify(tx, notice(projectId, { kind: 'product.news', title: 'News' })))
+    expect(await run()).toEqual({ sent: 1, postponed: 0, failed: 0 })
+    expect(box.mails[1]).toMatch(/^Subject: News/m)
+  })
+
+  it('are tried again after a refusal for now, and given up after one for ever', async () => {
+    await using box = await startMailbox()
+    await using api = await startIdentity()
+    const projectId = await projectOf(api, await api.person())
+    const sweep = notificationMails(api.deps, smtpSender(box.url, 'mote@example.com'))
+    const run = () => sweep.run({ signal: never, now: api.clock.now() })
+    await api.deps.db.tx(tx => notify(tx, notice(projectId)))
+    box.refuseWith = 451
+    expect(await run()).toEqual({ sent: 0, postponed: 1, failed: 0 })
+    expect(await run()).toEqual({ sent: 0, postponed: 0, failed: 0 })
+    api.clock.advance(61_000)
+    box.refuseWith = undefined
+    expect(await run()).toEqual({ sent: 1, postponed: 0, failed: 0 })
+
+    await api.deps.db.tx(tx => notify(tx, notice(projectId)))
+    box.refuseWith = 550
+    expect(await run()).toEqual({ sent: 0, postponed: 0, failed: 1 })
+    api.clock.advance(48 * 3_600_000)
+    expect(await run()).toEqual({ sent: 0, postponed: 0, failed: 0 })
+  })
+})

@@ -1,0 +1,97 @@
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface NotificationRow {
+  readonly id: string
+  readonly projectId: string
+  readonly accountId: string
+  readonly title: string
+  readonly body: string
+  readonly kind: string
+  readonly entityName: string
+  readonly resourceId: string
+  readonly route: string
+  readonly metadata: Record<string, unknown> | null
+  readonly createdAt: Date
+  readonly readAt: Date | null
+}
+
+const columns = `n.id, n.project_id AS "projectId", n.account_id AS "accountId", n.title, n.body, n.kind,
+  n.entity_name AS "entityName", n.resource_id AS "resourceId", n.route, n.metadata, n.created_at AS "createdAt",
+  n.read_at AS "readAt"`
+
+const receivers = statement<{ id: string; emailNotifications: boolean; marketingEmails: boolean }>(
+  'notifications.receivers',
+  `SELECT a.id, a.email_notifications AS "emailNotifications", a.marketing_emails AS "marketingEmails"
+   FROM project_member m JOIN account a ON a.id = m.account_id
+   WHERE m.project_id = $1 AND ($2::uuid IS NULL OR a.id = $2) ORDER BY a.id`,
+)
+const insert = statement<NotificationRow>(
+  'notifications.insert',
+  `INSERT INTO notification AS n
+     (id, project_id, account_id, title, body, kind, entity_name, resource_id, route, metadata, email_due_at)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING ${columns}`,
+)
+const listAll = statement<NotificationRow>(
+  'notifications.list',
+  `SELECT ${columns} FROM notification n WHERE n.account_id = $1 AND ($2::uuid IS NULL OR n.project_id = $2)
+   ORDER BY n.id DESC LIMIT $3 OFFSET $4`,
+)
+const listUnread = statement<NotificationRow>(
+  'notifications.listUnread',
+  `SELECT ${columns} FROM notification n
+   WHERE n.account_id = $1 AND ($2::uuid IS NULL OR n.project_id = $2) AND n.read_at IS NULL
+   ORDER BY n.id DESC LIMIT $3 OFFSET $4`,
+)
+const countUnread = statement<{ count: number }>(
+  'notifications.countUnread',
+  `SELECT count(*) AS count FROM notification n
+   WHERE n.account_id = $1 AND ($2::uuid IS NULL OR n.project_id = $2) AND n.read_at IS NULL`,
+)
+const markRead = statement<{ id: string }>(
+  'notifications.markRead',
+  `UPDATE notification SET read_at = coalesce(read_at, now())
+   WHERE id = $1 AND account_id = $2 AND ($3::uuid IS NULL OR project_id = $3) RETURNING id`,
+)
+const markAllRead = statement(
+  'notifications.markAllRead',
+  `UPDATE notification SET read_at = now()
+   WHERE account_id = $1 AND ($2::uuid IS NULL OR project_id = $2) AND read_at IS NULL`,
+)
+
+/** Whose notifications; a token that is bound to a project sees those of that project alone. */
+export interface Reader {
+  readonly userId: string
+  readonly boundProjectId: string | null
+}
+
+export const receiversIn = (tx: Tx, projectId: string, onlyAccountId: string | null) =>
+  tx.rows(receivers, [projectId, onlyAccountId])
+export const addNotification = (tx: Tx, n: Omit<NotificationRow, 'createdAt' | 'readAt'>, emailDueAt: Date | null) =>
+  tx.one(insert, [
+    n.id,
+    n.projectId,
+    n.accountId,
+    n.title,
+    n.body,
+    n.kind,
+    n.entityName,
+    n.resourceId,
+    n.route,
+    n.metadata,
+    emailDueAt,
+  ])
+export const notificationsOf = (db: Db, who: Reader, unreadOnly: boolean, limit: number, offset: number) =>
+  db.rows(unreadOnly ? listUnread : listAll, [who.userId, who.boundProjectId, limit, offset])
+export const unreadCount = async (sql: Sql, who: Reader) =>
+  (await sql.one(countUnread, [who.userId, who.boundProjectId])).count
+/** False when it does not exist or is somebody else's. Reading twice keeps the first time. */
+export const read = async (tx: Tx, who: Reader, id: string) =>
+  (await tx.maybe(markRead, [id, who.userId, who.boundProjectId])) !== undefined
+export const readAll = (tx: Tx, who: Reader) => tx.run(markAllRead, [who.userId, who.boundProjectId])
+
+const homeOf = statement<{ projectId: string | null; email: string }>(
+  'notifications.homeOf',
+  `SELECT default_project_id AS "projectId", email FROM account WHERE id = $1`,
+)
+/** The project under which notifications about the account itself are filed. */
+export const homeProject = (tx: Tx, accountId: string) => tx.maybe(homeOf, [accountId])

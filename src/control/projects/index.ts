@@ -1,0 +1,18 @@
+export { leaveAllProjects } from './deletion.ts'
+export { lockProject } from './locking.ts'
+export { type ProjectContents, projectMachine } from './machine.ts'
+export {
+  type CountedLimit,
+  type Permission,
+  type Plan,
+  type PlanLimits,
+  assertAllowed,
+  assertWithin,
+  isPlan,
+  planLimits,
+  plans,
+  wireName,
+} from './plans.ts'
+export { projectsFeature } from './routes.ts'
+export { slugify } from './rules.ts'
+export { type NewProject, type Project, changePlan, createProject, project } from './store.ts'

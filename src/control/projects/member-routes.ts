@@ -1,0 +1,163 @@
+import { newId } from '../../lib/ids.ts'
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { ApiError, forbidden, invalidState, notFound } from '../http/errors.ts'
+import type { Handlers, MemberRole } from '../http/operation.ts'
+import { notify, notifyAccount } from '../notifications/index.ts'
+import { lockProject } from './locking.ts'
+import * as members from './member-store.ts'
+import { assertWithin } from './plans.ts'
+import { canManage, invitationLifeMs } from './rules.ts'
+import type { projectOperations } from './schema.ts'
+import { addMember, moveDefaultsAway, project } from './store.ts'
+import { viewInvitation, viewMember, viewProject } from './view.ts'
+
+type MemberHandlers = Pick<
+  Handlers<typeof projectOperations>,
+  | 'listMembers'
+  | 'inviteMember'
+  | 'updateMember'
+  | 'removeMember'
+  | 'withdrawInvitation'
+  | 'listInvitations'
+  | 'acceptInvitation'
+>
+
+/** Roles are read again under the project's lock, so that two changes at once cannot leave a project without an owner. */
+export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): MemberHandlers => ({
+  listMembers: {
+    read: async ({ project: { id } }) => ({
+      members: (await members.membersOf(db, id)).map(viewMember),
+      invitations: (await members.invitationsOf(db, id, clock.now())).map(viewInvitation),
+    }),
+  },
+  inviteMember: {
+    write: async ({ project: access, caller, body, audit }) => async tx => {
+      const email = body.email.trim().toLowerCase()
+      const limits = await lockProject(tx, access.id)
+      const current = await members.membersOf(tx, access.id)
+      assertMayManage(current, caller.userId, [body.role])
+      if (current.some(member => member.email === email)) throw invalidState(`${email} is a member already.`)
+      const now = clock.now()
+      const open = (await members.invitationsOf(tx, access.id, now)).filter(other => other.email !== email)
+      assertWithin(limits, 'maxTeamMembers', current.length + open.length)
+      const id = await members.invite(tx, {
+        id: newId(),
+        projectId: access.id,
+        email,
+        role: body.role,
+        invitedBy: caller.userId,
+        expiresAt: new Date(now.getTime() + invitationLifeMs),
+      })
+      audit({ action: 'member.invited', resourceType: 'invitation', resourceId: id, details: { email, role: body.role } })
+      await tellInvited(tx, email, access.name, caller.email)
+      const made = (await members.invitationsOf(tx, access.id, now)).find(other => other.id === id)
+      if (!made) throw new Error('BUG: an invitation vanished in its own transaction')
+      return viewInvitation(made)
+    },
+  },
+  updateMember: {
+    write: async ({ project: access, caller, params, body, audit }) => async tx => {
+      await lockProject(tx, access.id)
+      const current = await members.membersOf(tx, access.id)
+      const target = find(current, params.user_id)
+      assertMayManage(current, caller.userId, [target.role, body.role])
+      if (target.role === 'owner' && body.role !== 'owner') assertAnotherOwner(current, target.accountId)
+      await members.setRole(tx, access.id, target.accountId, body.role)
+      const details = { from: target.role, to: body.role }
+      audit({ action: 'member.role_changed', resourceType: 'member', resourceId: target.accountId, details })
+      return viewMember({ ...target, role: body.role })
+    },
+  },
+  removeMember: {
+    write: async ({ project: access, caller, params, audit }) => {
+      // The operation asks for `read`, since viewers may leave; a token that may only read may not.
+      if (!caller.scopes.has('admin')) throw forbidden('This token needs the scope "admin".')
+      return async tx => {
+        await lockProject(tx, access.id)
+        const current = await members.membersOf(tx, access.id)
+        const target = find(current, params.user_id)
+        if (target.accountId !== caller.userId) assertMayManage(current, caller.userId, [target.role])
+        if (target.role === 'owner') assertAnotherOwner(current, target.accountId)
+        await members.dropMember(tx, access.id, target.accountId)
+        await moveDefaultsAway(tx, access.id, target.accountId)
+        await members.announceChange(tx, target.accountId)
+        const details = { email: target.email, role: target.role }
+        audit({ action: 'member.removed', resourceType: 'member', resourceId: target.accountId, details })
+        return { status: 'removed' }
+      }
+    },
+  },
+  withdrawInvitation: {
+    write: async ({ project: access, caller, params, audit }) => async tx => {
+      assertMayManage(await members.membersOf(tx, access.id), caller.userId, ['member'])
+      const gone = await members.cancelInvitation(tx, params.invitation_id, access.id)
+      if (!gone) throw notFound()
+      const details = { email: gone.email }
+      audit({ action: 'member.invitation_withdrawn', resourceType: 'invitation', resourceId: params.invitation_id, details })
+      return { status: 'withdrawn' }
+    },
+  },
+  listInvitations: {
+    read: async ({ caller }) => {
+      if (caller.boundProjectId !== null) return []
+      return (await members.invitationsFor(db, caller.email, clock.now())).map(viewInvitation)
+    },
+  },
+  acceptInvitation: {
+    write: async ({ caller, params, audit }) => {
+      if (caller.boundProjectId !== null) throw forbidden('This token is bound to a project and cannot join another.')
+      return async tx => {
+        const taken = await members.acceptInvitation(tx, params.invitation_id, caller.email, clock.now())
+        if (!taken) throw notFound()
+        // The place was counted when the invitation was made; the plan may have become smaller since.
+        const limits = await lockProject(tx, taken.projectId)
+        assertWithin(limits, 'maxTeamMembers', (await members.membersOf(tx, taken.projectId)).length)
+        const joined = await project(tx, taken.projectId)
+        if (!joined) throw notFound()
+        await notify(tx, {
+          projectId: joined.id,
+          kind: 'project.member_added',
+          title: `${caller.email} joined ${joined.name}`,
+          body: `Role: ${taken.role}.`,
+          entityName: caller.email,
+          resourceId: caller.userId,
+          route: `/projects/${joined.slug}/members`,
+        })
+        await addMember(tx, joined.id, caller.userId, taken.role)
+        const note = { action: 'member.added', resourceType: 'member', resourceId: caller.userId }
+        audit({ ...note, details: { role: taken.role } }, { userId: caller.userId, projectId: joined.id })
+        return viewProject(joined)
+      }
+    },
+  },
+})
+
+function find(current: readonly members.Member[], accountId: string): members.Member {
+  const member = current.find(other => other.accountId === accountId.toLowerCase())
+  if (!member) throw notFound()
+  return member
+}
+
+function assertMayManage(current: readonly members.Member[], accountId: string, roles: readonly MemberRole[]): void {
+  const actor = current.find(member => member.accountId === accountId)
+  if (actor && canManage(actor.role, roles)) return
+  throw forbidden('Admins of the project manage members and viewers; owners manage everybody.')
+}
+
+function assertAnotherOwner(current: readonly members.Member[], accountId: string): void {
+  if (current.some(member => member.role === 'owner' && member.accountId !== accountId)) return
+  throw new ApiError('invalid_state', 'The project needs an owner. Make somebody else owner first, or delete the project.')
+}
+
+/** Only who has an account can be told here; others find the invitation when they register with that address. */
+async function tellInvited(tx: Tx, email: string, projectName: string, by: string): Promise<void> {
+  const accountId = await members.accountIdByEmail(tx, email)
+  if (accountId === undefined) return
+  await notifyAccount(tx, {
+    accountId,
+    kind: 'project.invitation',
+    title: `Invitation to ${projectName}`,
+    body: `${by} invites you to the project "${projectName}".`,
+  })
+}

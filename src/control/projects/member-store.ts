@@ -1,0 +1,100 @@
+/** Who belongs to a project, and who is invited. */
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { MemberRole } from '../http/operation.ts'
+
+export interface Member {
+  readonly accountId: string
+  readonly email: string
+  readonly firstName: string | null
+  readonly lastName: string | null
+  readonly role: MemberRole
+  readonly since: Date
+}
+
+export interface Invitation {
+  readonly id: string
+  readonly projectId: string
+  readonly projectSlug: string
+  readonly projectName: string
+  readonly email: string
+  readonly role: 'admin' | 'member' | 'viewer'
+  readonly createdAt: Date
+  readonly expiresAt: Date
+}
+
+const memberColumns = `a.id AS "accountId", a.email, a.first_name AS "firstName", a.last_name AS "lastName", m.role, m.created_at AS since`
+const invitationColumns = `i.id, i.project_id AS "projectId", p.slug AS "projectSlug", p.name AS "projectName", i.email, i.role,
+  i.created_at AS "createdAt", i.expires_at AS "expiresAt"`
+
+const listMembers = statement<Member>(
+  'projects.members',
+  `SELECT ${memberColumns} FROM project_member m JOIN account a ON a.id = m.account_id
+   WHERE m.project_id = $1 ORDER BY m.created_at, a.id`,
+)
+const changeRole = statement(
+  'projects.setRole',
+  `UPDATE project_member SET role = $3 WHERE project_id = $1 AND account_id = $2`,
+)
+const removeMember = statement(
+  'projects.removeMember',
+  `DELETE FROM project_member WHERE project_id = $1 AND account_id = $2`,
+)
+const lockMemberships = statement<{ projectId: string; role: MemberRole }>(
+  'projects.lockMemberships',
+  `SELECT p.id AS "projectId", m.role FROM project_member m JOIN project p ON p.id = m.project_id
+   WHERE m.account_id = $1 AND p.want = 'live' ORDER BY p.id FOR NO KEY UPDATE OF p`,
+)
+
+const invitations = statement<Invitation>(
+  'projects.invitations',
+  `SELECT ${invitationColumns} FROM project_invitation i JOIN project p ON p.id = i.project_id
+   WHERE i.project_id = $1 AND i.expires_at > $2 ORDER BY i.id`,
+)
+const invitationsTo = statement<Invitation>(
+  'projects.invitationsTo',
+  `SELECT ${invitationColumns} FROM project_invitation i JOIN project p ON p.id = i.project_id AND p.want = 'live'
+   WHERE i.email = $1 AND i.expires_at > $2 ORDER BY i.id`,
+)
+const putInvitation = statement<{ id: string }>(
+  'projects.putInvitation',
+  `INSERT INTO project_invitation (id, project_id, email, role, invited_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6)
+   ON CONFLICT (project_id, email) DO UPDATE SET role = $4, invited_by = $5, expires_at = $6 RETURNING id`,
+)
+const takeInvitation = statement<{ projectId: string; role: 'admin' | 'member' | 'viewer' }>(
+  'projects.takeInvitation',
+  `DELETE FROM project_invitation WHERE id = $1 AND email = $2 AND expires_at > $3 RETURNING project_id AS "projectId", role`,
+)
+const withdrawInvitation = statement<{ email: string }>(
+  'projects.withdrawInvitation',
+  `DELETE FROM project_invitation WHERE id = $1 AND project_id = $2 RETURNING email`,
+)
+const accountByEmail = statement<{ id: string }>('projects.accountByEmail', `SELECT id FROM account WHERE email = $1`)
+// The same channel as a revoked credential: open streams of the account are looked at again.
+const announce = statement('projects.announceChange', `SELECT pg_notify('account_revoked', $1)`)
+
+export const announceChange = (tx: Tx, accountId: string) => tx.one(announce, [accountId])
+export const membersOf = (sql: Sql, projectId: string) => sql.rows(listMembers, [projectId])
+export const setRole = async (tx: Tx, projectId: string, accountId: string, role: MemberRole) =>
+  (await tx.run(changeRole, [projectId, accountId, role])) === 1
+export const dropMember = async (tx: Tx, projectId: string, accountId: string) =>
+  (await tx.run(removeMember, [projectId, accountId])) === 1
+/** Every live project of an account, each locked until the transaction ends. */
+export const lockedMemberships = (tx: Tx, accountId: string) => tx.rows(lockMemberships, [accountId])
+
+export const invitationsOf = (sql: Sql, projectId: string, now: Date) => sql.rows(invitations, [projectId, now])
+export const invitationsFor = (db: Db, email: string, now: Date) => db.rows(invitationsTo, [email, now])
+
+export interface NewInvitation {
+  readonly id: string
+  readonly projectId: string
+  readonly email: string
+  readonly role: 'admin' | 'member' | 'viewer'
+  readonly invitedBy: string
+  readonly expiresAt: Date
+}
+/** Inviting again renews. Returns the id it has. */
+export const invite = async (tx: Tx, i: NewInvitation) =>
+  (await tx.one(putInvitation, [i.id, i.projectId, i.email, i.role, i.invitedBy, i.expiresAt])).id
+export const acceptInvitation = (tx: Tx, id: string, email: string, now: Date) => tx.maybe(takeInvitation, [id, email, now])
+export const cancelInvitation = (tx: Tx, id: string, projectId: string) => tx.maybe(withdrawInvitation, [id, projectId])
+export const accountIdByEmail = async (sql: Sql, email: string) => (await sql.maybe(accountByEmail, [email]))?.id

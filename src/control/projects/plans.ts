@@ -1,0 +1,132 @@
+/** What each plan allows, as data, and the one way to refuse more. */
+import { ApiError } from '../http/errors.ts'
+
+export interface PlanLimits {
+  readonly autoscalingAllowed: boolean
+  readonly customDomains: boolean
+  readonly maxApps: number
+  readonly maxDatabases: number
+  readonly maxDeploymentsPerApp: number
+  /** Of everything that runs in the project. */
+  readonly maxMemoryMibTotal: number
+  readonly maxStorageGibTotal: number
+  readonly maxTeamMembers: number
+  readonly maxVcpusTotal: number
+  readonly maxVolumes: number
+}
+
+/** "No limit" has to be an integer on the wire; nobody gets near this one. */
+const plenty = 1_000_000_000
+
+export const plans = {
+  free: {
+    autoscalingAllowed: false,
+    customDomains: false,
+    maxApps: 3,
+    maxDatabases: 1,
+    maxDeploymentsPerApp: 3,
+    maxMemoryMibTotal: 4096,
+    maxStorageGibTotal: 10,
+    maxTeamMembers: 1,
+    maxVcpusTotal: 4,
+    maxVolumes: 3,
+  },
+  pro: {
+    autoscalingAllowed: true,
+    customDomains: true,
+    maxApps: 25,
+    maxDatabases: 5,
+    maxDeploymentsPerApp: 25,
+    maxMemoryMibTotal: 65_536,
+    maxStorageGibTotal: 250,
+    maxTeamMembers: 10,
+    maxVcpusTotal: 32,
+    maxVolumes: 50,
+  },
+  business: {
+    autoscalingAllowed: true,
+    customDomains: true,
+    maxApps: 250,
+    maxDatabases: 50,
+    maxDeploymentsPerApp: 100,
+    maxMemoryMibTotal: 524_288,
+    maxStorageGibTotal: 5_000,
+    maxTeamMembers: 100,
+    maxVcpusTotal: 256,
+    maxVolumes: 500,
+  },
+  unlimited: {
+    autoscalingAllowed: true,
+    customDomains: true,
+    maxApps: plenty,
+    maxDatabases: plenty,
+    maxDeploymentsPerApp: plenty,
+    maxMemoryMibTotal: plenty,
+    maxStorageGibTotal: plenty,
+    maxTeamMembers: plenty,
+    maxVcpusTotal: plenty,
+    maxVolumes: plenty,
+  },
+} as const satisfies Record<string, PlanLimits>
+
+export type Plan = keyof typeof plans
+
+export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
+
+export function planLimits(plan: string): PlanLimits {
+  if (!isPlan(plan)) throw new Error(`BUG: no plan is called "${plan}"`)
+  return plans[plan]
+}
+
+export type CountedLimit = { [K in keyof PlanLimits]: PlanLimits[K] extends number ? K : never }[keyof PlanLimits]
+
+const limitText = {
+  maxApps: 'apps',
+  maxDatabases: 'databases',
+  maxDeploymentsPerApp: 'deployments of one app at a time',
+  maxMemoryMibTotal: 'MiB of memory in total',
+  maxStorageGibTotal: 'GiB of storage in total',
+  maxTeamMembers: 'members',
+  maxVcpusTotal: 'vCPUs in total',
+  maxVolumes: 'volumes',
+} as const satisfies Record<CountedLimit, string>
+
+/** The names of the billing summary, which clients know. */
+export const wireName = {
+  maxApps: 'max_apps',
+  maxDatabases: 'max_databases',
+  maxDeploymentsPerApp: 'max_deployments_per_app',
+  maxMemoryMibTotal: 'max_memory_mb_total',
+  maxStorageGibTotal: 'max_storage_gb_total',
+  maxTeamMembers: 'max_team_members',
+  maxVcpusTotal: 'max_vcpus_total',
+  maxVolumes: 'max_volumes',
+} as const satisfies Record<CountedLimit, string>
+
+/**
+ * Call it with what was counted while `lockProject` holds the project, else two requests may both see the last place.
+ * @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`
+ */
+export function assertWithin(limits: PlanLimits, limit: CountedLimit, used: number, adding = 1): void {
+  const max = limits[limit]
+  if (used + adding <= max) return
+  throw new ApiError('plan_limit_exceeded', `The plan of this project allows ${max} ${limitText[limit]}; ${used} in use.`, {
+    extra: { limit: wireName[limit], used, max },
+  })
+}
+
+export type Permission = { [K in keyof PlanLimits]: PlanLimits[K] extends boolean ? K : never }[keyof PlanLimits]
+
+const permissionText = {
+  autoscalingAllowed: { wire: 'autoscaling_allowed', text: 'autoscaling' },
+  customDomains: { wire: 'custom_domains', text: 'domains of your own' },
+} as const satisfies Record<Permission, { readonly wire: string; readonly text: string }>
+
+/** @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`, both numbers 0 */
+export function assertAllowed(limits: PlanLimits, permission: Permission): void {
+  if (limits[permission]) return
+  const { wire, text } = permissionText[permission]
+  throw new ApiError('plan_limit_exceeded', `The plan of this project does not include ${text}.`, {
+    extra: { limit: wire, used: 0, max: 0 },
+  })
+}

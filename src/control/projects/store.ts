@@ -1,0 +1,110 @@
+import { randomBytes } from 'node:crypto'
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
+import type { MemberRole } from '../http/operation.ts'
+import { nextSlug, ulaPrefix, ulaRandomBytes } from './rules.ts'
+
+export interface Project {
+  readonly id: string
+  readonly slug: string
+  readonly name: string
+  readonly plan: string
+  readonly ipv6Prefix: string
+  readonly want: 'live' | 'deleted'
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+const columns = `p.id, p.slug, p.name, p.plan, p.ipv6_prefix AS "ipv6Prefix", p.want, p.created_at AS "createdAt", p.updated_at AS "updatedAt"`
+
+const byId = statement<Project>('projects.byId', `SELECT ${columns} FROM project p WHERE p.id = $1`)
+const listOf = statement<Project>(
+  'projects.list',
+  `SELECT ${columns} FROM project p JOIN project_member m ON m.project_id = p.id
+   WHERE m.account_id = $1 AND p.want = 'live' AND ($2::uuid IS NULL OR p.id = $2) ORDER BY p.id DESC`,
+)
+const insert = statement<Project>(
+  'projects.insert',
+  `INSERT INTO project AS p (id, slug, name, plan, ipv6_prefix) VALUES ($1, $2, $3, $4, $5)
+   ON CONFLICT DO NOTHING RETURNING ${columns}`,
+)
+const insertMember = statement(
+  'projects.addMember',
+  `INSERT INTO project_member (project_id, account_id, role) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+)
+const rename = statement<Project>(
+  'projects.rename',
+  `UPDATE project AS p SET name = $2, updated_at = now() WHERE id = $1 AND want = 'live' RETURNING ${columns}`,
+)
+const lock = statement<{ plan: string }>(
+  'projects.lock',
+  // NO KEY: inserts of rows that reference the project take a key share of it, and must not wait for us or we for them.
+  `SELECT plan FROM project WHERE id = $1 AND want = 'live' FOR NO KEY UPDATE`,
+)
+const markDeleted = statement(
+  'projects.markDeleted',
+  `UPDATE project SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
+)
+const remove = statement('projects.remove', `DELETE FROM project WHERE id = $1 AND want = 'deleted'`)
+const moveDefaults = statement(
+  'projects.moveDefaults',
+  `UPDATE account a SET default_project_id = (
+     SELECT p.id FROM project_member m JOIN project p ON p.id = m.project_id
+     WHERE m.account_id = a.id AND p.want = 'live' AND p.id <> $1 ORDER BY p.id LIMIT 1)
+   WHERE a.default_project_id = $1 AND ($2::uuid IS NULL OR a.id = $2)`,
+)
+const setDefault = statement(
+  'projects.setDefault',
+  `UPDATE account SET default_project_id = $2 WHERE id = $1 AND default_project_id IS NULL`,
+)
+const lockAccount = statement('projects.lockAccount', `SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE`)
+const countOwned = statement<{ count: number }>(
+  'projects.countOwned',
+  `SELECT count(*) AS count FROM project_member WHERE account_id = $1 AND role = 'owner'`,
+)
+const setPlan = statement('projects.setPlan', `UPDATE project SET plan = $2, updated_at = now() WHERE id = $1`)
+
+export const project = (sql: Sql, id: string) => sql.maybe(byId, [id])
+/** Of a caller; a token that is bound to a project sees that one alone. */
+export const projectsOf = (db: Db, accountId: string, boundProjectId: string | null) =>
+  db.rows(listOf, [accountId, boundProjectId])
+export const renameProject = (tx: Tx, id: string, name: string) => tx.maybe(rename, [id, name])
+export const addMember = async (tx: Tx, projectId: string, accountId: string, role: MemberRole) =>
+  (await tx.run(insertMember, [projectId, accountId, role])) === 1
+/** The plan, with the project locked until the transaction ends; undefined when it is gone or being deleted. */
+export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
+/** False when it was marked already. */
+export const wantDeleted = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
+export const removeProject = (tx: Tx, id: string) => tx.run(remove, [id])
+/** Whoever has it as default (or only `accountId`) gets the oldest other project of theirs, or none. */
+export const moveDefaultsAway = (tx: Tx, projectId: string, accountId: string | null = null) =>
+  tx.run(moveDefaults, [projectId, accountId])
+export const changePlan = (tx: Tx, id: string, plan: string) => tx.run(setPlan, [id, plan])
+export async function countOwnedLocked(tx: Tx, accountId: string): Promise<number> {
+  await tx.run(lockAccount, [accountId])
+  return (await tx.one(countOwned, [accountId])).count
+}
+
+export interface NewProject {
+  readonly name: string
+  /** Wished for; gets random characters when it is taken. */
+  readonly slug: string
+  readonly plan: string
+  readonly ownerId: string
+}
+
+/** 16 random bits behind the slug and 56 in the prefix: twenty misses in a row do not happen by chance. */
+const tries = 20
+
+/** The project with its owner; becomes the owner's default one if there is none yet. */
+export async function createProject(tx: Tx, wish: NewProject): Promise<Project> {
+  for (let i = 0; i < tries; i++) {
+    const slug = i === 0 ? wish.slug : nextSlug(wish.slug, randomBytes(2))
+    const made = await tx.maybe(insert, [newId(), slug, wish.name, wish.plan, ulaPrefix(randomBytes(ulaRandomBytes))])
+    if (!made) continue
+    await addMember(tx, made.id, wish.ownerId, 'owner')
+    await tx.run(setDefault, [wish.ownerId, made.id])
+    return made
+  }
+  throw new Error(`BUG: no free slug like "${wish.slug}" in ${tries} tries`)
+}

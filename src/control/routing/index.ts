@@ -1,0 +1,2 @@
+export { goneRoutes, startRoutePublisher } from './publisher.ts'
+export { refresh as refreshRoute } from './store.ts'

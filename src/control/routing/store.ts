@@ -1,0 +1,81 @@
+import type { Backend, Route } from '../../contract/gateway.ts'
+import { type Db, type Tx, statement } from '../../db/db.ts'
+
+// One statement: what the route of an app should be, and the row only if that differs. `NOTIFY` wakes the publishers.
+const refreshRoute = statement<{ hostname: string }>(
+  'routing.refresh',
+  `WITH wanted AS (
+     SELECT a.hostname, a.project_id, a.id AS app_id, a.drain_timeout,
+            coalesce(jsonb_agg(jsonb_build_object('vmId', v.id, 'host', v.endpoint_host, 'port', v.endpoint_port)
+                               ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]'::jsonb) AS backends,
+            a.want, a.scale_state
+     FROM app a
+     LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.healthy AND v.want = 'running'
+                   AND v.endpoint_host IS NOT NULL
+     WHERE a.id = $1 GROUP BY a.id
+   ), described AS (
+     SELECT hostname, project_id, app_id, drain_timeout,
+            CASE WHEN want = 'deleted' THEN '[]'::jsonb ELSE backends END AS backends,
+            CASE WHEN want = 'deleted' THEN 'gone'
+                 WHEN backends <> '[]'::jsonb THEN 'live'
+                 WHEN scale_state IN ('scaled_to_zero', 'warming_up') THEN 'sleeping'
+                 ELSE 'down' END AS state
+     FROM wanted
+   )
+   INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds)
+   SELECT hostname, project_id, app_id, state, backends, drain_timeout FROM described
+   ON CONFLICT (hostname) DO UPDATE
+     SET project_id = excluded.project_id, app_id = excluded.app_id, state = excluded.state,
+         backends = excluded.backends, drain_seconds = excluded.drain_seconds,
+         version = nextval('route_version'), xid = pg_current_xact_id(), changed_at = now()
+     WHERE (r.app_id, r.state, r.backends, r.drain_seconds)
+           IS DISTINCT FROM (excluded.app_id, excluded.state, excluded.backends, excluded.drain_seconds)
+       -- A name that a new app has taken over is not the old app's to change.
+       AND (r.app_id = excluded.app_id OR r.state = 'gone')
+   RETURNING hostname`,
+)
+const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
+
+/** Brings the route of an app in line with its VMs, inside the transaction that changed them. */
+export async function refresh(tx: Tx, appId: string): Promise<void> {
+  const changed = await tx.maybe(refreshRoute, [appId])
+  if (changed) await tx.one(notifyRoute)
+}
+
+interface RouteRow {
+  readonly hostname: string
+  readonly projectId: string
+  readonly appId: string
+  readonly state: Route['state']
+  readonly backends: readonly Backend[]
+  readonly drainSeconds: number
+  readonly version: number
+}
+const routeColumns = `hostname, project_id AS "projectId", app_id AS "appId", state, backends,
+  drain_seconds AS "drainSeconds", version`
+
+// Rows written by transactions that a reader at `$1` could not have seen yet. Some come twice; none is missed.
+const routesSince = statement<RouteRow>(
+  'routing.since',
+  `SELECT ${routeColumns} FROM route WHERE xid >= ($1::text)::xid8 AND (state <> 'gone' OR $1::text <> '0')`,
+)
+const horizon = statement<{ horizon: string }>(
+  'routing.horizon',
+  `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS horizon`,
+)
+const forgetGone = statement(
+  'routing.forgetGone',
+  `DELETE FROM route WHERE state = 'gone' AND changed_at < $1`,
+)
+
+/**
+ * Routes changed since an earlier answer's `version` (0: all), and the version to ask from next. The version is a
+ * transaction horizon, read before the rows: a commit in between is simply told again.
+ */
+export async function since(db: Db, after: number): Promise<{ version: number; routes: Route[] }> {
+  const next = await db.one(horizon)
+  const rows = await db.rows(routesSince, [String(after)])
+  return { version: Number(next.horizon), routes: rows.map(row => ({ ...row, backends: [...row.backends] })) }
+}
+
+export const forgetGoneBefore = (db: Db, before: Date) => db.run(forgetGone, [before])

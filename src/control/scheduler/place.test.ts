@@ -1,0 +1,95 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type HostView, type PlacementRequest, explain, place } from './place.ts'
+
+const host = (id: string, change: Partial<HostView> = {}): HostView => ({
+  id,
+  name: `host-${id}`,
+  arch: 'x64',
+  hypervisors: [{ name: 'qemu', available: true }],
+  vcpus: 16,
+  memoryMib: 16_384,
+  diskMib: 100_000,
+  usedVcpus: 0,
+  usedMemoryMib: 0,
+  usedDiskMib: 0,
+  cordoned: false,
+  up: true,
+  ...change,
+})
+const request = (change: Partial<PlacementRequest> = {}): PlacementRequest => ({
+  hypervisor: undefined,
+  vcpus: 1,
+  memoryMib: 512,
+  diskMib: 1024,
+  siblings: new Set(),
+  ...change,
+})
+
+describe('place', () => {
+  it('spreads by default and packs on request', () => {
+    const hosts = [host('a', { usedMemoryMib: 8192 }), host('b')]
+    expect(place(hosts, request()).host?.id).toBe('b')
+    expect(place(hosts, request(), 'bin-pack').host?.id).toBe('a')
+  })
+
+  it('avoids a host with a sibling, but takes it when there is no other', () => {
+    const siblings = new Set(['b'])
+    expect(place([host('a', { usedVcpus: 15 }), host('b')], request({ siblings })).host?.id).toBe('a')
+    expect(place([host('b')], request({ siblings })).host?.id).toBe('b')
+  })
+
+  it('says why each host was rejected', () => {
+    const hosts = [
+      host('a', { up: false }),
+      host('b', { cordoned: true }),
+      host('c', { usedVcpus: 16 }),
+      host('d', { usedMemoryMib: 16_000 }),
+      host('e', { usedDiskMib: 99_500 }),
+      host('f', { hypervisors: [] }),
+    ]
+    const result = place(hosts, request())
+    expect(result.host).toBeUndefined()
+    expect(result.rejected.map(r => [r.id, r.reason])).toEqual([
+      ['a', 'down'],
+      ['b', 'cordoned'],
+      ['c', 'not enough vCPUs'],
+      ['d', 'not enough memory'],
+      ['e', 'not enough disk'],
+      ['f', 'hypervisor not offered'],
+    ])
+    expect(result.couldFit).toBe(true)
+    expect(explain(result)).toContain('1 host: cordoned')
+  })
+
+  it('knows what can never fit', () => {
+    expect(place([host('a')], request({ memoryMib: 20_000 })).couldFit).toBe(false)
+    expect(place([host('a')], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
+    expect(place([], request()).couldFit).toBe(false)
+  })
+
+  it('prefers firecracker, then cloud-hypervisor, then qemu, and fake last', () => {
+    const offers = (names: readonly ('firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake')[]) =>
+      place([host('a', { hypervisors: names.map(name => ({ name, available: true })) })], request()).host?.hypervisor
+    expect(offers(['fake', 'qemu', 'cloud-hypervisor', 'firecracker'])).toBe('firecracker')
+    expect(offers(['fake', 'qemu', 'cloud-hypervisor'])).toBe('cloud-hypervisor')
+    expect(offers(['fake', 'qemu'])).toBe('qemu')
+    expect(offers(['fake'])).toBe('fake')
+  })
+
+  it('never proposes a host that lacks room, whatever the numbers', () => {
+    const arbitraryHost = fc.record({ used: fc.nat(20), memory: fc.nat(20_000), cordoned: fc.boolean(), up: fc.boolean() })
+    fc.assert(
+      fc.property(fc.array(arbitraryHost, { maxLength: 20 }), fc.nat(20), fc.nat(20_000), (list, vcpus, memoryMib) => {
+        const hosts = list.map((h, i) =>
+          host(String(i), { usedVcpus: h.used, usedMemoryMib: h.memory, cordoned: h.cordoned, up: h.up }),
+        )
+        const chosen = place(hosts, request({ vcpus, memoryMib })).host
+        const fitting = hosts.filter(
+          h => h.up && !h.cordoned && h.usedVcpus + vcpus <= 16 && h.usedMemoryMib + memoryMib <= 16_384,
+        )
+        expect(chosen ? fitting.some(h => h.id === chosen.id) : fitting.length === 0).toBe(true)
+      }),
+    )
+  })
+})

@@ -1,0 +1,122 @@
+/**
+ * Where a VM goes: filter, then score. Pure; what it decides is only a proposal, the reservation (a conditional UPDATE)
+ * is what counts, so stale numbers here can never oversell a host.
+ */
+import type { HypervisorName } from '../../contract/agent.ts'
+
+export interface HostView {
+  readonly id: string
+  readonly name: string
+  readonly arch: string
+  readonly hypervisors: readonly { readonly name: HypervisorName; readonly available: boolean }[]
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly usedVcpus: number
+  readonly usedMemoryMib: number
+  readonly usedDiskMib: number
+  readonly cordoned: boolean
+  /** False when the host has been silent for too long. */
+  readonly up: boolean
+}
+
+export interface PlacementRequest {
+  /** Undefined: the best the host offers. */
+  readonly hypervisor: HypervisorName | undefined
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  /** Hosts that already run a replica of the same deployment: avoided while others have room. */
+  readonly siblings: ReadonlySet<string>
+  /** Hosts it must not go to (just refused, or holds a volume elsewhere). */
+  readonly excluded?: ReadonlySet<string>
+  /** When set, only this host will do (a volume lives there, or a migration names it). */
+  readonly pinnedTo?: string
+}
+
+export type Policy = 'spread' | 'bin-pack'
+
+export type Rejection =
+  | 'down'
+  | 'cordoned'
+  | 'excluded'
+  | 'volume elsewhere'
+  | 'hypervisor not offered'
+  | 'not enough vCPUs'
+  | 'not enough memory'
+  | 'not enough disk'
+
+export interface Placement {
+  readonly host: { readonly id: string; readonly name: string; readonly hypervisor: HypervisorName } | undefined
+  readonly rejected: readonly { readonly id: string; readonly name: string; readonly reason: Rejection }[]
+  /** True when a host could take it once others leave: waiting makes sense. False: it never fits as the hosts are. */
+  readonly couldFit: boolean
+}
+
+/** Best first. `fake` is taken only where nothing else is offered or it is asked for. */
+const preference = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const satisfies readonly HypervisorName[]
+
+export function offered(host: HostView, wanted: HypervisorName | undefined): HypervisorName | undefined {
+  const available = new Set(host.hypervisors.filter(h => h.available).map(h => h.name))
+  if (wanted) return available.has(wanted) ? wanted : undefined
+  return preference.find(name => available.has(name))
+}
+
+/** Reasons that no amount of waiting for room removes. */
+const permanent: ReadonlySet<Rejection> = new Set(['volume elsewhere', 'hypervisor not offered', 'excluded'])
+
+export function place(hosts: readonly HostView[], request: PlacementRequest, policy: Policy = 'spread'): Placement {
+  const rejected: { id: string; name: string; reason: Rejection }[] = []
+  let best: { host: HostView; hypervisor: HypervisorName; score: number } | undefined
+  let couldFit = false
+  for (const host of hosts) {
+    const reason = reject(host, request)
+    if (reason) {
+      rejected.push({ id: host.id, name: host.name, reason })
+      if (!permanent.has(reason) && fitsEmpty(host, request)) couldFit = true
+      continue
+    }
+    couldFit = true
+    const score = rate(host, request, policy)
+    const hypervisor = offered(host, request.hypervisor)
+    if (hypervisor && (!best || score > best.score || (score === best.score && host.id < best.host.id)))
+      best = { host, hypervisor, score }
+  }
+  const host = best && { id: best.host.id, name: best.host.name, hypervisor: best.hypervisor }
+  return { host, rejected, couldFit }
+}
+
+function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
+  if (request.excluded?.has(host.id)) return 'excluded'
+  if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
+  if (!offered(host, request.hypervisor)) return 'hypervisor not offered'
+  if (!host.up) return 'down'
+  if (host.cordoned) return 'cordoned'
+  if (host.usedVcpus + request.vcpus > host.vcpus) return 'not enough vCPUs'
+  if (host.usedMemoryMib + request.memoryMib > host.memoryMib) return 'not enough memory'
+  if (host.usedDiskMib + request.diskMib > host.diskMib) return 'not enough disk'
+  return undefined
+}
+
+function fitsEmpty(host: HostView, request: PlacementRequest): boolean {
+  return request.vcpus <= host.vcpus && request.memoryMib <= host.memoryMib && request.diskMib <= host.diskMib
+}
+
+/** Higher is better. A sibling on the host costs more than any load; the rest is the share used after placement. */
+function rate(host: HostView, request: PlacementRequest, policy: Policy): number {
+  const share = Math.max(
+    (host.usedVcpus + request.vcpus) / host.vcpus,
+    (host.usedMemoryMib + request.memoryMib) / host.memoryMib,
+    (host.usedDiskMib + request.diskMib) / host.diskMib,
+  )
+  return (policy === 'spread' ? 1 - share : share) - (request.siblings.has(host.id) ? 10 : 0)
+}
+
+/** One sentence for people: why nothing was found. */
+export function explain(placement: Placement): string {
+  if (placement.rejected.length === 0) return 'No host has joined yet. Start an agent, or see: mote host add --help'
+  const counts = new Map<Rejection, number>()
+  for (const { reason } of placement.rejected) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  const parts = [...counts].map(([reason, n]) => `${n} ${n === 1 ? 'host' : 'hosts'}: ${reason}`)
+  return `No host can take it now (${parts.join('; ')}).`
+}

@@ -1,0 +1,104 @@
+/**
+ * The life of one VM: find a host and reserve room on it, have the agent make the wish true, keep looking, and at the
+ * end have the agent remove everything and give the room back. Which VMs there are is the deployment's business.
+ */
+import type { VmObserved } from '../../contract/agent.ts'
+import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { poke } from '../../engine/runner.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { agentClient } from '../hosts/agent.ts'
+import * as hosts from '../hosts/store.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { explain, place } from '../scheduler/place.ts'
+import { hypervisorName, reached, wanted } from './rules.ts'
+import { recordSeen } from './seen.ts'
+import * as store from './store.ts'
+import type { Vm } from './store.ts'
+
+/** Room may appear any time without a poke; this is how long a waiting VM may miss it. */
+const placementRetryMs = seconds(2)
+/** Changes come by pokes; this look is only for what a lost message would have hidden. */
+const lookAgainMs = seconds(30)
+
+export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
+  const putWish = (vm: Vm & { hostId: string }, signal: AbortSignal) =>
+    agentClient(deps.bus, vm.hostId).put(wanted(vm, deps.config), signal)
+
+  return machine<Vm>()({
+    kind: 'vm',
+    edges: {
+      placing: ['starting', 'removing'],
+      starting: ['steady', 'removing'],
+      steady: ['starting', 'removing'],
+      removing: [],
+    },
+    load: id => store.byId(deps.db, id),
+    preempt: vm => (vm.want === 'absent' ? 'removing' : undefined),
+    phases: {
+      async placing({ subject: vm }) {
+        if (vm.hostId) return go('starting', undefined, minutes(10))
+        const placement = place(await hosts.views(deps.db, deps.config.hostTimeoutSeconds), {
+          hypervisor: hypervisorName(vm.requestedHypervisor),
+          vcpus: vm.vcpus,
+          memoryMib: vm.memoryMib,
+          diskMib: vm.diskMib,
+          siblings: await store.hostsOfSiblings(deps.db, vm),
+        })
+        const { host } = placement
+        if (!host)
+          return wait(placementRetryMs, async tx => {
+            await store.explainPlacement(tx, vm.id, explain(placement))
+          })
+        return go(
+          'starting',
+          async tx => {
+            if (!(await hosts.reserve(tx, host.id, vm))) throw new Error(`host ${host.name} filled up meanwhile`)
+            if (!(await store.assign(tx, vm.id, host.id, host.hypervisor))) throw new Error(`BUG: vm ${vm.id} placed twice`)
+            await poke(tx, 'deployment', vm.deploymentId)
+          },
+          minutes(10),
+        )
+      },
+
+      async starting({ subject: vm, signal }) {
+        const hostId = placed(vm)
+        const seen = await putWish({ ...vm, hostId }, signal)
+        const record = async (tx: Parameters<typeof recordSeen>[0]) => {
+          await recordSeen(tx, hostId, seen)
+        }
+        return reached(vm, seen) ? go('steady', record) : wait(lookAgainMs, record)
+      },
+
+      async steady({ subject: vm, signal }): Promise<Next<'starting' | 'removing'>> {
+        if (vm.seenGeneration < vm.generation) return go('starting', undefined, minutes(10))
+        const hostId = placed(vm)
+        const seen: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
+        // A host that lost its disk knows nothing of the VM: tell it again.
+        if (seen.state === 'absent') return go('starting', undefined, minutes(10))
+        return wait(minutes(1), async tx => {
+          await recordSeen(tx, hostId, seen)
+        })
+      },
+
+      async removing({ subject: vm, signal }) {
+        const { hostId } = vm
+        if (hostId) {
+          const seen = await putWish({ ...vm, hostId }, signal)
+          if (!reached(vm, seen)) return wait(lookAgainMs)
+        }
+        return done(async tx => {
+          if (hostId) await hosts.release(tx, hostId, vm)
+          await store.remove(tx, vm.id)
+          await refreshRoute(tx, vm.appId)
+          await poke(tx, 'deployment', vm.deploymentId)
+        })
+      },
+    },
+  })
+}
+
+function placed(vm: Vm): string {
+  if (!vm.hostId) throw new Error(`BUG: vm ${vm.id} is past placing without a host`)
+  return vm.hostId
+}

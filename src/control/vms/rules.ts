@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto'
+import type { HypervisorName, VmObserved, VmPut } from '../../contract/agent.ts'
+import type { SeenVm, Vm } from './store.ts'
+
+/** The stored integer of the contract, and what it means. */
+export const hypervisorNumbers = {
+  0: undefined,
+  1: 'firecracker',
+  2: 'cloud-hypervisor',
+  3: 'qemu',
+  9: 'fake',
+} as const satisfies Record<number, HypervisorName | undefined>
+
+export function hypervisorName(stored: number): HypervisorName | undefined {
+  return Object.entries(hypervisorNumbers).find(([n]) => Number(n) === stored)?.[1]
+}
+
+export function hypervisorNumber(name: string | undefined): number | undefined {
+  if (name === undefined) return 0
+  const found = Object.entries(hypervisorNumbers).find(([, known]) => known === name)
+  return found ? Number(found[0]) : undefined
+}
+
+/**
+ * The VM's address in its project's /64: the prefix and 64 bits of a hash of its id, so it is stable, needs no
+ * allocator, and a clash (a unique index catches it) is as likely as two equal random 64-bit numbers.
+ * @param prefix e.g. `fd12:3456:789a:1::/64`
+ */
+export function deriveIpv6(prefix: string, vmId: string): string {
+  const groups = prefix.replace(/\/\d+$/, '').replace(/::$/, '').split(':')
+  while (groups.length < 4) groups.push('0')
+  const digest = createHash('sha256').update(vmId).digest()
+  const low = [0, 2, 4, 6].map(at => digest.readUInt16BE(at).toString(16))
+  return [...groups.slice(0, 4), ...low].join(':')
+}
+
+/** The full desired state that is sent to the host. */
+export function wanted(vm: Vm & { readonly hostId: string }, settings: { readonly maxRestarts: number }): VmPut {
+  if (!vm.hypervisor) throw new Error(`BUG: vm ${vm.id} has a host but no hypervisor`)
+  return {
+    vmId: vm.id,
+    generation: vm.generation,
+    want: vm.want,
+    spec: {
+      projectId: vm.projectId,
+      appId: vm.appId,
+      deploymentId: vm.deploymentId,
+      hostname: vm.appName,
+      hypervisor: vm.hypervisor,
+      image: vm.image,
+      vcpus: vm.vcpus,
+      memoryMib: vm.memoryMib,
+      diskMib: vm.diskMib,
+      env: { PORT: String(vm.port) },
+      port: vm.port,
+      healthCheckPath: vm.healthCheckPath,
+      ipv6Address: vm.ipv6Address,
+      maxRestarts: settings.maxRestarts,
+      restarts: 0,
+      balloonTargetMib: null,
+      disks: [],
+    },
+  }
+}
+
+/** Whether the host has made the current wish true. */
+export function reached(vm: Pick<Vm, 'want' | 'generation'>, seen: Pick<VmObserved, 'generation' | 'state' | 'healthy'>): boolean {
+  if (seen.generation < vm.generation) return false
+  switch (vm.want) {
+    case 'running':
+      return seen.state === 'running' && seen.healthy
+    case 'paused':
+      return seen.state === 'paused'
+    case 'stopped':
+      return seen.state === 'stopped'
+    case 'absent':
+      return seen.state === 'absent'
+  }
+}
+
+/** Whether an observation differs from what is recorded in anything that somebody acts on. */
+export function isNews(known: Omit<SeenVm, 'id'>, seen: VmObserved): boolean {
+  return (
+    seen.generation > known.seenGeneration ||
+    (seen.generation === known.seenGeneration &&
+      (seen.state !== known.seenState ||
+        seen.healthy !== known.healthy ||
+        (seen.endpoint?.port ?? null) !== known.endpointPort ||
+        seen.restartCount !== known.restartCount))
+  )
+}

@@ -1,0 +1,119 @@
+import { Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { bool, fileName, freeForm, resource, text, uint32 } from '../http/types.ts'
+
+const shared = { auth: 'bearer', project: 'selected', answer: 'free' } as const
+const base = '/v1/apps/{app_name}/deployments/{job_id}'
+const ofJob = { app_name: text(), job_id: text({ description: 'Job id, or uuid of the deployment.' }) }
+const params = Type.Object(ofJob)
+const ofSnapshot = Type.Object({ ...ofJob, snapshot_name: text() })
+
+const snapshots = { ...shared, tag: 'VM snapshots' } as const
+const volumes = { ...shared, tag: 'Runtime volumes' } as const
+const migration = { ...shared, tag: 'Migration' } as const
+const balloon = { ...shared, tag: 'Balloon' } as const
+
+export const vmOperations = operations({
+  createVmSnapshot: {
+    throttle: 'create',
+    method: 'POST',
+    path: `${base}/snapshot`,
+    summary: 'Saves memory and disks of the VM under a name',
+    ...snapshots,
+    scope: 'deploy',
+    params,
+    body: resource('CreateVmSnapshotRequest', { snapshot_name: fileName() }),
+  },
+  listVmSnapshots: {
+    method: 'GET',
+    path: `${base}/snapshots`,
+    summary: 'Snapshots of the VM, newest first',
+    ...snapshots,
+    scope: 'read',
+    params,
+  },
+  restoreVmSnapshot: {
+    method: 'POST',
+    path: `${base}/snapshot/{snapshot_name}/restore`,
+    summary: 'Puts the VM back to where the snapshot was taken',
+    ...snapshots,
+    scope: 'deploy',
+    params: ofSnapshot,
+  },
+  deleteVmSnapshot: {
+    method: 'DELETE',
+    path: `${base}/snapshot/{snapshot_name}`,
+    summary: 'Deletes a snapshot of the VM',
+    ...snapshots,
+    scope: 'deploy',
+    params: ofSnapshot,
+  },
+  attachRuntimeVolume: {
+    method: 'POST',
+    path: `${base}/volumes/attach`,
+    summary: 'Attaches a volume to the running VM',
+    ...volumes,
+    scope: 'write',
+    params,
+    body: resource('AttachRuntimeVolumeRequest', {
+      volume_id: text({ maxLength: 100 }),
+      mount_point: text({ minLength: 1, maxLength: 4096 }),
+      read_only: Type.Optional(bool({ default: false })),
+    }),
+  },
+  detachRuntimeVolume: {
+    method: 'POST',
+    path: `${base}/volumes/detach`,
+    summary: 'Detaches a volume from the running VM',
+    ...volumes,
+    scope: 'write',
+    params,
+    body: freeForm({ description: 'An object with `volume_id` or `mount_point`.' }),
+    bodyRequired: true,
+  },
+  startMigration: {
+    method: 'POST',
+    path: `${base}/migration/start`,
+    summary: 'Moves the VM to another host',
+    ...migration,
+    scope: 'admin',
+    params,
+    body: resource('StartMigrationRequest', {
+      target_host: text({ minLength: 1, maxLength: 255, description: 'Id or name of a registered host.' }),
+      target_uri: text({ maxLength: 1024, description: 'May be empty: the host itself knows where it listens.' }),
+    }),
+  },
+  cancelMigration: {
+    method: 'POST',
+    path: `${base}/migration/cancel`,
+    summary: 'Gives a migration up; the VM stays where it was',
+    ...migration,
+    scope: 'admin',
+    params,
+  },
+  getMigration: {
+    method: 'GET',
+    path: `${base}/migration/status`,
+    summary: 'How far the migration is; `none` when there is none',
+    ...migration,
+    scope: 'read',
+    params,
+  },
+  getBalloon: {
+    method: 'GET',
+    path: `${base}/balloon`,
+    summary: 'Memory the VM should have and has',
+    ...balloon,
+    scope: 'read',
+    params,
+  },
+  setBalloon: {
+    method: 'POST',
+    path: `${base}/balloon`,
+    summary: 'Changes the memory the VM should have',
+    ...balloon,
+    scope: 'deploy',
+    params,
+    body: resource('SetBalloonRequest', { target_memory_mib: uint32() }),
+  },
+})

@@ -1,0 +1,18 @@
+import type { VmObserved } from '../../contract/agent.ts'
+import type { Tx } from '../../db/db.ts'
+import { poke } from '../../engine/runner.ts'
+import { refreshRoute } from '../routing/index.ts'
+import * as store from './store.ts'
+
+/**
+ * The one way an observation enters the database, whether it came with an answer or by itself: the VM's row, the route
+ * that depends on it, and a poke for everybody who waits for it.
+ */
+export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved): Promise<boolean> {
+  const parents = await store.record(tx, hostId, seen)
+  if (!parents) return false
+  await refreshRoute(tx, parents.appId)
+  await poke(tx, 'vm', seen.vmId)
+  await poke(tx, 'deployment', parents.deploymentId)
+  return true
+}

@@ -1,0 +1,136 @@
+import type { VmObserved, VmStep } from '../../contract/agent.ts'
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+
+/** A VM with what its wish is made of: its own columns and those of its deployment and app. */
+export interface Vm {
+  readonly id: string
+  readonly projectId: string
+  readonly appId: string
+  readonly appName: string
+  readonly deploymentId: string
+  readonly hostId: string | null
+  readonly generation: number
+  readonly want: 'running' | 'paused' | 'stopped' | 'absent'
+  readonly hypervisor: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null
+  /** Stored integer of the deployment: 0 scheduler's choice. */
+  readonly requestedHypervisor: number
+  readonly image: string
+  readonly port: number
+  readonly healthCheckPath: string
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly ipv6Address: string
+  readonly seenGeneration: number
+  readonly seenState: VmObserved['state'] | null
+  readonly seenError: string | null
+  readonly healthy: boolean
+  readonly endpointHost: string | null
+  readonly endpointPort: number | null
+}
+
+const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName",
+  v.deployment_id AS "deploymentId", v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
+  d.hypervisor AS "requestedHypervisor", d.image, d.port, a.health_check_path AS "healthCheckPath",
+  v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
+  v.seen_generation AS "seenGeneration", v.seen_state AS "seenState", v.seen_error AS "seenError", v.healthy,
+  v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort"`
+const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id`
+
+const vmById = statement<Vm>('vms.byId', `SELECT ${columns} ${joined} WHERE v.id = $1`)
+const vmsOfDeployment = statement<Vm>(
+  'vms.ofDeployment',
+  `SELECT ${columns} ${joined} WHERE v.deployment_id = $1 ORDER BY v.id`,
+)
+const siblingHosts = statement<{ hostId: string }>(
+  'vms.siblingHosts',
+  `SELECT DISTINCT host_id AS "hostId" FROM vm
+   WHERE deployment_id = $1 AND id <> $2 AND host_id IS NOT NULL AND want <> 'absent'`,
+)
+const insertVm = statement(
+  'vms.insert',
+  `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+)
+const assignHost = statement(
+  'vms.assignHost',
+  `UPDATE vm SET host_id = $2, hypervisor = $3, generation = generation + 1, placement_note = NULL
+   WHERE id = $1 AND host_id IS NULL`,
+)
+const notePlacement = statement(
+  'vms.notePlacement',
+  `UPDATE vm SET placement_note = $2 WHERE id = $1 AND placement_note IS DISTINCT FROM $2`,
+)
+const setWant = statement(
+  'vms.setWant',
+  `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'`,
+)
+const deleteVm = statement('vms.delete', `DELETE FROM vm WHERE id = $1`)
+
+// An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
+// says something new, so that beats which repeat themselves write nothing.
+const recordSeen = statement<{ deploymentId: string; appId: string; projectId: string }>(
+  'vms.recordSeen',
+  `UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
+                 seen_error = $8, restart_count = $9, seen_steps = $10
+   WHERE id = $1 AND host_id = $2 AND seen_generation <= $3 AND generation >= $3
+     AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps)
+         IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10)
+   RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId"`,
+)
+const seenByHost = statement<SeenVm>(
+  'vms.seenByHost',
+  `SELECT id, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
+     restart_count AS "restartCount" FROM vm WHERE host_id = $1`,
+)
+
+export interface SeenVm {
+  readonly id: string
+  readonly seenGeneration: number
+  readonly seenState: VmObserved['state'] | null
+  readonly healthy: boolean
+  readonly endpointPort: number | null
+  readonly restartCount: number
+}
+
+export interface NewVm {
+  readonly id: string
+  readonly projectId: string
+  readonly appId: string
+  readonly deploymentId: string
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly ipv6Address: string
+}
+
+export const byId = (sql: Sql, id: string) => sql.maybe(vmById, [id])
+export const ofDeployment = (sql: Sql, deploymentId: string) => sql.rows(vmsOfDeployment, [deploymentId])
+export const insert = (tx: Tx, vm: NewVm) =>
+  tx.run(insertVm, [vm.id, vm.projectId, vm.appId, vm.deploymentId, vm.vcpus, vm.memoryMib, vm.diskMib, vm.ipv6Address])
+export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
+export const hostsOfSiblings = async (db: Db, vm: Pick<Vm, 'deploymentId' | 'id'>) =>
+  new Set((await db.rows(siblingHosts, [vm.deploymentId, vm.id])).map(row => row.hostId))
+export const assign = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
+  (await tx.run(assignHost, [id, hostId, hypervisor])) === 1
+export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
+/** True when the wish changed; `absent` is final. */
+export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.run(setWant, [id, want])) === 1
+/** What was last seen of every VM that belongs to the host, by VM id. */
+export const seenOnHost = async (db: Db, hostId: string) =>
+  new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))
+
+/** The parents of the VM when the observation was news; undefined when it was known, outdated or not the owner's. */
+export const record = (tx: Tx, hostId: string, seen: VmObserved) =>
+  tx.maybe(recordSeen, [
+    seen.vmId,
+    hostId,
+    seen.generation,
+    seen.state,
+    seen.healthy,
+    seen.endpoint?.host ?? null,
+    seen.endpoint?.port ?? null,
+    seen.error ? seen.error.message : null,
+    seen.restartCount,
+    JSON.stringify(seen.steps satisfies readonly VmStep[]),
+  ])

@@ -1,0 +1,191 @@
+import { type Static, Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import {
+  Acknowledgement,
+  dateTime,
+  fileName,
+  int32,
+  int64,
+  list,
+  maybe,
+  nullable,
+  resource,
+  text,
+  uuid,
+} from '../http/types.ts'
+
+const volume = {
+  id: uuid(),
+  tenant_id: uuid(),
+  name: text(),
+  size_mib: int32(),
+  pool_name: text({ default: '' }),
+  created_at: dateTime(),
+  updated_at: dateTime(),
+}
+const accessMode = (options = {}) =>
+  int32({ minimum: 0, maximum: 1, description: '0 read-write, one VM at a time; 1 read-only, many VMs.', ...options })
+
+export const Volume = resource('Volume', volume)
+export type Volume = Static<typeof Volume>
+
+export const AttachedVolume = resource('AttachedVolume', { ...volume, mount_point: text(), access_mode: accessMode() })
+export type AttachedVolume = Static<typeof AttachedVolume>
+
+export const VolumeWithAttachments = resource('VolumeWithAttachments', {
+  ...volume,
+  attachments: list(
+    resource('VolumeAttachment', { access_mode: accessMode(), app_id: uuid(), app_name: text(), mount_point: text() }),
+  ),
+})
+export type VolumeWithAttachments = Static<typeof VolumeWithAttachments>
+
+export const VolumeSnapshot = resource('VolumeSnapshot', {
+  id: uuid(),
+  tenant_id: uuid(),
+  volume_id: uuid(),
+  name: text(),
+  created_at: dateTime(),
+  status: Type.Optional(text({ description: '`creating`, `ready` or `failed`' })),
+})
+export type VolumeSnapshot = Static<typeof VolumeSnapshot>
+
+export const VolumeUsage = resource('VolumeUsage', {
+  volume_id: uuid(),
+  size_bytes: int64(),
+  used_bytes: int64(),
+  snapshot_bytes: int64(),
+  measured_at: nullable(dateTime({ description: 'Null before the first measurement.' })),
+})
+export type VolumeUsage = Static<typeof VolumeUsage>
+
+const shared = { tag: 'Volumes', auth: 'bearer', project: 'selected' } as const
+const params = Type.Object({ volume_id: uuid() })
+
+export const volumeOperations = operations({
+  listVolumes: {
+    method: 'GET',
+    path: '/v1/volumes',
+    summary: 'Volumes of the project and where they are attached',
+    ...shared,
+    scope: 'read',
+    answer: list(VolumeWithAttachments),
+  },
+  createVolume: {
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/volumes',
+    summary: 'Creates an empty volume',
+    ...shared,
+    scope: 'write',
+    body: resource('CreateVolumeRequest', {
+      name: fileName(),
+      size_mib: int32({ minimum: 1 }),
+      pool_name: maybe(text({ maxLength: 63 })),
+    }),
+    answer: Volume,
+  },
+  deleteVolume: {
+    method: 'DELETE',
+    path: '/v1/volumes/{volume_id}',
+    summary: 'Deletes a volume that is attached nowhere',
+    ...shared,
+    scope: 'write',
+    params,
+    answer: Acknowledgement,
+  },
+  getVolumeUsage: {
+    method: 'GET',
+    path: '/v1/volumes/{volume_id}/usage',
+    summary: 'How much of a volume is used',
+    ...shared,
+    scope: 'read',
+    params,
+    answer: VolumeUsage,
+  },
+  listVolumeSnapshots: {
+    method: 'GET',
+    path: '/v1/volumes/{volume_id}/snapshots',
+    summary: 'Snapshots of a volume, newest first',
+    ...shared,
+    scope: 'read',
+    params,
+    answer: list(VolumeSnapshot),
+  },
+  createVolumeSnapshot: {
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/volumes/{volume_id}/snapshots',
+    summary: 'Takes a crash-consistent snapshot of a volume',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('CreateVolumeSnapshotRequest', { name: fileName() }),
+    answer: VolumeSnapshot,
+  },
+  restoreVolume: {
+    method: 'POST',
+    path: '/v1/volumes/{volume_id}/restore',
+    summary: 'Puts a volume back to a snapshot of it',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('RestoreVolumeRequest', { snapshot_name: text({ minLength: 1, maxLength: 100 }) }),
+    answer: Volume,
+  },
+  cloneVolume: {
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/volumes/{volume_id}/clone',
+    summary: 'A new volume with the content of a snapshot',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('CloneVolumeRequest', {
+      name: fileName(),
+      snapshot_name: text({ minLength: 1, maxLength: 100 }),
+    }),
+    answer: Volume,
+  },
+  deleteVolumeSnapshot: {
+    method: 'DELETE',
+    path: '/v1/snapshots/{snapshot_id}',
+    summary: 'Deletes a snapshot of a volume',
+    ...shared,
+    scope: 'write',
+    params: Type.Object({ snapshot_id: uuid() }),
+    answer: Acknowledgement,
+  },
+  listAppVolumes: {
+    method: 'GET',
+    path: '/v1/apps/{app_id}/volumes',
+    summary: 'Volumes attached to an app',
+    ...shared,
+    scope: 'read',
+    params: Type.Object({ app_id: uuid() }),
+    answer: list(AttachedVolume),
+  },
+  attachVolume: {
+    method: 'POST',
+    path: '/v1/apps/{app_id}/volumes/attach',
+    summary: 'Attaches a volume to an app; its VMs have it from their next start',
+    ...shared,
+    scope: 'write',
+    params: Type.Object({ app_id: uuid() }),
+    body: resource('AttachVolumeRequest', {
+      volume_id: uuid(),
+      mount_point: Type.Optional(text({ minLength: 1, maxLength: 4096, default: '/data' })),
+      access_mode: Type.Optional(accessMode({ default: 0 })),
+    }),
+    answer: AttachedVolume,
+  },
+  detachVolume: {
+    method: 'DELETE',
+    path: '/v1/apps/{app_id}/volumes/{volume_id}/detach',
+    summary: 'Detaches a volume from an app',
+    ...shared,
+    scope: 'write',
+    params: Type.Object({ app_id: uuid(), volume_id: uuid() }),
+    answer: Acknowledgement,
+  },
+})

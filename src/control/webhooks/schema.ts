@@ -1,0 +1,34 @@
+import { Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { Acknowledgement, text } from '../http/types.ts'
+
+const shared = {
+  method: 'POST',
+  tag: 'Webhooks',
+  auth: 'none',
+  scope: 'write',
+  project: 'none',
+  rawBody: true,
+  throttle: 'machine',
+  bodyRequired: true,
+  answer: Acknowledgement,
+} as const
+
+export const webhookOperations = operations({
+  receiveBillingWebhook: {
+    ...shared,
+    path: '/v1/webhooks/billing',
+    summary: 'Events of the billing provider',
+  },
+  receiveAppWebhook: {
+    ...shared,
+    path: '/v1/webhooks/scm/{app_name}',
+    summary: 'Events of any git host for the app whose secret signed them',
+    params: Type.Object({ app_name: text() }),
+  },
+  receiveScmWebhook: {
+    ...shared,
+    path: '/v1/webhooks/scm',
+    summary: 'Events of the source host integration',
+  },
+})

@@ -1,0 +1,102 @@
+/**
+ * Which account the private server runs under. PostgreSQL refuses to run as root, so root hands it to an unprivileged
+ * account; everybody else runs it as themselves.
+ */
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, readFile, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+export interface Account {
+  readonly uid: number
+  readonly gid: number
+}
+
+/** Made when the machine has no `postgres`; initdb insists on a passwd entry, so a bare number is not enough. */
+const ownAccount = 'mote-postgres'
+
+/**
+ * Undefined when the server runs as ourselves. As root: the owner of a cluster that exists already (so that installing
+ * PostgreSQL later does not change who may read it), else `postgres`, else `mote-postgres`, made by useradd.
+ */
+export async function serverAccount(clusterDir: string): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0) return undefined
+  const existing = await stat(clusterDir).catch(() => undefined)
+  if (existing !== undefined && existing.uid !== 0) return { uid: existing.uid, gid: existing.gid }
+  const known = (await passwdEntry('postgres')) ?? (await passwdEntry(ownAccount))
+  if (known !== undefined) return known
+  await run('useradd', ['--system', '--no-create-home', '--shell', '/usr/sbin/nologin', ownAccount])
+  const made = await passwdEntry(ownAccount)
+  if (made === undefined)
+    throw new Error(`useradd ${ownAccount} left no entry in /etc/passwd; make that account by hand`)
+  return made
+}
+
+async function passwdEntry(name: string): Promise<Account | undefined> {
+  const lines = (await readFile('/etc/passwd', 'utf8')).split('\n')
+  const [, , uid, gid] = lines.find(line => line.startsWith(`${name}:`))?.split(':') ?? []
+  return uid === undefined || gid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
+}
+
+export interface Launch {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly uid?: number
+  readonly gid?: number
+}
+
+/**
+ * How to start `program` under `account`. A clone below /root (mode 0700) hides both the binaries and the data from an
+ * unprivileged account. Opening the parents to the world would be worse, and so would data far from `--data`: there the
+ * program gets one capability more, to pass directories, and stays unprivileged otherwise.
+ */
+export async function launchAs(
+  account: Account | undefined,
+  program: string,
+  args: readonly string[],
+  mustReach: readonly string[],
+): Promise<Launch> {
+  if (account === undefined) return { command: program, args }
+  const closed = (await Promise.all(mustReach.map(path => firstClosedParent(path, account)))).find(Boolean)
+  if (closed === undefined) return { command: program, args, ...account }
+  const capability = await passingCapability()
+  if (capability === undefined) {
+    const account_ = `uid ${account.uid}`
+    throw new Error(
+      `PostgreSQL runs as ${account_} and cannot enter ${closed}: run "chmod o+x ${closed}" or choose another --data`,
+    )
+  }
+  const identity = ['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups']
+  const ambient = ['--inh-caps', `+${capability}`, '--ambient-caps', `+${capability}`]
+  return { command: 'setpriv', args: [...identity, ...ambient, program, ...args] }
+}
+
+async function firstClosedParent(path: string, account: Account): Promise<string | undefined> {
+  const parents: string[] = []
+  for (let dir = dirname(path); dir !== dirname(dir); dir = dirname(dir)) parents.unshift(dir)
+  for (const dir of parents) {
+    const { mode, uid, gid } = await stat(dir)
+    const mayEnter = uid === account.uid ? mode & 0o100 : gid === account.gid ? mode & 0o010 : mode & 0o001
+    if (mayEnter === 0) return dir
+  }
+  return undefined
+}
+
+// linux/capability.h; containers often keep only the first of the two, which is the stronger one.
+const capabilities = [
+  { name: 'dac_read_search', bit: 2n },
+  { name: 'dac_override', bit: 1n },
+] as const
+
+async function passingCapability(): Promise<string | undefined> {
+  const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? '0'}`)
+  const usable = await access('/usr/bin/setpriv', constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  return usable ? capabilities.find(({ bit }) => (effective >> bit) & 1n)?.name : undefined
+}

@@ -1,0 +1,36 @@
+/** One program at a time owns a data directory: a kernel lock on a file, so that a killed owner never leaves it locked. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { constants } from 'node:fs'
+import { type FileHandle, open, readFile } from 'node:fs/promises'
+
+export class DataDirInUse extends Error {
+  constructor(lockFile: string, pid: string) {
+    super(`${lockFile} is locked by process ${pid || 'unknown'}: stop that one first, or give this one another --data`)
+    this.name = 'DataDirInUse'
+  }
+}
+
+/**
+ * Node has no flock(2). The `flock` program (util-linux, on every Debian) locks the open file description that it
+ * inherits from us; the lock then lives as long as our handle, and the kernel releases it when we die. Other children
+ * do not inherit the handle (Node opens files with O_CLOEXEC). @throws DataDirInUse naming the pid of the owner.
+ */
+export async function takeOwnership(lockFile: string): Promise<{ release(): Promise<void> }> {
+  const handle = await open(lockFile, constants.O_RDWR | constants.O_CREAT, 0o600)
+  try {
+    if (!(await flock(handle))) throw new DataDirInUse(lockFile, (await readFile(lockFile, 'utf8')).trim())
+    await handle.truncate()
+    await handle.write(`${process.pid}\n`, 0)
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+  return { release: () => handle.close() }
+}
+
+async function flock(handle: FileHandle): Promise<boolean> {
+  const child = spawn('flock', ['--exclusive', '--nonblock', '3'], { stdio: ['ignore', 'ignore', 'ignore', handle.fd] })
+  const [code] = await once(child, 'exit')
+  return code === 0
+}

@@ -1,0 +1,36 @@
+import pg from 'pg'
+import { clientConfig } from './driver.ts'
+import { DbUnavailable, fromDriver } from './errors.ts'
+
+/**
+ * Runs `work` while a session of its own holds the advisory lock `name`; undefined when another session holds it.
+ * A session of its own because advisory locks are re-entrant: two holders on one connection would both succeed.
+ */
+export async function withAdvisoryLock<T>(
+  url: string,
+  name: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T | undefined> {
+  const client = new pg.Client(clientConfig(url, `mote-lock ${name}`.slice(0, 63)))
+  const lost = new AbortController()
+  const onLoss = () => lost.abort(new DbUnavailable('connection_lost', `the lock ${name} was lost with its connection`))
+  client.on('error', onLoss)
+  client.on('end', onLoss)
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ held: boolean }>(
+      'SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS held',
+      [name],
+    )
+    if (rows[0]?.held !== true) return undefined
+  } catch (error) {
+    await client.end().catch(() => undefined)
+    throw fromDriver(error, 'db.lock')
+  }
+  try {
+    return await work(lost.signal)
+  } finally {
+    // Ending the session is what releases the lock, on every path.
+    await client.end().catch(() => undefined)
+  }
+}

@@ -1,0 +1,141 @@
+/** The matrix itself, on a small machine that does what real ones do: reserve, act outside, be deleted at any time. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { crashMatrix, faults } from '../../test/support/crash-matrix.ts'
+import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import { statement } from '../db/db.ts'
+import { newId } from '../lib/ids.ts'
+import { type AnyMachine, done, go, machine, wait } from './machine.ts'
+import { createMachine, poke } from './runner.ts'
+
+interface Parcel {
+  readonly id: string
+  readonly wanted: string
+}
+
+const sql = {
+  schema: statement(
+    'parcel.schema',
+    'CREATE TABLE parcel (id uuid PRIMARY KEY, wanted text NOT NULL, reserved int NOT NULL DEFAULT 0 CHECK (reserved IN (0, 1)))',
+  ),
+  insert: statement('parcel.insert', "INSERT INTO parcel (id, wanted) VALUES ($1, 'delivered')"),
+  byId: statement<Parcel>('parcel.by_id', 'SELECT id, wanted FROM parcel WHERE id = $1'),
+  reserve: statement('parcel.reserve', 'UPDATE parcel SET reserved = reserved + 1 WHERE id = $1'),
+  release: statement('parcel.release', 'UPDATE parcel SET reserved = 0 WHERE id = $1'),
+  remove: statement('parcel.remove', "UPDATE parcel SET wanted = 'gone' WHERE id = $1"),
+  delete: statement('parcel.delete', 'DELETE FROM parcel WHERE id = $1'),
+}
+
+/** The world outside: putting a parcel there twice is the same as once. */
+function makeWorld() {
+  const places = new Set<string>()
+  return { places, put: (id: string) => void places.add(id), take: (id: string) => void places.delete(id) }
+}
+
+function parcelMachine(database: () => TestDatabase, world: ReturnType<typeof makeWorld>): AnyMachine {
+  return machine<Parcel>()({
+    kind: 'parcel',
+    edges: {
+      packing: ['sending', 'removing'],
+      sending: ['delivered', 'removing'],
+      delivered: ['removing'],
+      removing: [],
+    },
+    load: id => database().db.maybe(sql.byId, [id]),
+    preempt: parcel => (parcel.wanted === 'gone' ? 'removing' : undefined),
+    phases: {
+      packing: async ({ subject }) => go('sending', async tx => void (await tx.run(sql.reserve, [subject.id]))),
+      async sending({ subject }) {
+        const there = world.places.has(subject.id)
+        world.put(subject.id)
+        return there ? go('delivered') : wait(1)
+      },
+      delivered: async () => wait(60_000),
+      async removing({ subject }) {
+        world.take(subject.id)
+        return done(async tx => void (await tx.run(sql.delete, [subject.id])))
+      },
+    },
+  })
+}
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await testDatabase()
+  await database.db.run(sql.schema)
+})
+afterAll(() => database?.drop())
+
+const world = makeWorld()
+const parcels = parcelMachine(() => database, world)
+
+async function makeSubject() {
+  const id = newId()
+  await database.db.tx(async tx => {
+    await tx.run(sql.insert, [id])
+    await createMachine(tx, 'parcel', id, 'packing')
+  })
+  return { id }
+}
+
+async function remove({ id }: { id: string }) {
+  await database.db.run(sql.remove, [id])
+  await poke(database.db, 'parcel', id)
+}
+
+const roundsAtRest = new Map<string, number>()
+
+const options = (subjectMachine: AnyMachine) => ({
+  get db() {
+    return database.db
+  },
+  machine: subjectMachine,
+  makeSubject,
+  remove,
+  // Somebody deletes it when it has been there for a few rounds, so that the handler of the resting phase runs, too.
+  advance: async (subject: { id: string }, phase: string) => {
+    if (phase !== 'delivered') return
+    const rounds = (roundsAtRest.get(subject.id) ?? 0) + 1
+    roundsAtRest.set(subject.id, rounds)
+    if (rounds === 3) await remove(subject)
+  },
+  check: async ({ id }: { id: string }) => {
+    expect(world.places.has(id)).toBe(false)
+    expect(await database.db.maybe(sql.byId, [id])).toBeUndefined()
+  },
+})
+
+describe('crash matrix', () => {
+  const cases = crashMatrix(options(parcels))
+  test('has every phase with every fault', () => {
+    expect(cases.length).toBe(4 * faults.length)
+  })
+  test.each(cases)('$name', ({ run }) => run())
+
+  const brokenAt = (phase: string, broken: AnyMachine['phases'][string]): AnyMachine => ({
+    ...parcels,
+    phases: { ...parcels.phases, [phase]: broken },
+  })
+
+  test('finds a side effect that is not idempotent', async () => {
+    const broken = brokenAt('packing', async ({ subject }) => {
+      await database.db.run(sql.reserve, [subject.id])
+      return go('sending')
+    })
+    const found = crashMatrix(options(broken)).find(({ name }) => name === 'packing: after-handler')
+    await expect(found?.run()).rejects.toThrow(/never came to rest: it is in "packing".*parcel_reserved_check/)
+  })
+
+  test('finds a teardown that leaves something behind', async () => {
+    const broken = brokenAt('removing', async ({ subject }) =>
+      done(async tx => void (await tx.run(sql.delete, [subject.id]))),
+    )
+    const leaking = crashMatrix(options(broken)).find(({ name }) => name === 'delivered: before-handler')
+    await expect(leaking?.run()).rejects.toThrow(/expected true to be false/)
+  })
+
+  test('refuses to pass for a phase that is never reached', async () => {
+    const skipping = brokenAt('packing', async () => go('removing'))
+    const missed = crashMatrix(options(skipping)).find(({ name }) => name === 'sending: before-handler')
+    await expect(missed?.run()).rejects.toThrow(/phase "sending" of parcel was never reached/)
+  })
+})

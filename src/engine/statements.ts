@@ -1,0 +1,178 @@
+/**
+ * Every statement of the engine. The runner gets them as a value, so that the tests can break one at a time and prove
+ * that each guard in them is needed.
+ */
+import { type Statement, statement } from '../db/db.ts'
+
+export interface ClaimedRow {
+  readonly kind: string
+  readonly id: string
+  readonly phase: string
+  readonly lease: string
+  readonly pokes: number
+  readonly attempt: number
+  readonly entered_at: Date
+  readonly now: Date
+}
+
+export interface AlertRow {
+  readonly kind: string
+  readonly machine_id: string
+  readonly phase: string
+}
+
+export interface MachineRow {
+  readonly phase: string
+  readonly entered_at: Date
+  readonly wake_at: Date
+  readonly attempt: number
+  readonly last_error: string | null
+  readonly deadline: Date | null
+  readonly leased: boolean
+}
+
+/** Channel on which a due machine is announced; the payload is its kind. */
+export const wakeChannel = 'machine'
+
+const lockPrefix = 'runner '
+/** The lock that a runner holds as long as it lives. */
+export const runnerLock = (runnerId: string) => lockPrefix + runnerId
+
+const unleased = 'lease = NULL, lease_until = NULL, runner = NULL'
+const fence = 'kind = $1 AND id = $2 AND lease = $3'
+const ms = (parameter: string) => `now() + ${parameter} * interval '1 millisecond'`
+
+export const engineStatements = {
+  create: statement<{ id: string }>(
+    'engine.create',
+    `WITH made AS (
+       INSERT INTO machine (kind, id, phase, wake_at, deadline) VALUES ($1, $2, $3, coalesce($4, now()), ${ms('$5::float8')})
+       RETURNING id)
+     SELECT id FROM made, pg_notify('${wakeChannel}', $1)`,
+  ),
+  /**
+   * A poke is a row of its own and locks nothing: the transactions that poke hold locks on all kinds of rows, and waiting
+   * for a machine that is being committed would sooner or later be a deadlock (it was).
+   */
+  poke: statement(
+    'engine.poke',
+    `WITH poked AS (INSERT INTO machine_poke (kind, id) SELECT $1, unnest($2::uuid[]))
+     SELECT pg_notify('${wakeChannel}', $1)`,
+  ),
+  /** Turns pokes into wake-ups, before each claim. Earlier wake-ups keep their place; rows are locked in one order. */
+  deliver: statement<{ id: string }>(
+    'engine.deliver',
+    `WITH taken AS (
+       DELETE FROM machine_poke WHERE ctid = ANY (ARRAY(SELECT ctid FROM machine_poke LIMIT 2000 FOR UPDATE SKIP LOCKED))
+       RETURNING kind, id),
+     target AS (
+       SELECT m.kind, m.id, t.n FROM machine m
+       JOIN (SELECT kind, id, count(*) AS n FROM taken GROUP BY kind, id) t ON t.kind = m.kind AND t.id = m.id
+       ORDER BY m.kind, m.id FOR NO KEY UPDATE OF m)
+     UPDATE machine m SET pokes = m.pokes + target.n, wake_at = least(m.wake_at, now())
+     FROM target WHERE m.kind = target.kind AND m.id = target.id RETURNING m.id`,
+  ),
+  read: statement<MachineRow>(
+    'engine.read',
+    `SELECT phase, entered_at, wake_at, attempt, last_error, deadline, lease IS NOT NULL AS leased
+     FROM machine WHERE kind = $1 AND id = $2`,
+  ),
+
+  /** $1 kinds, $2 how many, $3 lease, $4 lease in ms, $5 runner. A lease that ran out counts as a failed try. */
+  claim: statement<ClaimedRow>(
+    'engine.claim',
+    `WITH due AS (
+       SELECT kind, id FROM machine
+       WHERE wake_at <= now() AND kind = ANY ($1) AND (lease_until IS NULL OR lease_until <= now())
+       ORDER BY wake_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+     UPDATE machine m SET lease = $3, lease_until = ${ms('$4::float8')}, runner = $5,
+       attempt = attempt + (m.lease IS NOT NULL)::int
+     FROM due WHERE m.kind = due.kind AND m.id = due.id
+     RETURNING m.kind, m.id, m.phase, m.lease, m.pokes, m.attempt, m.entered_at, now() AS now`,
+  ),
+  /** How long until the next machine of these kinds is due; machines that are due already are somebody's. */
+  untilDue: statement<{ ms: number | null }>(
+    'engine.until_due',
+    `SELECT (extract(epoch FROM min(wake_at) - now()) * 1000)::float8 AS ms FROM machine WHERE wake_at > now() AND kind = ANY ($1)`,
+  ),
+
+  /** $4 phase, $5 deadline in ms or null. */
+  go: statement<{ fenced: number }>(
+    'engine.go',
+    `WITH fenced AS (
+       UPDATE machine SET phase = $4, entered_at = now(), wake_at = now(), attempt = 0, last_error = NULL,
+         deadline = ${ms('$5::float8')}, ${unleased}
+       WHERE ${fence} RETURNING 1),
+     closed AS (
+       UPDATE alert SET closed_at = now()
+       WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
+     SELECT count(*) AS fenced FROM fenced`,
+  ),
+  /** $4 how long in ms, $5 the pokes at the claim: a poke since then is news that the handler has not seen. */
+  wait: statement<{ fenced: number }>(
+    'engine.wait',
+    `WITH fenced AS (
+       UPDATE machine SET wake_at = CASE WHEN pokes = $5 THEN ${ms('$4::float8')} ELSE now() END,
+         attempt = 0, last_error = NULL, ${unleased}
+       WHERE ${fence} RETURNING 1)
+     SELECT count(*) AS fenced FROM fenced`,
+  ),
+  done: statement<{ fenced: number }>(
+    'engine.done',
+    `WITH fenced AS (DELETE FROM machine WHERE ${fence} RETURNING 1),
+     closed AS (
+       UPDATE alert SET closed_at = now()
+       WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
+     SELECT count(*) AS fenced FROM fenced`,
+  ),
+  /** $4 back-off in ms, $5 the pokes at the claim, $6 the error. */
+  fail: statement<{ fenced: number }>(
+    'engine.fail',
+    `WITH fenced AS (
+       UPDATE machine SET wake_at = CASE WHEN pokes = $5 THEN ${ms('$4::float8')} ELSE now() END,
+         attempt = attempt + 1, last_error = $6, ${unleased}
+       WHERE ${fence} RETURNING 1)
+     SELECT count(*) AS fenced FROM fenced`,
+  ),
+  /** Gives a machine back untouched: the runner stops. */
+  release: statement<{ fenced: number }>(
+    'engine.release',
+    `WITH fenced AS (UPDATE machine SET ${unleased} WHERE ${fence} RETURNING 1)
+     SELECT count(*) AS fenced FROM fenced, pg_notify('${wakeChannel}', $1)`,
+  ),
+
+  /**
+   * Machines of runners that died, at once and not only when their lease runs out. Dying in the middle counts as a
+   * failed try; after the second one there is a growing pause, so that a step that kills its process cannot spin.
+   */
+  releaseDead: statement<{ id: string }>(
+    'engine.release_dead',
+    `UPDATE machine m SET ${unleased}, attempt = attempt + 1, last_error = 'the runner died during this step',
+       wake_at = CASE WHEN attempt = 0 THEN wake_at ELSE ${ms('least(60000, 250 * 2 ^ least(attempt, 10))')} END
+     WHERE lease IS NOT NULL AND NOT EXISTS (
+       SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('${lockPrefix}' || m.runner, 0))
+     RETURNING id`,
+  ),
+  openAlerts: statement<AlertRow>(
+    'engine.open_alerts',
+    `INSERT INTO alert (kind, machine_id, phase) SELECT kind, id, phase FROM machine WHERE deadline <= now()
+     ON CONFLICT (kind, machine_id, phase) WHERE closed_at IS NULL DO NOTHING
+     RETURNING kind, machine_id, phase`,
+  ),
+  /** Leaving a phase closes its alert; this finds the one that was opened at that very moment. */
+  closeAlerts: statement<AlertRow>(
+    'engine.close_alerts',
+    `UPDATE alert a SET closed_at = now()
+     WHERE closed_at IS NULL AND NOT EXISTS (
+       SELECT FROM machine m WHERE m.kind = a.kind AND m.id = a.machine_id AND m.phase = a.phase AND m.deadline <= now())
+     RETURNING kind, machine_id, phase`,
+  ),
+  unknownKinds: statement<{ kind: string }>(
+    'engine.unknown_kinds',
+    'SELECT DISTINCT kind FROM machine WHERE kind <> ALL ($1)',
+  ),
+} satisfies Readonly<Record<string, Statement<unknown>>>
+
+export type EngineStatements = typeof engineStatements

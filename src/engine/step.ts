@@ -1,0 +1,180 @@
+/** One step of one machine: load, divert, run the handler, commit what it decided behind the fence. */
+import type { Db, Param, Statement } from '../db/db.ts'
+import { DbUnavailable } from '../db/errors.ts'
+import { backoffMs } from '../lib/backoff.ts'
+import type { AnyMachine, Next, Write } from './machine.ts'
+import type { ClaimedRow, EngineStatements } from './statements.ts'
+
+/**
+ * `lost`: the lease had gone to somebody else, or the row was gone, so nothing was written. `abandoned`: the handler did
+ * not end when it was told to. `released`: the runner stops, and somebody else does it.
+ */
+export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandoned' | 'released' | 'lost'
+
+export interface StepDeps {
+  readonly db: Db
+  readonly sql: EngineStatements
+  /** The handler's signal aborts after this; it has until `giveUpMs` to end. Both lie within the lease. */
+  readonly stepTimeoutMs: number
+  readonly giveUpMs: number
+  /** Aborts when the runner stops hard. */
+  readonly stopping: AbortSignal
+  readonly random: () => number
+}
+
+export interface StepResult {
+  readonly outcome: Outcome
+  readonly error: unknown
+}
+
+export async function runStep(machine: AnyMachine, row: ClaimedRow, deps: StepDeps): Promise<StepResult> {
+  try {
+    const next = await decide(machine, row, deps)
+    return { outcome: (await commit(row, next, deps)) ? next.outcome : 'lost', error: undefined }
+  } catch (error) {
+    return settleFailure(row, error, deps)
+  }
+}
+
+interface Decision {
+  readonly outcome: Outcome
+  readonly next: Next<string>
+}
+
+async function decide(
+  machine: AnyMachine,
+  row: ClaimedRow,
+  deps: StepDeps,
+): Promise<Decision & { readonly outcome: Outcome }> {
+  return withDeadline(row, deps, async signal => {
+    const subject: unknown = await machine.load(row.id)
+    if (subject === undefined) return { outcome: 'done', next: { do: 'done', write: undefined } }
+    const diverted = machine.preempt?.(subject)
+    if (diverted !== undefined && diverted !== row.phase) {
+      assertPhase(machine, diverted, 'preempt')
+      return { outcome: 'diverted', next: { do: 'go', to: diverted, write: undefined, deadlineMs: undefined } }
+    }
+    const handler = machine.phases[row.phase]
+    if (handler === undefined) {
+      throw new Error(`machine ${row.kind} is in phase "${row.phase}", which this version of the program does not have`)
+    }
+    const { attempt, entered_at: enteredAt, now, phase } = row
+    const next: Next<string> = await handler({ subject, phase, attempt, enteredAt, now, signal })
+    if (next.do === 'go') assertEdge(machine, row.phase, next.to)
+    return { outcome: next.do, next }
+  })
+}
+
+function assertPhase(machine: AnyMachine, phase: string, who: string): void {
+  if (!Object.hasOwn(machine.phases, phase))
+    throw new Error(`BUG: ${who} of machine ${machine.kind} names phase "${phase}", which it does not have`)
+}
+
+/** The compiler has checked this for typed handlers; a cast or plain JavaScript gets past it. */
+function assertEdge(machine: AnyMachine, from: string, to: string): void {
+  assertPhase(machine, to, `phase "${from}"`)
+  if (!machine.edges[from]?.includes(to))
+    throw new Error(`BUG: machine ${machine.kind} has no edge from "${from}" to "${to}"`)
+}
+
+class StepAbandoned extends Error {}
+class RunnerStopping extends Error {}
+
+/** A handler that ignores its signal is left behind: its slot is free again, and what it returns later is not committed. */
+async function withDeadline<T>(row: ClaimedRow, deps: StepDeps, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timeout = new AbortController()
+  const { promise: gaveUp, reject } = Promise.withResolvers<never>()
+  const what = `${row.kind} ${row.id} in phase ${row.phase}`
+  const softly = setTimeout(
+    () => timeout.abort(new Error(`${what} took longer than ${deps.stepTimeoutMs} ms`)),
+    deps.stepTimeoutMs,
+  )
+  const hard = setTimeout(
+    () => reject(new StepAbandoned(`${what} did not end ${deps.giveUpMs} ms after it began`)),
+    deps.giveUpMs,
+  )
+  const onStop = () => reject(new RunnerStopping('the runner stops'))
+  deps.stopping.addEventListener('abort', onStop)
+  if (deps.stopping.aborted) onStop()
+  try {
+    return await Promise.race([work(AbortSignal.any([timeout.signal, deps.stopping])), gaveUp])
+  } finally {
+    clearTimeout(softly)
+    clearTimeout(hard)
+    deps.stopping.removeEventListener('abort', onStop)
+  }
+}
+
+async function commit(row: ClaimedRow, { next }: Decision, deps: StepDeps): Promise<boolean> {
+  const { db, sql } = deps
+  const fence = [row.kind, row.id, row.lease] as const
+  switch (next.do) {
+    case 'go':
+      return fenced(db, sql.go, [...fence, next.to, next.deadlineMs ?? null], next.write)
+    case 'wait':
+      return fenced(db, sql.wait, [...fence, Math.max(0, next.ms), row.pokes], next.write)
+    case 'done':
+      return fenced(db, sql.done, fence, next.write)
+  }
+}
+
+class FenceLost extends Error {}
+
+/** One statement when there is nothing else to write, else one transaction: first the fence, then the feature's writes. */
+async function fenced(
+  db: Db,
+  statement: Statement<{ fenced: number }>,
+  params: readonly Param[],
+  write: Write | undefined,
+): Promise<boolean> {
+  if (write === undefined) return (await db.one(statement, params)).fenced === 1
+  try {
+    await db.tx(async tx => {
+      if ((await tx.one(statement, params)).fenced !== 1) throw new FenceLost()
+      await write(tx)
+    })
+    return true
+  } catch (error) {
+    if (error instanceof FenceLost) return false
+    throw error
+  }
+}
+
+/** While the database is away there is nothing to be written; a lease that is left behind runs out by itself. */
+const retryMs = 200
+const retries = 25
+
+async function settleFailure(row: ClaimedRow, error: unknown, deps: StepDeps): Promise<StepResult> {
+  const stopping = error instanceof RunnerStopping
+  const outcome = stopping ? 'released' : error instanceof StepAbandoned ? 'abandoned' : 'failed'
+  const fence = [row.kind, row.id, row.lease]
+  const pauseMs = backoffMs(row.attempt, deps.random())
+  for (let tries = 0; ; tries++) {
+    try {
+      const { fenced: rows } = stopping
+        ? await deps.db.one(deps.sql.release, fence)
+        : await deps.db.one(deps.sql.fail, [...fence, pauseMs, row.pokes, describe(error)])
+      return { outcome: rows === 1 ? outcome : 'lost', error }
+    } catch (writing) {
+      if (!(writing instanceof DbUnavailable) || tries === retries || stopping)
+        return { outcome: 'lost', error: writing }
+      await new Promise(resolve => setTimeout(resolve, retryMs))
+    }
+  }
+}
+
+const maxErrorLength = 2_000
+
+/** The messages of an error and of its causes. No stacks: users see this. */
+export function describe(error: unknown): string {
+  const messages: string[] = []
+  for (
+    let at: unknown = error;
+    at !== undefined && at !== null && messages.length < 10;
+    at = at instanceof Error ? at.cause : undefined
+  ) {
+    const message = at instanceof Error ? at.message : String(at)
+    if (!messages.some(said => said.includes(message))) messages.push(message)
+  }
+  return messages.join(': ').slice(0, maxErrorLength)
+}

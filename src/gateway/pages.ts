@@ -1,0 +1,38 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+
+/** What the gateway itself has to say: never anything of the app's. */
+export const pages = {
+  not_found: { status: 404, title: 'No app lives here', text: 'No app answers at this address. Check the name, or deploy one: mote launch' },
+  bad_host: { status: 400, title: 'Which app?', text: 'The request names no valid host, so it cannot be routed.' },
+  starting: { status: 503, title: 'Not ready', text: 'The app has no healthy machine at the moment. Try again in a few seconds.' },
+  asleep: { status: 503, title: 'Still waking up', text: 'The app was asleep and has not come up in time. Try again in a few seconds.' },
+  bad_gateway: { status: 502, title: 'The app did not answer', text: 'Its machine refused the connection or closed it before it answered.' },
+  timeout: { status: 504, title: 'The app took too long', text: 'Its machine accepted the request and did not answer in time.' },
+} as const satisfies Record<string, { status: number; title: string; text: string }>
+
+export type Page = keyof typeof pages
+
+export function sendPage(request: IncomingMessage, response: ServerResponse, page: Page): void {
+  const { status, title, text } = pages[page]
+  const accept = request.headers.accept ?? ''
+  const [type, body] = accept.includes('text/html')
+    ? ['text/html; charset=utf-8', html(status, title, text)]
+    : accept.includes('application/json')
+      ? ['application/json; charset=utf-8', JSON.stringify({ error: text, status, code: page })]
+      : ['text/plain; charset=utf-8', `${title}. ${text}\n`]
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-mote-gateway': page,
+    ...(status === 503 ? { 'retry-after': '5' } : {}),
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+const html = (status: number, title: string, text: string) => `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${status} ${title}</title>
+<style>:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;display:grid;place-content:center;min-height:90vh;margin:0;padding:1rem;text-align:center}
+h1{font-size:1.4rem;margin:0 0 .5rem}p{margin:0;max-width:32rem}small{opacity:.6}</style></head>
+<body><main><h1>${title}</h1><p>${text}</p><p><small>${status} · mote</small></p></main></body></html>
+`

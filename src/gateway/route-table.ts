@@ -1,0 +1,99 @@
+/**
+ * The gateway's only state: a cache of routes. It starts with the whole table, follows changes as they are published,
+ * and asks again now and then, since what a broken connection swallowed is not repeated. While control cannot be
+ * reached, the routes that are known go on serving.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Value } from 'typebox/value'
+import type { Logger } from 'pino'
+import type { Bus } from '../bus/bus.ts'
+import { Route, RoutesAnswer, gatewaySubjects } from '../contract/gateway.ts'
+
+const refreshMs = 10_000
+const retryMs = 250
+const requestTimeoutMs = 5000
+
+export interface RouteTable {
+  find(hostname: string): Route | undefined
+  /** Resolves with the route as soon as it satisfies `ready`; undefined when the signal aborts first. */
+  waitFor(hostname: string, ready: (route: Route) => boolean, signal: AbortSignal): Promise<Route | undefined>
+  /** Calls back with every route that changed. */
+  onChange(listener: (route: Route) => void): void
+  /** True once the first table has arrived. */
+  loaded(): boolean
+  stop(): Promise<void>
+}
+
+export async function startRouteTable(deps: { readonly bus: Bus; readonly log: Logger }): Promise<RouteTable> {
+  const routes = new Map<string, Route>()
+  const listeners = new Set<(route: Route) => void>()
+  const stopping = new AbortController()
+  let version = 0
+
+  const apply = (route: Route) => {
+    const known = routes.get(route.hostname)
+    if (known && known.version >= route.version) return
+    routes.set(route.hostname, route)
+    for (const listener of listeners) listener(route)
+  }
+  const refresh = async () => {
+    const raw = await deps.bus.request(
+      gatewaySubjects.routes,
+      { after: version },
+      { timeoutMs: requestTimeoutMs, signal: stopping.signal },
+    )
+    const answer = Value.Parse(RoutesAnswer, raw)
+    for (const route of answer.routes) apply(route)
+    version = answer.version
+  }
+  const subscription = await deps.bus.subscribe(gatewaySubjects.routeChanged, message =>
+    apply(Value.Parse(Route, message.data)),
+  )
+  const loop = (async () => {
+    let failing = false
+    while (!stopping.signal.aborted) {
+      try {
+        await refresh()
+        if (failing) deps.log.info('control answers again; routes are up to date')
+        failing = false
+      } catch (cause) {
+        if (!failing && !stopping.signal.aborted)
+          deps.log.warn({ err: cause }, 'control does not answer; serving the routes known so far')
+        failing = true
+      }
+      await sleep(failing ? retryMs : refreshMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  })()
+
+  return {
+    find: hostname => {
+      const route = routes.get(hostname)
+      return route?.state === 'gone' ? undefined : route
+    },
+    waitFor(hostname, ready, signal) {
+      const now = routes.get(hostname)
+      if (now && ready(now)) return Promise.resolve(now)
+      return new Promise(resolve => {
+        const settle = (route: Route | undefined) => {
+          listeners.delete(listener)
+          signal.removeEventListener('abort', onAbort)
+          resolve(route)
+        }
+        const listener = (route: Route) => {
+          if (route.hostname === hostname && ready(route)) settle(route)
+        }
+        const onAbort = () => settle(undefined)
+        if (signal.aborted) return resolve(undefined)
+        listeners.add(listener)
+        signal.addEventListener('abort', onAbort, { once: true })
+      })
+    },
+    onChange: listener => void listeners.add(listener),
+    loaded: () => version > 0,
+    async stop() {
+      stopping.abort()
+      await subscription.stop()
+      await loop
+    },
+  }
+}

@@ -1,0 +1,44 @@
+import type { Logger } from 'pino'
+import type { Bus } from '../bus/bus.ts'
+import { type Route, gatewaySubjects } from '../contract/gateway.ts'
+import type { RouteTable } from './route-table.ts'
+
+const askTimeoutMs = 5000
+const askAgainMs = 2000
+
+/** Wakes sleeping apps: however many requests wait, control is asked once per app until the app is awake. */
+export function createWaker(deps: {
+  readonly bus: Bus
+  readonly table: RouteTable
+  readonly log: Logger
+  readonly timeoutMs: number
+}): (route: Route, signal: AbortSignal) => Promise<Route | undefined> {
+  /** When each app that somebody waits for was asked for last. */
+  const asked = new Map<string, number>()
+  const ask = async (appId: string) => {
+    const now = performance.now()
+    if (now - (asked.get(appId) ?? -askAgainMs) < askAgainMs) return
+    asked.set(appId, now)
+    try {
+      await deps.bus.request(gatewaySubjects.wake, { appId }, { timeoutMs: askTimeoutMs })
+    } catch (cause) {
+      deps.log.warn({ err: cause, appId }, 'could not ask for a sleeping app; asking again')
+    }
+  }
+  return async (route, signal) => {
+    const waiting = new AbortController()
+    const until = AbortSignal.any([signal, waiting.signal, AbortSignal.timeout(deps.timeoutMs)])
+    const awake = deps.table.waitFor(route.hostname, now => now.state === 'live' && now.backends.length > 0, until)
+    // A wake that failed leaves the app asleep: ask again as long as somebody waits.
+    const asking = setInterval(() => void ask(route.appId), askAgainMs)
+    void ask(route.appId)
+    try {
+      const found = await awake
+      if (found) asked.delete(route.appId)
+      return found
+    } finally {
+      clearInterval(asking)
+      waiting.abort()
+    }
+  }
+}

@@ -1,0 +1,13 @@
+/**
+ * How long to wait before try number `attempt` + 1: doubling from `baseMs`, at most `capMs`, with "equal jitter" (half
+ * fixed, half random), so that many failures of one cause do not come back in step and none comes back at once.
+ * `random` is in [0, 1).
+ */
+export function backoffMs(
+  attempt: number,
+  random: number,
+  { baseMs = 250, capMs = 60_000 }: { readonly baseMs?: number; readonly capMs?: number } = {},
+): number {
+  const full = Math.min(capMs, baseMs * 2 ** Math.min(attempt, 30))
+  return Math.round(full / 2 + (full / 2) * random)
+}

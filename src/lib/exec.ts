@@ -1,0 +1,57 @@
+import { spawn } from 'node:child_process'
+
+export interface RunOptions {
+  readonly cwd?: string
+  /** Written to the program's stdin. */
+  readonly input?: string | Buffer
+  readonly env?: Readonly<Record<string, string>>
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+}
+
+export class CommandError extends Error {
+  readonly exitCode: number | null
+  readonly stderr: string
+  constructor(program: string, exitCode: number | null, stderr: string, options?: ErrorOptions) {
+    super(`${program} ${exitCode === null ? 'was killed' : `ended with ${exitCode}`}: ${lastLines(stderr)}`, options)
+    this.name = 'CommandError'
+    this.exitCode = exitCode
+    this.stderr = stderr
+  }
+}
+
+const keptOutputBytes = 4 << 20
+
+/**
+ * Runs a program without a shell and answers its stdout. Only the program's name, never its arguments, is in the error.
+ * @throws CommandError when it ends with another code than 0, AbortError, or ENOENT when it is not installed.
+ */
+export function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const child = spawn(program, args, {
+    stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    env: { ...process.env, LC_ALL: 'C', ...options.env },
+    killSignal: 'SIGKILL',
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  })
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      output[name] = (output[name] + text).slice(-keptOutputBytes)
+    })
+  }
+  child.on('error', reject)
+  child.on('close', code => {
+    if (code === 0) resolve(output.stdout)
+    else reject(new CommandError(program, code, output.stderr))
+  })
+  child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code tells
+  child.stdin?.end(options.input)
+  return promise
+}
+
+function lastLines(text: string): string {
+  return text.trim().split('\n').slice(-4).join(' | ').slice(-600) || 'no message'
+}

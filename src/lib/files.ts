@@ -1,0 +1,47 @@
+import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** True for the error of a system call with this code, such as `ENOENT`. */
+export function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}
+
+/** Replaces the file in one step; after it resolves, a power cut leaves the new content. */
+export async function writeFileAtomic(path: string, data: string | Buffer, mode = 0o600): Promise<void> {
+  const temporary = `${path}.${process.pid}.${Math.random().toString(36).slice(2)}.tmp`
+  try {
+    await withFile(temporary, 'wx', mode, async file => {
+      await file.writeFile(data)
+      await file.sync()
+    })
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+  await withFile(dirname(path), 'r', undefined, dir => dir.sync())
+}
+
+/** The file's text, or undefined when there is no such file. */
+export async function readIfExists(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+async function withFile(
+  path: string,
+  flags: string,
+  mode: number | undefined,
+  use: (file: FileHandle) => Promise<unknown>,
+): Promise<void> {
+  const file = await open(path, flags, mode)
+  try {
+    await use(file)
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import { connect, createServer, type Server } from 'node:net'
+import { hasCode } from './files.ts'
+
+export interface HeldLock {
+  release(): Promise<void>
+}
+
+/**
+ * A lock between all processes of this machine (of one network namespace), by binding an abstract unix socket: the
+ * kernel lets go of it the moment the holder dies, so there is no stale lock to recognise (unix(7), "abstract").
+ * @returns undefined when somebody holds it.
+ */
+export async function tryMachineLock(name: string): Promise<HeldLock | undefined> {
+  const server = createServer(socket => {
+    socket.on('error', () => undefined)
+    waiting.add(socket)
+    socket.on('close', () => waiting.delete(socket))
+  })
+  const waiting = new Set<{ destroy(): unknown }>()
+  if (!(await listened(server, socketName(name)))) return undefined
+  server.unref()
+  return {
+    release: () => {
+      for (const socket of waiting) socket.destroy()
+      return new Promise(resolve => server.close(() => resolve()))
+    },
+  }
+}
+
+/** Waits for the lock: a waiter hangs on the holder's socket, which closes when the lock becomes free. */
+export async function machineLock(name: string, signal?: AbortSignal): Promise<HeldLock> {
+  for (;;) {
+    signal?.throwIfAborted()
+    const held = await tryMachineLock(name)
+    if (held) return held
+    await new Promise<void>(resolve => {
+      const socket = connect(socketName(name), () => undefined)
+      const stop = () => socket.destroy()
+      signal?.addEventListener('abort', stop, { once: true })
+      socket.on('error', () => undefined)
+      socket.on('close', () => {
+        signal?.removeEventListener('abort', stop)
+        resolve()
+      })
+      socket.resume()
+    })
+  }
+}
+
+function socketName(name: string): string {
+  return `\0mote-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`
+}
+
+function listened(server: Server, path: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => (hasCode(error, 'EADDRINUSE') ? resolve(false) : reject(error)))
+    server.listen(path, () => resolve(true))
+  })
+}

@@ -1,0 +1,45 @@
+/** At most `limit` holders at a time, first come first served. */
+export interface Semaphore {
+  /** Resolves with the release once there is room. @throws the signal's reason when aborted while waiting. */
+  take(signal?: AbortSignal): Promise<() => void>
+}
+
+export function semaphore(limit: number): Semaphore {
+  const waiting: Array<() => void> = []
+  let free = limit
+  const release = () => {
+    const next = waiting.shift()
+    if (next) next()
+    else free += 1
+  }
+  const once = (): (() => void) => {
+    let held = true
+    return () => {
+      if (held) release()
+      held = false
+    }
+  }
+  return {
+    async take(signal) {
+      signal?.throwIfAborted()
+      if (free > 0) free -= 1
+      else await turn(waiting, signal)
+      return once()
+    },
+  }
+}
+
+function turn(waiting: Array<() => void>, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const go = () => {
+      signal?.removeEventListener('abort', stop)
+      resolve()
+    }
+    const stop = () => {
+      waiting.splice(waiting.indexOf(go), 1)
+      reject(signal?.reason)
+    }
+    waiting.push(go)
+    signal?.addEventListener('abort', stop, { once: true })
+  })
+}

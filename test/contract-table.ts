@@ -1,0 +1,611 @@
+/**
+ * The specification, transcribed by hand: 106 operations and the resources they speak of. It is not derived from the
+ * code, so that the two can disagree. Types are written as the specification writes them:
+ * `T?` may be null; a leading `~` is not required; `T[]` is a list; `= x` is a default; `free` is any JSON.
+ * In bodies and queries everything that the specification does not mark as required has the `~`.
+ */
+export type Fields = Readonly<Record<string, string>>
+
+export const resources: Readonly<Record<string, Fields>> = {
+  Error: { error: 'string', status: 'uint16' },
+  Health: { status: 'string', version: 'string', services: 'map' },
+  User: {
+    id: 'string',
+    email: 'string',
+    first_name: 'string?',
+    last_name: 'string?',
+    avatar_url: 'string?',
+    email_notifications: 'boolean',
+    marketing_emails: 'boolean',
+    role: 'string',
+    totp_enabled: 'boolean',
+    vpc_ipv6_prefix: 'string?',
+  },
+  AuthResponse: { user: 'User', requires_2fa: 'boolean', token: '~string?', refresh_token: '~string?' },
+  Captcha: { captcha_id: 'string', captcha_image: 'string' },
+  PersonalAccessToken: {
+    id: 'uuid',
+    user_id: 'uuid',
+    name: 'string',
+    token_last_four: 'string',
+    created_at: 'date-time',
+    last_used_at: 'date-time?',
+  },
+  Project: { id: 'uuid', tenant_id: 'string', name: 'string', created_at: 'date-time', updated_at: 'date-time' },
+  App: {
+    id: 'uuid',
+    name: 'string',
+    git_url: 'string',
+    port: 'uint32',
+    health_check_path: 'string',
+    drain_timeout: 'int32',
+    desired_replicas: 'int32',
+    min_replicas: 'int32',
+    max_replicas: 'int32',
+    autoscaling_enabled: 'boolean',
+    cpu_threshold: 'double',
+    mem_threshold: 'double',
+    scale_state: 'AppScaleState',
+    created_at: 'date-time',
+    active_deployment_id: '~uuid?',
+    hostname: '~string?',
+    scm_installation_id: '~int64?',
+    scm_repo_full_name: '~string?',
+    scm_repo_id: '~int64?',
+    scm_webhook_secret: '~string?',
+  },
+  AppSecret: { scm_webhook_secret: 'string?' },
+  Deployment: {
+    id: 'uuid',
+    app_id: 'uuid',
+    tenant_id: 'uuid',
+    job_id: 'string',
+    build_id: 'string',
+    image_tag: 'string',
+    status: 'string',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+    disk_mib: 'integer',
+    memory_mib: 'integer',
+    vcpus: 'integer',
+    port: 'integer',
+    hypervisor: 'integer',
+    ipv6_address: 'string',
+    git_branch: 'string',
+    git_commit_hash: 'string',
+    git_commit_message: 'string',
+    trigger_source: 'string',
+  },
+  DeployResponse: {
+    deployment_id: 'string',
+    job_id: 'string',
+    vm_id: 'string',
+    host_id: 'string',
+    image_tag: 'string',
+    status: 'string',
+    message: 'string',
+  },
+  LiveDeploymentStatus: {
+    app_id: 'string',
+    app_name: 'string',
+    deployment_id: 'string',
+    job_id: 'string',
+    vm_id: 'string',
+    host_id: 'string',
+    hypervisor: 'string',
+    image: 'string',
+    ipv6_address: 'string',
+    status: 'string',
+    error_message: 'string',
+    scale_state: 'AppScaleState',
+    cpu_usage: 'number',
+    memory_mib: 'integer',
+    ram_used_bytes: 'integer',
+    rx_bytes: 'integer',
+    tx_bytes: 'integer',
+    vcpus: 'integer',
+    scheduled_at: 'integer',
+    started_at: 'integer',
+    stopped_at: 'integer',
+  },
+  LiveDeployment: {
+    app_id: 'string',
+    app_name: 'string',
+    deployment_id: 'string',
+    job_id: 'string',
+    vm_id: 'string',
+    host_id: 'string',
+    hypervisor: 'string',
+    image: 'string',
+    ipv6_address: 'string',
+    status: 'string',
+    scale_state: 'AppScaleState',
+    cpu_usage: 'number',
+    memory_mib: 'integer',
+    ram_used_bytes: 'integer',
+    rx_bytes: 'integer',
+    tx_bytes: 'integer',
+    vcpus: 'integer',
+  },
+  VolumeWithAttachments: {
+    id: 'uuid',
+    tenant_id: 'uuid',
+    name: 'string',
+    size_mib: 'int32',
+    pool_name: 'string = ""',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+    attachments: 'VolumeAttachment[]',
+  },
+  VolumeAttachment: { access_mode: 'integer', app_id: 'uuid', app_name: 'string', mount_point: 'string' },
+  AttachedVolume: {
+    id: 'uuid',
+    tenant_id: 'uuid',
+    name: 'string',
+    size_mib: 'int32',
+    pool_name: 'string = ""',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+    mount_point: 'string',
+    access_mode: 'int32',
+  },
+  VolumeSnapshot: { id: 'uuid', tenant_id: 'uuid', volume_id: 'uuid', name: 'string', created_at: 'date-time' },
+  SecurityRule: {
+    id: 'uuid',
+    app_id: 'uuid',
+    protocol: 'string',
+    port_start: 'uint32',
+    port_end: 'uint32',
+    action: 'string',
+    priority: 'integer',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+  },
+  Database: {
+    id: 'uuid',
+    name: 'string',
+    engine: 'string',
+    status: 'string',
+    vcpus: 'integer',
+    memory_mib: 'integer',
+    disk_mib: 'integer',
+    postgres_version: 'uint16',
+    storage_tenant_id: 'string',
+    storage_timeline_id: 'string',
+    tenant_gen: 'uint32',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+  },
+  DatabaseConnection: {
+    database_id: 'uuid',
+    database_name: 'string',
+    database_host: 'string',
+    database_port: 'uint16',
+    database_user: 'string',
+    psql_command: 'string',
+    ssh_host: 'string',
+    ssh_port: 'uint16',
+    ssh_user: 'string',
+    ssh_tunnel_command: 'string',
+  },
+  DatabaseBranch: {
+    database_id: 'uuid',
+    database_name: 'string',
+    branch_name: 'string',
+    is_current: 'boolean',
+    status: 'string',
+    storage_tenant_id: 'string?',
+    storage_timeline_id: 'string?',
+    tenant_gen: 'integer?',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+  },
+  DatabaseBackupInfo: {
+    database_id: 'uuid',
+    database_name: 'string',
+    backup_strategy: 'string',
+    recovery_mode: 'string',
+    retention_valid: 'boolean',
+    status: 'string',
+    storage_tenant_id: 'string?',
+    storage_timeline_id: 'string?',
+    tenant_gen: 'integer?',
+    created_at: 'date-time',
+    updated_at: 'date-time',
+  },
+  DatabaseSnapshotAction: { message: 'string', success: 'boolean' },
+  BillingSummary: {
+    tenant_id: 'string',
+    customer_external_id: 'string',
+    status: 'string',
+    cancel_at_period_end: 'boolean',
+    is_test_mode: 'boolean',
+    has_billing_record: 'boolean',
+    amount_cents: '~int32?',
+    currency: '~string?',
+    current_period_start: '~date-time?',
+    current_period_end: '~date-time?',
+    default_checkout_product_id: '~string?',
+    selected_checkout_product_id: '~string?',
+    plan_name: '~string?',
+    tier_slug: '~string?',
+    provider_customer_id: '~string?',
+    provider_product_id: '~string?',
+    provider_subscription_id: '~string?',
+    plan_limits: '~PlanLimits?',
+  },
+  PlanLimits: {
+    autoscaling_allowed: 'boolean',
+    custom_domains: 'boolean',
+    max_apps: 'integer',
+    max_databases: 'integer',
+    max_deployments_per_app: 'integer',
+    max_memory_mb_total: 'integer',
+    max_storage_gb_total: 'integer',
+    max_team_members: 'integer',
+    max_vcpus_total: 'integer',
+    max_volumes: 'integer',
+  },
+  BillingProductList: {
+    products: 'BillingProduct[]',
+    default_checkout_product_id: '~string?',
+    last_synced_at: '~date-time?',
+  },
+  BillingProduct: {
+    id: 'string',
+    name: 'string',
+    is_archived: 'boolean',
+    is_default_checkout_product: 'boolean',
+    description: '~string?',
+    currency: '~string?',
+    price_amount_cents: '~int32?',
+    recurring_interval: '~string?',
+  },
+  NotificationList: {
+    notifications: 'Notification[]',
+    unread_count: 'integer',
+    has_more: 'boolean',
+    next_offset: 'integer',
+  },
+  Notification: {
+    id: 'uuid',
+    tenant_id: 'uuid',
+    user_id: 'uuid',
+    title: 'string',
+    body: 'string',
+    kind: 'string',
+    entity_name: 'string',
+    resource_id: 'string',
+    route: 'string',
+    metadata: 'free',
+    is_read: 'boolean',
+    created_at: 'date-time',
+    // Listed without a "?", and there is no such time before it is read: absent until then.
+    read_at: '~date-time',
+  },
+  AuditLogList: { items: 'AuditLog[]', total: 'int64' },
+  AuditLog: {
+    id: 'uuid',
+    user_id: 'uuid',
+    action: 'string',
+    resource_type: 'string',
+    details: 'free',
+    created_at: 'date-time',
+    ip_address: '~string?',
+    resource_id: '~string?',
+  },
+  ReAttachResponse: { tenants: 'ReAttachedTenant[]' },
+  ReAttachedTenant: { id: 'string', gen: 'uint32' },
+  TenantGeneration: { id: 'string', gen: 'uint32' },
+  ValidateResponse: { tenants: 'TenantValidity[]' },
+  TenantValidity: { id: 'string', valid: 'boolean' },
+}
+
+export const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up']
+
+export interface Row {
+  readonly params?: Fields
+  readonly query?: Fields
+  /** `{}`: a required body whose fields the specification does not show. `free`: any JSON. `raw`: bytes. */
+  readonly body?: Fields | 'free' | 'raw'
+  /** A resource, a list `X[]`, `null`, `sse`, `text`, `html`, `free`; absent: unspecified (any JSON). */
+  readonly answer?: string
+  /** Absent: Bearer. */
+  readonly auth?: 'none'
+}
+
+const open = { auth: 'none' } as const
+const app = { app_name: 'string' }
+const job = { app_name: 'string', job_id: 'string' }
+const snapshot = { ...job, snapshot_name: 'string' }
+const volume = { volume_id: 'uuid' }
+const appId = { app_id: 'uuid' }
+const database = { id: 'uuid' }
+const page = { limit: '~int64', offset: '~int64' }
+const jobPath = '/v1/apps/{app_name}/deployments/{job_id}'
+const size = {
+  disk_mib: '~uint32?',
+  hypervisor: '~string?',
+  memory_mib: '~uint32?',
+  port: '~uint32?',
+  vcpus: '~uint32?',
+}
+
+export const operations: Readonly<Record<string, Row>> = {
+  // System and health
+  'GET /v1/health': { ...open, answer: 'Health' },
+  'GET /v1/health/live': { ...open, answer: 'text' },
+  'GET /v1/health/ready': { ...open, answer: 'Health' },
+  'GET /v1/health/stream': { ...open, answer: 'sse' },
+  'POST /re-attach': { ...open, answer: 'ReAttachResponse' },
+  'POST /validate': { ...open, body: { tenants: 'TenantGeneration[]' }, answer: 'ValidateResponse' },
+  'GET /v1/api-docs/openapi.json': { ...open, answer: 'free' },
+  'GET /v1/docs': { ...open, answer: 'html' },
+
+  // Inbound webhooks
+  'POST /v1/webhooks/billing': { ...open, body: 'raw' },
+  'POST /v1/webhooks/scm/{app_name}': { ...open, params: app, body: 'raw' },
+  'POST /v1/webhooks/scm': { ...open, body: 'raw' },
+
+  // Authentication and account
+  'GET /v1/auth/captcha': { ...open, answer: 'Captcha' },
+  'POST /v1/auth/register': {
+    ...open,
+    body: {
+      captcha_answer: 'string',
+      captcha_id: 'string',
+      email: 'string',
+      password: 'string',
+      first_name: '~string?',
+      last_name: '~string?',
+    },
+  },
+  'POST /v1/auth/login': {
+    ...open,
+    body: { email: 'string', password: 'string', code: '~string?' },
+    answer: 'AuthResponse',
+  },
+  'POST /v1/auth/refresh': { ...open, body: {} },
+  'POST /v1/auth/logout': { ...open, body: {} },
+  'GET /v1/auth/me': { answer: 'User' },
+  'PUT /v1/auth/me': {
+    body: {
+      email_notifications: '~boolean?',
+      first_name: '~string?',
+      last_name: '~string?',
+      marketing_emails: '~boolean?',
+    },
+    answer: 'User',
+  },
+  'DELETE /v1/auth/me': {},
+  'POST /v1/auth/password': { body: { current_password: 'string', new_password: 'string' } },
+  'GET /v1/auth/2fa/setup': {},
+  'POST /v1/auth/2fa/verify': { body: {} },
+  'POST /v1/auth/2fa/disable': {},
+  'GET /v1/auth/tokens': { answer: 'PersonalAccessToken[]' },
+  'POST /v1/auth/tokens': { body: { name: 'string' } },
+  'DELETE /v1/auth/tokens/{token_id}': { params: { token_id: 'string' } },
+
+  // Audit logs and notifications
+  'GET /v1/audit-logs': {
+    query: { action: '~string', ...page, resource_type: '~string' },
+    answer: 'AuditLogList',
+  },
+  'GET /v1/notifications': { query: { ...page, unread_only: '~boolean' }, answer: 'NotificationList' },
+  'POST /v1/notifications/{notification_id}/read': { params: { notification_id: 'uuid' } },
+  'POST /v1/notifications/read-all': {},
+
+  // Billing
+  'GET /v1/billing': { answer: 'BillingSummary' },
+  'GET /v1/billing/products': { ...open, answer: 'BillingProductList' },
+  'POST /v1/billing/products/refresh': { answer: 'BillingProductList' },
+  'PUT /v1/billing/checkout-product': { body: { product_id: '~string?' }, answer: 'BillingSummary' },
+  'POST /v1/billing/checkout': { body: { product_id: '~string?' } },
+  'POST /v1/billing/portal': {},
+
+  // Source-code host integration
+  'GET /v1/scm/install': { answer: 'free' },
+  'GET /v1/scm/callback': {
+    ...open,
+    query: { installation_id: 'int64', setup_action: 'string', state: '~string' },
+  },
+  'GET /v1/scm/repos': { answer: '[]' },
+  'GET /v1/scm/accounts': { answer: '[]' },
+
+  // Projects
+  'GET /v1/projects': { answer: 'Project[]' },
+  'POST /v1/projects': { body: { name: 'string' } },
+  'GET /v1/projects/{tenant_slug}': { params: { tenant_slug: 'string' }, answer: 'Project' },
+  'PATCH /v1/projects/{tenant_slug}': {
+    params: { tenant_slug: 'string' },
+    body: { name: 'string' },
+    answer: 'Project',
+  },
+  'DELETE /v1/projects/{tenant_slug}': { params: { tenant_slug: 'string' } },
+
+  // Apps
+  'GET /v1/apps': { answer: 'App[]' },
+  'POST /v1/apps': {
+    body: {
+      name: 'string',
+      git_url: 'string',
+      autoscaling_enabled: '~boolean?',
+      desired_replicas: '~int32?',
+      drain_timeout: '~int32?',
+      scm_installation_id: '~int64?',
+      scm_repo_full_name: '~string?',
+      scm_repo_id: '~int64?',
+      health_check_path: '~string?',
+      max_replicas: '~int32?',
+      min_replicas: '~int32?',
+      port: '~uint32?',
+    },
+  },
+  'GET /v1/apps/{app_name}': { params: app, answer: 'App' },
+  'PATCH /v1/apps/{app_name}': { params: app, body: { port: 'uint32' }, answer: 'App' },
+  'DELETE /v1/apps/{app_name}': { params: app },
+  'GET /v1/apps/{app_name}/secret': { params: app, answer: 'AppSecret' },
+  'PATCH /v1/apps/{app_name}/scale': {
+    params: app,
+    body: {
+      autoscaling_enabled: '~boolean?',
+      cpu_threshold: '~double?',
+      desired_replicas: '~int32?',
+      max_replicas: '~int32?',
+      mem_threshold: '~double?',
+      min_replicas: '~int32?',
+    },
+  },
+  'POST /v1/deploy': {
+    body: { app_name: 'string', image: 'string', git_url: '~string?', ...size },
+    answer: 'DeployResponse',
+  },
+  'POST /v1/apps/{app_name}/deploy': { params: app, body: { image: '~string?', ...size }, answer: 'DeployResponse' },
+
+  // Deployments
+  'GET /v1/apps/{app_name}/deployments': { params: app, answer: 'Deployment[]' },
+  'GET /v1/apps/{app_name}/deployments/stream': { params: app, answer: 'sse' },
+  'GET /v1/apps/{app_name}/logs/stream': { params: app, answer: 'sse' },
+  'GET /v1/apps/{app_name}/metrics/stream': { params: app, answer: 'sse' },
+  'GET /v1/workspace/events': { answer: 'sse' },
+  'GET /v1/deployments/events': { answer: 'sse' },
+  'GET /v1/deployments/active': { answer: 'LiveDeployment[]' },
+  'POST /v1/apps/{app_name}/deployments/{deployment_id}/activate': {
+    params: { app_name: 'string', deployment_id: 'uuid' },
+  },
+  'GET /v1/apps/{app_name}/deployments/{job_id}': { params: job, answer: 'LiveDeploymentStatus' },
+  'DELETE /v1/apps/{app_name}/deployments/{job_id}': { params: job, answer: 'free' },
+  'GET /v1/apps/{app_name}/deployments/{job_id}/logs': { params: job, answer: 'sse' },
+  'POST /v1/apps/{app_name}/deployments/{job_id}/pause': { params: job, answer: 'free' },
+  'POST /v1/apps/{app_name}/deployments/{job_id}/resume': { params: job, answer: 'free' },
+  'DELETE /v1/apps/{app_name}/deployments/{job_id}/delete': { params: job, answer: 'free' },
+
+  // VM snapshots, runtime volumes, migration, balloon
+  [`POST ${jobPath}/snapshot`]: { params: job, body: { snapshot_name: 'string' }, answer: 'free' },
+  [`GET ${jobPath}/snapshots`]: { params: job, answer: 'free' },
+  [`POST ${jobPath}/snapshot/{snapshot_name}/restore`]: { params: snapshot, answer: 'free' },
+  [`DELETE ${jobPath}/snapshot/{snapshot_name}`]: { params: snapshot, answer: 'free' },
+  [`POST ${jobPath}/volumes/attach`]: {
+    params: job,
+    body: { volume_id: 'string', mount_point: 'string', read_only: '~boolean = false' },
+    answer: 'free',
+  },
+  [`POST ${jobPath}/volumes/detach`]: { params: job, body: 'free', answer: 'free' },
+  [`POST ${jobPath}/migration/start`]: {
+    params: job,
+    body: { target_host: 'string', target_uri: 'string' },
+    answer: 'free',
+  },
+  [`POST ${jobPath}/migration/cancel`]: { params: job, answer: 'free' },
+  [`GET ${jobPath}/migration/status`]: { params: job, answer: 'free' },
+  [`GET ${jobPath}/balloon`]: { params: job, answer: 'free' },
+  [`POST ${jobPath}/balloon`]: { params: job, body: { target_memory_mib: 'uint32' }, answer: 'free' },
+
+  // Security rules and networking
+  'GET /v1/apps/{app_name}/security-groups': { params: app, answer: 'SecurityRule[]' },
+  'POST /v1/apps/{app_name}/security-groups': {
+    params: app,
+    body: { protocol: 'string', port_start: 'uint32', port_end: 'uint32', action: 'string' },
+  },
+  'DELETE /v1/apps/{app_name}/security-groups/{rule_id}': {
+    params: { app_name: 'string', rule_id: 'string' },
+    answer: 'free',
+  },
+  'GET /v1/networking/mesh': {},
+  'GET /v1/networking/mesh/stream': { answer: 'sse' },
+
+  // Volumes
+  'GET /v1/volumes': { answer: 'VolumeWithAttachments[]' },
+  'POST /v1/volumes': { body: { name: 'string', size_mib: 'int32' } },
+  'DELETE /v1/volumes/{volume_id}': { params: volume },
+  'GET /v1/volumes/{volume_id}/usage': { params: volume },
+  'GET /v1/volumes/{volume_id}/snapshots': { params: volume, answer: 'VolumeSnapshot[]' },
+  'POST /v1/volumes/{volume_id}/snapshots': { params: volume, body: { name: 'string' } },
+  'POST /v1/volumes/{volume_id}/restore': { params: volume, body: { snapshot_name: 'string' } },
+  'POST /v1/volumes/{volume_id}/clone': { params: volume, body: { name: 'string', snapshot_name: 'string' } },
+  'DELETE /v1/snapshots/{snapshot_id}': { params: { snapshot_id: 'uuid' } },
+  'GET /v1/apps/{app_id}/volumes': { params: appId, answer: 'AttachedVolume[]' },
+  'POST /v1/apps/{app_id}/volumes/attach': {
+    params: appId,
+    body: { volume_id: 'uuid', mount_point: '~string = "/data"', access_mode: '~int32 = 0' },
+  },
+  'DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach': { params: { app_id: 'uuid', volume_id: 'uuid' } },
+
+  // Databases
+  'GET /v1/databases': { answer: 'Database[]' },
+  'POST /v1/databases': {
+    body: {
+      name: 'string',
+      engine: 'string',
+      disk_mib: '~uint32?',
+      memory_mib: '~uint32?',
+      postgres_version: '~uint16?',
+      settings: '~map?',
+      vcpus: '~uint32?',
+    },
+    answer: 'Database',
+  },
+  'DELETE /v1/databases/{id}': { params: database, answer: 'null' },
+  'GET /v1/databases/{id}/connection': { params: database, answer: 'DatabaseConnection' },
+  'GET /v1/databases/{id}/branches': { params: database, answer: 'DatabaseBranch[]' },
+  'GET /v1/databases/{id}/backups': { params: database, answer: 'DatabaseBackupInfo' },
+  'GET /v1/databases/{id}/backups/snapshots': { params: database },
+  'POST /v1/databases/{id}/backups/snapshots': { params: database, body: { name: 'string' } },
+  'POST /v1/databases/{id}/backups/restore': {
+    params: database,
+    body: { snapshot_name: 'string' },
+    answer: 'DatabaseSnapshotAction',
+  },
+  'DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}': {
+    params: { id: 'uuid', snapshot_name: 'string' },
+    answer: 'DatabaseSnapshotAction',
+  },
+}
+
+/** What we add to the specification's resources and bodies. Each is optional, so no client of the specification breaks. */
+export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
+  Error: ['code', 'request_id', 'details'],
+  Captcha: ['captcha_text'],
+  PersonalAccessToken: ['scopes', 'project', 'expires_at'],
+  DeployResponse: ['dry_run'],
+  VolumeSnapshot: ['status'],
+  ReAttachedTenant: ['mode', 'stripe_size'],
+  'POST /re-attach': ['node_id'],
+  'POST /v1/auth/2fa/disable': ['password', 'code'],
+  'POST /v1/auth/tokens': ['project', 'scopes', 'expires_at'],
+  'POST /v1/apps': ['cpu_threshold', 'mem_threshold'],
+  'PATCH /v1/apps/{app_name}': [
+    'git_url',
+    'drain_timeout',
+    'health_check_path',
+    'scm_installation_id',
+    'scm_repo_full_name',
+    'scm_repo_id',
+  ],
+  'POST /v1/deploy': ['dry_run'],
+  'POST /v1/apps/{app_name}/deploy': ['dry_run'],
+  'POST /v1/apps/{app_name}/security-groups': ['priority'],
+  'POST /v1/volumes': ['pool_name'],
+}
+/** Query parameters we add (`project` to every operation that acts in one). */
+export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
+  'GET /v1/auth/captcha': ['format'],
+  'GET /v1/apps': ['limit', 'offset'],
+  'GET /v1/apps/{app_name}/deployments': ['limit', 'offset'],
+  'GET /v1/deployments/active': ['limit', 'offset'],
+  'GET /v1/apps/{app_name}/logs/stream': ['tail'],
+  'GET /v1/apps/{app_name}/deployments/{job_id}/logs': ['tail'],
+}
+/** Operations we add. */
+export const operationAdditions = [
+  'POST /v1/auth/2fa/setup',
+  'GET /v1/projects/{tenant_slug}/members',
+  'POST /v1/projects/{tenant_slug}/members',
+  'PATCH /v1/projects/{tenant_slug}/members/{user_id}',
+  'DELETE /v1/projects/{tenant_slug}/members/{user_id}',
+  'DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}',
+  'GET /v1/invitations',
+  'POST /v1/invitations/{invitation_id}/accept',
+]
+/** Bodies we accept where the specification has none. */
+export const bodyAdditions = ['POST /re-attach', 'POST /v1/auth/2fa/disable']

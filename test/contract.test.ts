@@ -1,0 +1,221 @@
+/** The served OpenAPI document against the specification, in both directions. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { createFixture } from '../src/control/http/fixture.ts'
+import { allOperations } from '../src/control/http/catalogue.ts'
+import {
+  appScaleStates,
+  bodyAdditions,
+  fieldAdditions,
+  type Fields,
+  operationAdditions,
+  operations as specified,
+  queryAdditions,
+  resources,
+  type Row,
+} from './contract-table.ts'
+
+/** What this test looks at of an OpenAPI document. */
+interface Schema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly items?: Schema
+  readonly anyOf?: readonly Schema[]
+  readonly default?: unknown
+  readonly maximum?: number
+}
+type Content = Readonly<Record<string, { readonly schema?: Schema }>>
+interface Operation {
+  readonly security: unknown
+  readonly parameters?: readonly {
+    readonly name: string
+    readonly in: string
+    readonly required: boolean
+    readonly schema: Schema
+  }[]
+  readonly requestBody?: { readonly required: boolean; readonly content: Content }
+  readonly responses: Readonly<Record<string, { readonly content?: Content }>>
+  readonly 'x-mote-addition'?: true
+}
+interface Document {
+  readonly openapi: string
+  readonly info: { readonly version: string }
+  readonly servers: readonly { readonly url: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> }
+}
+
+const { app } = createFixture({ catalogue: allOperations, features: [] })
+const answer = await app.inject({ url: '/v1/api-docs/openapi.json' })
+const document = answer.json<Document>()
+const served: ReadonlyMap<string, Operation> = new Map(
+  Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => method !== 'servers')
+      .map(([method, operation]) => [`${method.toUpperCase()} ${path}`, operation] as const),
+  ),
+)
+afterAll(() => app.close())
+
+describe('the contract', () => {
+  it('has 106 operations, and the document is of the right version', () => {
+    expect(Object.keys(specified)).toHaveLength(106)
+    expect(Object.values(specified).filter(row => row.auth !== 'none')).toHaveLength(88)
+    expect(document.openapi).toBe('3.1.0')
+    expect(document.info.version).toBe('0.5.4')
+    expect(document.servers[0]?.url).toBe('/v1')
+  })
+
+  it('serves exactly these, and marks whatever is more', () => {
+    const ours = [...served].filter(([, operation]) => !operation['x-mote-addition']).map(([key]) => key)
+    expect(ours.toSorted()).toEqual(Object.keys(specified).toSorted())
+    expect([...served.keys()].filter(key => !(key in specified)).toSorted()).toEqual(operationAdditions.toSorted())
+  })
+
+  it.each(Object.entries(specified))('%s', (key, row) => {
+    const operation = served.get(key)
+    expect(operation, 'is served').toBeDefined()
+    if (!operation) return
+    expect(operation.security).toEqual(row.auth === 'none' ? [] : [{ bearer: [] }])
+    checkParameters(key, operation, row)
+    checkBody(key, operation, row)
+    checkAnswer(key, operation, row)
+  })
+
+  it.each(Object.entries(resources))('resource %s', (name, fields) => {
+    checkFields(name, fields, component(name))
+  })
+
+  it('has the enumerated scale states', () => {
+    expect(component('AppScaleState').enum?.toSorted()).toEqual(appScaleStates.toSorted())
+  })
+
+  it('has the values of a manual deploy', () => {
+    for (const name of ['DeployRequest', 'DeployAppRequest']) {
+      const { memory_mib, vcpus, hypervisor } = component(name).properties ?? {}
+      expect(memory_mib?.enum).toEqual([512, 1024, 2048, 4096, null])
+      expect(vcpus?.enum).toEqual([1, 2, 3, 4, null])
+      expect(hypervisor?.enum).toEqual(expect.arrayContaining(['firecracker', 'cloud-hypervisor']))
+    }
+  })
+
+  it('says for every operation how it fails', () => {
+    for (const [key, { responses }] of served)
+      for (const status of ['400', '429', '500']) expect(responses[status], `${key} ${status}`).toBeDefined()
+  })
+})
+
+function component(name: string): Schema {
+  const schema = document.components.schemas[name]
+  if (!schema) throw new Error(`there is no component ${name}`)
+  return schema
+}
+
+function resolve(schema: Schema = {}): Schema {
+  return schema.$ref !== undefined ? component(schema.$ref.split('/').at(-1) ?? '') : schema
+}
+
+function checkParameters(key: string, operation: Operation, row: Row): void {
+  for (const place of ['path', 'query'] as const) {
+    const declared = (operation.parameters ?? []).filter(parameter => parameter.in === place)
+    const wanted: Fields = (place === 'path' ? row.params : row.query) ?? {}
+    const extra = place === 'path' ? [] : ['project', ...(queryAdditions[key] ?? [])]
+    const names = declared.map(parameter => parameter.name)
+    expect(names.filter(name => !extra.includes(name)).toSorted(), `${place} parameters`).toEqual(
+      Object.keys(wanted).toSorted(),
+    )
+    for (const parameter of declared) {
+      const type = wanted[parameter.name]
+      expect(parameter.required, parameter.name).toBe(type !== undefined && !type.startsWith('~'))
+      if (type !== undefined) checkType(parameter.name, type, parameter.schema)
+    }
+  }
+}
+
+function checkBody(key: string, operation: Operation, row: Row): void {
+  const { requestBody } = operation
+  if (row.body === undefined) {
+    if (!bodyAdditions.includes(key)) return expect(requestBody).toBeUndefined()
+    expect(requestBody?.required).toBe(false)
+    return checkFields(key, {}, resolve(requestBody?.content['application/json']?.schema))
+  }
+  expect(requestBody?.required).toBe(true)
+  if (row.body === 'raw') return expect(requestBody?.content).toEqual({ 'application/octet-stream': {} })
+  const schema = resolve(requestBody?.content['application/json']?.schema)
+  if (row.body === 'free') return expect(schema.type).toBeUndefined()
+  // Shapes that the specification does not show are ours to choose.
+  if (Object.keys(row.body).length > 0) checkFields(key, row.body, schema)
+}
+
+function checkAnswer(key: string, operation: Operation, { answer }: Row): void {
+  const content = operation.responses['200']?.content ?? {}
+  const [type] = Object.keys(content)
+  if (answer === 'sse') return expect(type).toBe('text/event-stream')
+  if (answer === 'text') return expect(type).toBe('text/plain; charset=utf-8')
+  if (answer === 'html') return expect(type).toBe('text/html; charset=utf-8')
+  expect(type).toBe('application/json')
+  const schema = content['application/json']?.schema
+  if (answer === undefined) return
+  if (answer === 'free') return expect(schema).toEqual({})
+  if (answer === '[]') return expect(schema?.type).toBe('array')
+  checkType(key, answer, schema)
+}
+
+/** Every field with its type; no field that is neither specified nor listed as an addition; additions are optional. */
+function checkFields(owner: string, fields: Fields, schema: Schema): void {
+  expect(schema.type, owner).toBe('object')
+  const additions = fieldAdditions[owner] ?? []
+  expect(Object.keys(schema.properties ?? {}).toSorted(), `fields of ${owner}`).toEqual(
+    [...Object.keys(fields), ...additions].toSorted(),
+  )
+  const required = Object.entries(fields)
+    .filter(([, type]) => !type.startsWith('~'))
+    .map(([name]) => name)
+  expect([...(schema.required ?? [])].toSorted(), `required fields of ${owner}`).toEqual(required.toSorted())
+  for (const [name, type] of Object.entries(fields)) checkType(`${owner}.${name}`, type, schema.properties?.[name])
+}
+
+const scalars: Readonly<Record<string, object>> = {
+  string: { type: 'string' },
+  uuid: { type: 'string', format: 'uuid' },
+  'date-time': { type: 'string', format: 'date-time' },
+  boolean: { type: 'boolean' },
+  integer: { type: 'integer' },
+  number: { type: 'number' },
+  double: { type: 'number', format: 'double' },
+  int32: { type: 'integer', format: 'int32' },
+  int64: { type: 'integer', format: 'int64' },
+  uint16: { type: 'integer', format: 'uint16', minimum: 0, maximum: 65_535 },
+  uint32: { type: 'integer', format: 'uint32', minimum: 0 },
+  null: { type: 'null' },
+}
+
+function checkType(where: string, text: string, schema: Schema = {}): void {
+  const [, type = '', isNullable, fallback] = /^~?([^?=]+?)(\?)?(?: = (.+))?$/.exec(text) ?? []
+  if (fallback !== undefined) expect(schema.default, where).toEqual(JSON.parse(fallback))
+  if (isNullable) return checkNullable(where, type, schema)
+  if (type === 'free') return expect(schema.type, where).toBeUndefined()
+  if (type === 'map')
+    return expect(schema, where).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } })
+  if (type.endsWith('[]')) {
+    expect(schema.type, where).toBe('array')
+    return checkType(where, type.slice(0, -2), schema.items)
+  }
+  const scalar = scalars[type]
+  if (!scalar) return expect(schema.$ref, where).toBe(`#/components/schemas/${type}`)
+  expect(schema, where).toMatchObject(scalar)
+  if (type === 'uint32') expect(schema.maximum, where).toBeLessThanOrEqual(4_294_967_295)
+}
+
+/** Null is either one more type or one more branch. */
+function checkNullable(where: string, type: string, schema: Schema): void {
+  if (schema.anyOf) {
+    expect(schema.anyOf[1], where).toEqual({ type: 'null' })
+    return checkType(where, type, schema.anyOf[0])
+  }
+  const [first = '', ...rest] = schema.type ?? []
+  expect(rest, where).toEqual(['null'])
+  checkType(where, type, { ...schema, type: first })
+}

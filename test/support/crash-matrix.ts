@@ -1,0 +1,210 @@
+/**
+ * Runs a machine through every way a step can be interrupted. For each phase and each fault, a fresh subject is taken to
+ * that phase, the fault is injected once, and the machine must then end as if nothing had happened.
+ */
+import { pino } from 'pino'
+import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
+import { DbUnavailable } from '../../src/db/errors.ts'
+import type { AnyMachine, Step } from '../../src/engine/machine.ts'
+import { createRunner, readMachine, type Runner } from '../../src/engine/runner.ts'
+import { engineStatements } from '../../src/engine/statements.ts'
+
+export const faults = [
+  /** The process dies (here: the handler throws) before the handler did anything. */
+  'before-handler',
+  /** The handler did its work outside, and nothing of that was recorded. */
+  'after-handler',
+  /** The commit went through, but its answer was lost with the connection. */
+  'answer-lost',
+  /** The lease ran out while the handler worked, and another runner runs the same step meanwhile. */
+  'double-run',
+  /** The subject is deleted just before the step. */
+  'deletion',
+] as const
+export type Fault = (typeof faults)[number]
+
+export interface CrashSubject {
+  readonly id: string
+}
+
+export interface CrashMatrixOptions<S extends CrashSubject> {
+  readonly db: Db
+  readonly machine: AnyMachine
+  /** Makes a fresh resource with its machine row; called once for each case. */
+  readonly makeSubject: () => Promise<S>
+  /** Asks for the deletion of the resource (and pokes). Without it, the fault `deletion` is left out. */
+  readonly remove?: (subject: S) => Promise<void>
+  /**
+   * Makes the world move on between two steps: what hosts and other machines would do. Called before each round; may
+   * take the machine to a phase that it reaches only by request.
+   */
+  readonly advance?: (subject: S, phase: string) => Promise<void>
+  /** Whether the machine has come to rest. Default: its row is gone. */
+  readonly atRest?: (subject: S, phase: string | undefined) => Promise<boolean> | boolean
+  /** Throws when the end is wrong: a leak, a duplicate, a wrong state. */
+  readonly check: (subject: S, at: { readonly phase: string; readonly fault: Fault }) => Promise<void>
+  /** Phases that the way of this subject does not pass, and why; every other phase must be reached. */
+  readonly unreachable?: Readonly<Record<string, string>>
+  /** Most steps of one case. Default 200. */
+  readonly maxSteps?: number
+}
+
+export interface CrashCase {
+  readonly name: string
+  readonly phase: string
+  readonly fault: Fault
+  run(): Promise<void>
+}
+
+/** The cases as data, for `test.each`: phases x faults. */
+export function crashMatrix<S extends CrashSubject>(options: CrashMatrixOptions<S>): CrashCase[] {
+  const phases = Object.keys(options.machine.phases).filter(phase => options.unreachable?.[phase] === undefined)
+  const possible = faults.filter(fault => fault !== 'deletion' || options.remove !== undefined)
+  return phases.flatMap(phase =>
+    possible.map(fault => ({ name: `${phase}: ${fault}`, phase, fault, run: () => runCase(options, phase, fault) })),
+  )
+}
+
+async function runCase<S extends CrashSubject>(
+  options: CrashMatrixOptions<S>,
+  phase: string,
+  fault: Fault,
+): Promise<void> {
+  const subject = await options.makeSubject()
+  const injector = createInjector(options, subject, phase, fault)
+  const runner = injector.runner(options.db)
+  let reached = false
+  for (let steps = 0; steps < (options.maxSteps ?? 200); steps++) {
+    const row = await readMachine(options.db, options.machine.kind, subject.id)
+    const resting = options.atRest ? await options.atRest(subject, row?.phase) : row === undefined
+    if (resting && injector.injected()) break
+    if (row === undefined) {
+      if (resting) break
+      throw new Error(`the machine of ${subject.id} is gone, but ${options.machine.kind} is not at rest`)
+    }
+    reached ||= row.phase === phase
+    if (reached && !injector.injected()) await injector.beforeStep()
+    await options.advance?.(subject, row.phase)
+    await makeDue(options.db, options.machine.kind, subject.id)
+    await runner.tickOnce()
+  }
+  if (!injector.injected())
+    throw new Error(`phase "${phase}" of ${options.machine.kind} was never reached: nothing was tested`)
+  const last = await readMachine(options.db, options.machine.kind, subject.id)
+  const resting = options.atRest ? await options.atRest(subject, last?.phase) : last === undefined
+  if (!resting)
+    throw new Error(
+      `after ${fault} in "${phase}" the machine never came to rest: it is in "${last?.phase}", ${last?.last_error ?? 'no error'}`,
+    )
+  await options.check(subject, { phase, fault })
+}
+
+const makeDueStatement: Statement<never> = {
+  name: 'test.make_due',
+  text: `UPDATE machine SET wake_at = now(), lease = NULL, lease_until = NULL, runner = NULL WHERE kind = $1 AND id = $2`,
+}
+
+/** Back-offs and waits are not what is tested here; a lost lease is one that has run out. */
+async function makeDue(db: Db, kind: string, id: string): Promise<void> {
+  await db.run(makeDueStatement, [kind, id])
+}
+
+class InjectedFault extends Error {}
+
+function createInjector<S extends CrashSubject>(
+  options: CrashMatrixOptions<S>,
+  subject: S,
+  phase: string,
+  fault: Fault,
+) {
+  const { machine } = options
+  let injected = false
+  const log = pino({ level: 'silent' })
+  const original = machine.phases[phase]
+  if (original === undefined) throw new Error(`BUG: ${machine.kind} has no phase "${phase}"`)
+  const plain = (db: Db): Runner => createRunner({ db, machines: [machine], log })
+  // Machines are made of `any` subjects once their types are forgotten; the subject is only handed on.
+  const handler = async (step: Step<unknown>) => {
+    if (injected || !(await isOurs(options.db, machine.kind, subject.id, step))) return original(step)
+    switch (fault) {
+      case 'before-handler':
+        injected = true
+        throw new InjectedFault('died before the handler')
+      case 'after-handler':
+        injected = true
+        await original(step)
+        throw new InjectedFault('died after the handler')
+      case 'double-run': {
+        injected = true
+        const next = await original(step)
+        await makeDue(options.db, machine.kind, subject.id)
+        await plain(options.db).tickOnce()
+        return next
+      }
+      case 'answer-lost':
+      case 'deletion':
+        return original(step)
+    }
+  }
+  const faulty: AnyMachine = { ...machine, phases: { ...machine.phases, [phase]: handler } }
+  const loseAnswer = () => {
+    if (fault !== 'answer-lost' || injected) return
+    injected = true
+    throw new DbUnavailable('commit_unknown', 'the answer to COMMIT was lost')
+  }
+  return {
+    injected: () => injected,
+    runner: (db: Db) =>
+      createRunner({ db: losingAnswers(db, phase, options, subject, loseAnswer), machines: [faulty], log }),
+    async beforeStep() {
+      if (fault !== 'deletion') return
+      injected = true
+      await options.remove?.(subject)
+    },
+  }
+}
+
+/** Several subjects may be under way in one database; only the one of this case is hurt. */
+async function isOurs(db: Db, kind: string, id: string, step: Step<unknown>): Promise<boolean> {
+  const row = await readMachine(db, kind, id)
+  return row?.leased === true && row.phase === step.phase
+}
+
+/** After the commit of a step in `phase` succeeded, the caller is told that the connection was lost. */
+function losingAnswers<S extends CrashSubject>(
+  db: Db,
+  phase: string,
+  options: CrashMatrixOptions<S>,
+  subject: S,
+  loseAnswer: () => void,
+): Db {
+  const commits = new Set<string>([engineStatements.go.name, engineStatements.wait.name, engineStatements.done.name])
+  const isCommit = (statement: Statement<unknown>, params: readonly unknown[] = []) =>
+    commits.has(statement.name) && params[1] === subject.id
+  const inPhase = async () => (await readMachine(db, options.machine.kind, subject.id))?.phase === phase
+  return {
+    ...db,
+    async one(statement, params) {
+      const hurt = isCommit(statement, params) && (await inPhase())
+      const row = await db.one(statement, params)
+      if (hurt) loseAnswer()
+      return row
+    },
+    async tx<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+      let hurt = false
+      const result = await db.tx(tx => {
+        const watched: Tx = { ...tx, one: watchedOne(tx) }
+        return work(watched)
+      })
+      if (hurt) loseAnswer()
+      return result
+
+      function watchedOne(tx: Sql): Sql['one'] {
+        return async (statement, params) => {
+          if (isCommit(statement, params)) hurt = await inPhase()
+          return tx.one(statement, params)
+        }
+      }
+    },
+  }
+}

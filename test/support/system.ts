@@ -1,0 +1,123 @@
+/** The whole system in one process on a database of its own: control, gateway and any number of agents. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { type AgentConfig, agentConfig } from '../../src/agent/config.ts'
+import { type Agent, startAgent } from '../../src/agent/main.ts'
+import type { Bus } from '../../src/bus/bus.ts'
+import { createMemoryBus } from '../../src/bus/memory.ts'
+import { type ControlConfig, parseControlConfig } from '../../src/control/config.ts'
+import { type Control, startControl } from '../../src/control/main.ts'
+import { gatewayDefaults } from '../../src/gateway/config.ts'
+import { type Gateway, startGateway } from '../../src/gateway/main.ts'
+import { type Api, api } from './api.ts'
+import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
+import { until } from './wait.ts'
+
+export interface TestSystem extends AsyncDisposable {
+  readonly control: Control
+  readonly gateway: Gateway
+  readonly database: TestDatabase
+  readonly bus: Bus
+  /** Nobody's credential. */
+  readonly api: Api
+  readonly dir: string
+  addAgent(config?: Partial<AgentConfig>): Promise<Agent>
+  /** Stops the control plane as a crash would find it and starts another on the same database. */
+  restartControl(): Promise<void>
+  /** Registers and signs in; the first one is Admin. */
+  user(email?: string): Promise<TestUser>
+}
+
+export interface TestUser extends Api {
+  readonly email: string
+  readonly password: string
+  readonly refreshToken: string
+  /** Slug of the default project. */
+  readonly project: string
+}
+
+export interface SystemOptions {
+  readonly postgres?: PostgresChoice
+  readonly config?: Partial<ControlConfig>
+  /** Agents to start with, all of the fake hypervisor; default 1. */
+  readonly agents?: number
+  readonly logLevel?: string
+}
+
+let users = 0
+
+export async function testSystem(options: SystemOptions = {}): Promise<TestSystem> {
+  const log = pino({ level: options.logLevel ?? process.env['MOTE_TEST_LOG'] ?? 'silent' })
+  const database = await testDatabase(options.postgres)
+  const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
+  const bus = createMemoryBus()
+  const config: ControlConfig = {
+    ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
+    rateLimits: { tenantPerMinute: 1e6, anonymousPerMinute: 1e6, loginPerMinute: 1e6, createsPerSecond: 1e6 },
+    ...options.config,
+  }
+  const start = () => startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0 })
+  let control = await start()
+  const gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0 }, { bus, log })
+  const agents: Agent[] = []
+  const addAgent = async (change: Partial<AgentConfig> = {}) => {
+    const name = `host-${agents.length + 1}`
+    const agent = await startAgent(
+      agentConfig({ dataDir: join(dir, name), cacheDir: join(dir, 'cache'), hostName: name, hypervisor: 'fake', ...change }),
+      { bus, log },
+    )
+    agents.push(agent)
+    return agent
+  }
+  for (let n = 0; n < (options.agents ?? 1); n++) await addAgent()
+  const base = () => `http://127.0.0.1:${control.port}`
+  if (agents.length > 0)
+    await until(async () => (await database.db.rows(availableHosts)).length >= agents.length, {
+      timeoutMs: 10_000,
+      what: 'the hosts have joined and offer a hypervisor',
+    })
+
+  return {
+    get control() {
+      return control
+    },
+    gateway,
+    database,
+    bus,
+    get api() {
+      return api(base())
+    },
+    dir,
+    addAgent,
+    async restartControl() {
+      await control.stop()
+      control = await start()
+    },
+    async user(email = `user${++users}-${process.pid}@example.com`) {
+      const password = 'quartz-otter-lantern-42'
+      const anonymous = api(base())
+      const registered = await anonymous.post('/v1/auth/register', { email, password, captcha_id: '', captcha_answer: '' })
+      if (registered.status !== 200) throw new Error(`register: ${JSON.stringify(registered.body)}`)
+      const login = await anonymous.post('/v1/auth/login', { email, password })
+      if (login.status !== 200) throw new Error(`login: ${JSON.stringify(login.body)}`)
+      const mine = anonymous.as(login.body.token)
+      const projects = await mine.get('/v1/projects')
+      return { ...mine, email, password, refreshToken: login.body.refresh_token, project: projects.body[0].tenant_id }
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway.stop(100)
+      await control.stop()
+      for (const agent of agents) await agent.stop({ stopVms: true })
+      await bus.close()
+      await database.drop()
+      await rm(dir, { recursive: true, force: true })
+    },
+  }
+}
+
+const availableHosts = {
+  name: 'test.availableHosts',
+  text: `SELECT id FROM host WHERE hypervisors @> '[{"available": true}]'`,
+}

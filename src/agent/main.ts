@@ -82,7 +82,7 @@ function probeAll(drivers: Iterable<Driver>, signal: AbortSignal) {
   const offers = new Map<Driver, HypervisorOffer>()
   const all = [...drivers].map(async driver => {
     const { name, capabilities } = driver
-    offers.set(driver, { name, available: false, detail: 'being probed', capabilities })
+    offers.set(driver, { name, available: false, probing: true, detail: 'being probed', capabilities })
     const result = await driver.probe(signal).catch((error: unknown) => ({ available: false, detail: String(error) }))
     offers.set(driver, { name, ...result, capabilities })
   })

@@ -7,8 +7,8 @@ const host = await testAgent({ dataDir, hypervisor: 'qemu' })
 await host.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec() })
 const vm = await host.until('vm-1', until, seen => (until === 'healthy' ? seen.healthy : seen.state === 'booting'))
 if (vm.endpoint && until === 'healthy') {
-  await fetch(`http://${vm.endpoint.host}:${vm.endpoint.port}/?before`)
-  while (!(await host.logs('vm-1')).some(({ line }) => line.includes('?before'))) await sleep(20)
+  await fetch(`http://${vm.endpoint.host}:${vm.endpoint.port}/before`)
+  while (!(await host.logs('vm-1')).some(({ line }) => line.includes('/before'))) await sleep(20)
 }
 console.log(JSON.stringify(vm))
 await sleep(600_000)

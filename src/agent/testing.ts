@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -30,7 +30,24 @@ const waitLimitMs = 60_000
 
 export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   const path = await mkdtemp(join(tmpdir(), 'mote-agent-'))
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) }
+  return {
+    path,
+    async [Symbol.asyncDispose]() {
+      for (const pid of await vmmsIn(path)) process.kill(pid, 'SIGKILL') // of a test that failed half-way
+      await rm(path, { recursive: true, force: true })
+    },
+  }
+}
+
+/** QEMU processes whose VM lives somewhere below the directory. */
+export async function vmmsIn(dir: string): Promise<number[]> {
+  const found: number[] = []
+  for (const name of await readdir('/proc')) {
+    const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '')
+    const program = await readlink(`/proc/${name}/exe`).catch(() => '')
+    if (cwd.startsWith(`${dir}/`) && program.includes('qemu')) found.push(Number(name))
+  }
+  return found
 }
 
 export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): Promise<TestAgent> {

@@ -145,6 +145,8 @@ export type Capabilities = Static<typeof Capabilities>
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
   available: Type.Boolean(),
+  /** Not known yet: the agent has just started and is finding out. */
+  probing: Type.Optional(Type.Boolean()),
   /** Why it is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),
   capabilities: Capabilities,

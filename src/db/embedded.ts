@@ -4,6 +4,7 @@
  */
 import { mkdir, readFile, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { serverAccount } from './embedded/account.ts'
@@ -25,7 +26,8 @@ export interface EmbeddedPostgres {
   readonly url: string
   /** The server's full version, such as `18.4`. */
   readonly version: string
-  readonly pid: number
+  /** Of the server process; another one after it died and was started again. */
+  pid(): number
   /** False when a server that was running already was adopted. */
   readonly started: boolean
   /** Fast shutdown of the server. Idempotent. */
@@ -63,19 +65,55 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const owner = await takeOwnership(join(dataDir, 'owner.lock'))
   try {
     const { postmaster, started } = await findOrStart(dataDir, options)
-    const url = urlOf(postmaster.socketDir, databaseName)
     const version = await ensureDatabase(postmaster.socketDir)
     options.log.info({ pid: postmaster.pid, version, adopted: !started }, 'embedded PostgreSQL is ready')
+    const keeper = keepAlive(postmaster, dataDir, options)
     let stopping: Promise<void> | undefined
     const stop = async () => {
-      await server.stopServer(join(dataDir, 'cluster'), postmaster.pid, stopTimeoutMs)
-      await rm(postmaster.socketDir, { recursive: true, force: true })
+      const { pid, socketDir } = await keeper.end()
+      await server.stopServer(join(dataDir, 'cluster'), pid, stopTimeoutMs)
+      await rm(socketDir, { recursive: true, force: true })
       await owner.release()
     }
-    return { url, version, pid: postmaster.pid, started, stop: () => (stopping ??= stop()) }
+    return {
+      url: urlOf(postmaster.socketDir, databaseName),
+      version,
+      started,
+      pid: () => keeper.current().pid,
+      stop: () => (stopping ??= stop()),
+    }
   } catch (error) {
     await owner.release()
     throw error
+  }
+}
+
+const watchMs = 200
+
+/** A server that dies under us (the kernel's OOM killer likes it) is started again, on the same socket. */
+function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedOptions) {
+  const ended = new AbortController()
+  let postmaster = first
+  const watch = async () => {
+    while (!ended.signal.aborted) {
+      await delay(watchMs, undefined, { signal: ended.signal, ref: false }).catch(() => undefined)
+      if (ended.signal.aborted || server.isAlive(postmaster.pid)) continue
+      options.log.error({ pid: postmaster.pid }, 'embedded PostgreSQL died; starting it again')
+      try {
+        postmaster = (await findOrStart(dataDir, options)).postmaster
+      } catch (error) {
+        options.log.error({ err: error }, 'embedded PostgreSQL does not start; trying again')
+      }
+    }
+  }
+  const watching = watch()
+  return {
+    current: () => postmaster,
+    async end() {
+      ended.abort()
+      await watching
+      return postmaster
+    },
   }
 }
 

@@ -33,6 +33,7 @@ const alerts = statement<{ phase: string; open: boolean }>(
   'test.alerts',
   'SELECT phase, closed_at IS NULL AS open FROM alert ORDER BY opened_at',
 )
+const pending = statement<{ id: string }>('test.pending', 'SELECT id FROM machine_poke')
 const makeDue = statement('test.due', 'UPDATE machine SET wake_at = now()')
 const expireLeases = statement(
   'test.expire',
@@ -89,12 +90,14 @@ describeEachPostgres('runner', which => {
     await runnerOf(
       sample({ one: async () => done(), two: async () => done(async tx => void (await tx.run(note, ['zend']))) }),
     ).tickOnce()
-    expect(await poke(db, 'sample', id)).toBe(true)
+    await poke(db, 'sample', id)
     await runnerOf(
       sample({ one: async () => done(), two: async () => done(async tx => void (await tx.run(note, ['zend']))) }),
     ).tickOnce()
     expect(await read(id)).toBeUndefined()
-    expect(await poke(db, 'sample', id)).toBe(false)
+    await poke(db, 'sample', id)
+    expect(await runner.tickOnce()).toBe(0)
+    expect(await db.rows(pending)).toEqual([])
     expect((await db.rows(noted)).length).toBe(3)
   })
 
@@ -156,32 +159,63 @@ describeEachPostgres('runner', which => {
     expect(await read(id)).toMatchObject({ phase: 'one', attempt: 1, last_error: 'sold out', leased: false })
   })
 
-  test.each(['before the load', 'while the handler runs'] as const)('a poke %s is not lost', async moment => {
-    const id = await create()
-    const m = sample({
-      one: async () => {
-        if (moment === 'while the handler runs') await poke(db, 'sample', id)
-        return wait(60_000)
-      },
-    })
-    const load = async () => {
-      if (moment === 'before the load') await poke(db, 'sample', id)
-      return { id }
-    }
-    await runnerOf({ ...m, load }).tickOnce()
-    expect(((await read(id))?.wake_at.getTime() ?? Infinity) <= Date.now()).toBe(true)
-  })
+  /** What another runner does before each of its claims. */
+  const deliver = () => createRunner({ db, machines: [], log }).tickOnce()
+
+  test.each(['before the load', 'while the handler runs', 'after the commit'] as const)(
+    'a poke %s is not lost',
+    async moment => {
+      const id = await create()
+      let runs = 0
+      const m = sample({
+        one: async () => {
+          if (++runs > 1) return done()
+          if (moment === 'while the handler runs') await poke(db, 'sample', id).then(deliver)
+          return wait(60_000)
+        },
+      })
+      const load = async () => {
+        if (moment === 'before the load' && runs === 0) await poke(db, 'sample', id).then(deliver)
+        return { id }
+      }
+      const runner = runnerOf({ ...m, load })
+      await runner.tickOnce()
+      if (moment === 'after the commit') await poke(db, 'sample', id)
+      expect(await runner.tickOnce()).toBe(1)
+      expect(runs).toBe(2)
+    },
+  )
 
   test('a poke during a failing step is answered at once and not after the back-off', async () => {
     const id = await create()
     const m = sample({
       one: async () => {
-        await poke(db, 'sample', id)
+        await poke(db, 'sample', id).then(deliver)
         throw new Error('no')
       },
     })
-    await runnerOf(m).tickOnce()
-    expect(((await read(id))?.wake_at.getTime() ?? Infinity) <= Date.now()).toBe(true)
+    const runner = runnerOf(m)
+    await runner.tickOnce()
+    expect(await runner.tickOnce()).toBe(1)
+  })
+
+  test('machines that poke each other from their commits do not deadlock', async () => {
+    const [parent, child] = [await create(), await create()]
+    const write = (other: string) => async (tx: Parameters<NonNullable<Next<'one'>['write']>>[0]) => {
+      await poke(tx, 'sample', other)
+      await tx.rows(statement('test.sleep', 'SELECT pg_sleep(0.02)'))
+    }
+    const outcomes: string[] = []
+    let left = 20
+    const m = sample({
+      one: async ({ subject: { id } }) => (left-- > 0 ? wait(0, write(id === parent ? child : parent)) : done()),
+    })
+    const runner = runnerOf(m, { hooks: { step: ({ outcome }) => void outcomes.push(outcome) } })
+    await runner.start()
+    await until(async () => (await read(parent)) === undefined && (await read(child)) === undefined, {
+      what: 'both to end',
+    })
+    expect(outcomes).not.toContain('failed')
   })
 
   test('preempt diverts from every phase but its own, before the handler runs', async () => {

@@ -218,7 +218,8 @@ class MachineRunner implements Runner {
   async #untilDue(): Promise<number> {
     const { db, statements, pollMs } = this.#options
     const { ms } = await db.one(statements.untilDue, [[...this.#machines.keys()]])
-    return Math.min(pollMs, ms ?? pollMs)
+    // One that became due since the claim, or that somebody is committing: not at once, or that would be a busy loop.
+    return Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
 
   #run(row: ClaimedRow): void {

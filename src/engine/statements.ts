@@ -59,18 +59,23 @@ export const engineStatements = {
     `WITH poked AS (INSERT INTO machine_poke (kind, id) SELECT $1, unnest($2::uuid[]))
      SELECT pg_notify('${wakeChannel}', $1)`,
   ),
-  /** Turns pokes into wake-ups, before each claim. Earlier wake-ups keep their place; rows are locked in one order. */
+  /**
+   * Turns pokes into wake-ups, before each claim. Earlier wake-ups keep their place. A machine that is being committed is
+   * passed by, or one slow commit would hold up every claim; its runner looks again right after that commit.
+   */
   deliver: statement<{ id: string }>(
     'engine.deliver',
-    `WITH taken AS (
-       DELETE FROM machine_poke WHERE ctid = ANY (ARRAY(SELECT ctid FROM machine_poke LIMIT 2000 FOR UPDATE SKIP LOCKED))
-       RETURNING kind, id),
+    `WITH poke AS (SELECT ctid, kind, id FROM machine_poke LIMIT 2000 FOR UPDATE SKIP LOCKED),
      target AS (
-       SELECT m.kind, m.id, t.n FROM machine m
-       JOIN (SELECT kind, id, count(*) AS n FROM taken GROUP BY kind, id) t ON t.kind = m.kind AND t.id = m.id
-       ORDER BY m.kind, m.id FOR NO KEY UPDATE OF m)
-     UPDATE machine m SET pokes = m.pokes + target.n, wake_at = least(m.wake_at, now())
-     FROM target WHERE m.kind = target.kind AND m.id = target.id RETURNING m.id`,
+       SELECT kind, id FROM machine WHERE (kind, id) IN (SELECT kind, id FROM poke) FOR NO KEY UPDATE SKIP LOCKED),
+     taken AS (
+       DELETE FROM machine_poke WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM poke WHERE (kind, id) IN (SELECT kind, id FROM target)
+           OR NOT EXISTS (SELECT FROM machine m WHERE m.kind = poke.kind AND m.id = poke.id)))
+       RETURNING kind, id),
+     news AS (SELECT kind, id, count(*) AS n FROM taken GROUP BY kind, id)
+     UPDATE machine m SET pokes = m.pokes + news.n, wake_at = least(m.wake_at, now())
+     FROM news WHERE m.kind = news.kind AND m.id = news.id RETURNING m.id`,
   ),
   read: statement<MachineRow>(
     'engine.read',
@@ -90,10 +95,10 @@ export const engineStatements = {
      FROM due WHERE m.kind = due.kind AND m.id = due.id
      RETURNING m.kind, m.id, m.phase, m.lease, m.pokes, m.attempt, m.entered_at, now() AS now`,
   ),
-  /** How long until the next machine of these kinds is due; machines that are due already are somebody's. */
+  /** How long until the next machine of these kinds is due; not above zero when one is already. */
   untilDue: statement<{ ms: number | null }>(
     'engine.until_due',
-    `SELECT (extract(epoch FROM min(wake_at) - now()) * 1000)::float8 AS ms FROM machine WHERE wake_at > now() AND kind = ANY ($1)`,
+    `SELECT (extract(epoch FROM min(wake_at) - now()) * 1000)::float8 AS ms FROM machine WHERE lease IS NULL AND kind = ANY ($1)`,
   ),
 
   /** $4 phase, $5 deadline in ms or null. */

@@ -67,7 +67,8 @@ async function* parseEvents(stream: ReadableStream<string>): AsyncGenerator<Stre
       }
       buffer = buffer.slice(end + 2)
       const data = fields.get('data')
-      if (data !== undefined) yield { event: fields.get('event') ?? 'message', id: fields.get('id'), data: JSON.parse(data) }
+      if (data !== undefined)
+        yield { event: fields.get('event') ?? 'message', id: fields.get('id'), data: JSON.parse(data) }
     }
   }
 }

@@ -77,10 +77,11 @@ async function startServer(binaries: PostgresBinaries, dataDir: string, reaper: 
     binaries,
     settings: testSettings,
   })
-  reaper.killAtEnd(server.pid)
+  const pid = server.pid()
+  reaper.killAtEnd(pid)
   const stop = async () => {
     await server.stop()
-    reaper.forget(server.pid)
+    reaper.forget(pid)
   }
   return { server: await makeTemplate(server.url), stop }
 }

@@ -1,5 +1,6 @@
 /** The API with identity, projects, audit and notifications on a database of its own: what most tests of them need. */
 import { randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
 import { type Logger, pino } from 'pino'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { auditFeature, auditWriter } from '../../src/control/audit/index.ts'
@@ -74,6 +75,8 @@ export interface Identity extends AsyncDisposable {
   readonly deps: Deps
   readonly clock: TestClock
   readonly security: Authenticator
+  readonly app: FastifyInstance
+  /** Of the database. */
   readonly url: string
   call(method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, options?: CallOptions): Promise<Reply>
   register(email?: string): Promise<{ readonly id: string; readonly email: string }>
@@ -86,8 +89,16 @@ export interface IdentityOptions {
   readonly postgres?: PostgresChoice
   readonly env?: Readonly<Record<string, string>>
   readonly log?: Logger
+  /** Instead of identity, projects, audit and notifications. */
   readonly features?: (deps: Deps) => readonly Feature[]
 }
+
+const identityFeatures = (deps: Deps): readonly Feature[] => [
+  authFeature(deps),
+  projectsFeature(deps),
+  auditFeature(deps),
+  notificationsFeature(deps),
+]
 
 export async function startIdentity(options: IdentityOptions = {}): Promise<Identity> {
   const config: ControlConfig = parseControlConfig({ ...environment, ...options.env })
@@ -97,13 +108,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const deps: Deps = { db: database.db, bus: createMemoryBus(), config, clock, vault: createVault(config.secrets), log }
   const security = createAuthenticator(deps)
   const { app } = createServer({
-    features: [
-      authFeature(deps),
-      projectsFeature(deps),
-      auditFeature(deps),
-      notificationsFeature(deps),
-      ...(options.features?.(deps) ?? []),
-    ],
+    features: (options.features ?? identityFeatures)(deps),
     deps,
     security,
     audit: auditWriter,
@@ -155,6 +160,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
     deps,
     clock,
     security,
+    app,
     url: database.url,
     call,
     register,

@@ -65,7 +65,13 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const addAgent = async (change: Partial<AgentConfig> = {}) => {
     const name = `host-${agents.length + 1}`
     const agent = await startAgent(
-      agentConfig({ dataDir: join(dir, name), cacheDir: join(dir, 'cache'), hostName: name, hypervisor: 'fake', ...change }),
+      agentConfig({
+        dataDir: join(dir, name),
+        cacheDir: join(dir, 'cache'),
+        hostName: name,
+        hypervisor: 'fake',
+        ...change,
+      }),
       { bus, log },
     )
     agents.push(agent)
@@ -98,7 +104,12 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
     async user(email = `user${++users}-${process.pid}@example.com`) {
       const password = 'quartz-otter-lantern-42'
       const anonymous = api(base())
-      const registered = await anonymous.post('/v1/auth/register', { email, password, captcha_id: '', captcha_answer: '' })
+      const registered = await anonymous.post('/v1/auth/register', {
+        email,
+        password,
+        captcha_id: '',
+        captcha_answer: '',
+      })
       if (registered.status !== 200) throw new Error(`register: ${JSON.stringify(registered.body)}`)
       const login = await anonymous.post('/v1/auth/login', { email, password })
       if (login.status !== 200) throw new Error(`login: ${JSON.stringify(login.body)}`)

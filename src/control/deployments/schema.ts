@@ -80,6 +80,9 @@ export const LiveDeploymentStatus = resource('LiveDeploymentStatus', {
   scheduled_at: instant('When it was placed on a host'),
   started_at: instant('When it first passed its health check'),
   stopped_at: instant('When its last VM stopped'),
+  steps: list(resource('DeploymentStep', { name: text(), ms: double() }), {
+    description: 'What bringing up the first VM took, step by step: image, base, disk, spawn, boot, healthy.',
+  }),
 })
 export type LiveDeploymentStatus = Static<typeof LiveDeploymentStatus>
 

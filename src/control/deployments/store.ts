@@ -45,6 +45,7 @@ export interface DeploymentVm extends VmFacts {
   readonly error: string | null
   readonly placementNote: string | null
   readonly restartCount: number
+  readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
 
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName",
@@ -59,7 +60,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
-      'restartCount', v.restart_count) ORDER BY v.id)
+      'restartCount', v.restart_count, 'steps', v.seen_steps) ORDER BY v.id)
     FROM vm v WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms`
 const joined = `FROM deployment d
   JOIN app a ON a.id = d.app_id

@@ -64,4 +64,5 @@ export const statusView = (d: Deployment, live: LiveStats): Static<typeof LiveDe
   scheduled_at: unixSeconds(d.scheduledAt),
   started_at: unixSeconds(d.startedAt),
   stopped_at: unixSeconds(d.stoppedAt),
+  steps: firstVm(d)?.steps.map(({ name, ms }) => ({ name, ms })) ?? [],
 })

@@ -1,2 +1,1 @@
 export { type HealthOptions, healthFeature } from './routes.ts'
-export { productVersion } from './rules.ts'

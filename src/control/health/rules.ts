@@ -1,3 +1,4 @@
+import { productVersion } from '../../lib/version.ts'
 import type { Health } from './schema.ts'
 
 export interface Checks {
@@ -5,7 +6,6 @@ export interface Checks {
   readonly bus: boolean
 }
 
-export const productVersion = '0.1.0'
 
 const word = (ok: boolean) => (ok ? 'ok' : 'unavailable')
 

@@ -208,7 +208,7 @@ const defaultHandlers: Handlers<Table> = {
 /** Tokens of the made-up world: `<user>:<scope>`; the user is also the project he is owner of. */
 export const bearer = (user: string, scope = 'admin') => ({ authorization: `Bearer ${user}:${scope}` })
 
-const security: ServerOptions['security'] = {
+export const security: ServerOptions['security'] = {
   async authenticate(credential) {
     const found = /^(\w+):(read|deploy|write|admin)$/.exec(credential)
     if (!found?.[1]) throw unauthenticated()

@@ -123,6 +123,8 @@ function installHooks(
     streams.endWhere(() => true, 'the server is restarting')
   })
   app.addHook('onRequest', async (request, reply) => {
+    // Not the onResponse hook: that one never comes for a client that goes away, as most readers of streams do.
+    reply.raw.once('close', () => finish(options, request, reply))
     const trace = traceOf(single(request.headers.traceparent))
     request.log = request.log.child({ trace_id: trace.traceId })
     request.state = {
@@ -139,7 +141,6 @@ function installHooks(
     }
     await admission.admit(request, reply, request.routeOptions.config.mote?.operation)
   })
-  app.addHook('onResponse', async (request, reply) => finish(options, request, reply))
 }
 
 /** One line per request. No query and no headers: tokens travel in them. */
@@ -152,6 +153,8 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
     method: request.method,
     path,
     status: reply.raw.statusCode,
+    // The client went away before it had everything.
+    aborted: reply.raw.writableFinished ? undefined : true,
     ms: Math.round(reply.elapsedTime * 10) / 10,
     ip: state?.ip,
     user_id: state?.caller?.userId,

@@ -78,7 +78,7 @@ export class SseStream implements EventStream {
   send(event: SseEvent): boolean {
     this.open()
     if (this.#state !== 'open') return false
-    if (this.#response.writableLength > this.#options.limits.bufferBytes) {
+    if (this.#isBehind()) {
       this.#finish(encodeEvent({ event: 'gap', data: { reason: 'slow_reader', at: new Date().toISOString() } }))
       return false
     }
@@ -96,8 +96,17 @@ export class SseStream implements EventStream {
     else this.#end()
   }
 
+  /** Whether more waits for the client than may. */
+  #isBehind(): boolean {
+    const { bufferBytes } = this.#options.limits
+    if (this.#response.writableLength <= bufferBytes) return false
+    // Node holds back what is written within one tick; a burst is no reason to cut a client that would take it at once.
+    this.#response.socket?.uncork()
+    return this.#response.writableLength > bufferBytes
+  }
+
   async #beat(): Promise<void> {
-    if (this.#response.writableLength > this.#options.limits.bufferBytes) return this.end('reading too slowly')
+    if (this.#isBehind()) return this.end('reading too slowly')
     const allowed = await this.#options.stillAllowed().catch(() => true)
     if (!allowed) return this.end('no longer allowed')
     if (this.#state === 'open') this.#write(': still here\n\n')

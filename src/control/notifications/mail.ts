@@ -25,11 +25,18 @@ export function smtpSender(url: string, from: string): SendMail {
   }
 }
 
+function configuredSender({ smtpUrl, mailFrom }: Deps['config']): SendMail | undefined {
+  return smtpUrl === undefined ? undefined : smtpSender(smtpUrl, mailFrom)
+}
+
 /**
  * At least once: a crash between the server's OK and our commit sends it again, with the same Message-ID, by which mail
  * programs drop the second. Without a mail server the mails are settled as failed, so that none pile up.
  */
-export function notificationMails(deps: Pick<Deps, 'db' | 'config' | 'log'>, send: SendMail | undefined): Sweep {
+export function notificationMails(
+  deps: Pick<Deps, 'db' | 'config' | 'log'>,
+  send: SendMail | undefined = configuredSender(deps.config),
+): Sweep {
   return {
     name: 'notification-mails',
     everyMs: seconds(5),

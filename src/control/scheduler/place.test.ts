@@ -68,6 +68,12 @@ describe('place', () => {
     expect(place([], request()).couldFit).toBe(false)
   })
 
+  it('waits for a host that is still finding out what it can do', () => {
+    const starting = host('a', { hypervisors: [{ name: 'qemu', available: false, probing: true }] })
+    expect(place([starting], request())).toMatchObject({ host: undefined, couldFit: true, rejected: [{ reason: 'still starting' }] })
+    expect(place([starting], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
+  })
+
   it('prefers firecracker, then cloud-hypervisor, then qemu, and fake last', () => {
     const offers = (names: readonly ('firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake')[]) =>
       place([host('a', { hypervisors: names.map(name => ({ name, available: true })) })], request()).host?.hypervisor

@@ -8,7 +8,7 @@ export interface HostView {
   readonly id: string
   readonly name: string
   readonly arch: string
-  readonly hypervisors: readonly { readonly name: HypervisorName; readonly available: boolean }[]
+  readonly hypervisors: readonly { readonly name: HypervisorName; readonly available: boolean; readonly probing?: boolean }[]
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
@@ -42,6 +42,7 @@ export type Rejection =
   | 'excluded'
   | 'volume elsewhere'
   | 'hypervisor not offered'
+  | 'still starting'
   | 'not enough vCPUs'
   | 'not enough memory'
   | 'not enough disk'
@@ -89,7 +90,10 @@ export function place(hosts: readonly HostView[], request: PlacementRequest, pol
 function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
   if (request.excluded?.has(host.id)) return 'excluded'
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
-  if (!offered(host, request.hypervisor)) return 'hypervisor not offered'
+  if (!offered(host, request.hypervisor))
+    return host.hypervisors.some(h => h.probing && (h.name === request.hypervisor || !request.hypervisor))
+      ? 'still starting'
+      : 'hypervisor not offered'
   if (!host.up) return 'down'
   if (host.cordoned) return 'cordoned'
   if (host.usedVcpus + request.vcpus > host.vcpus) return 'not enough vCPUs'

@@ -1,0 +1,30 @@
+import { Command } from 'commander'
+
+const url = () => {
+  const value = process.env.DATABASE_URL
+  if (!value) throw new Error('set DATABASE_URL; the private server of `mote up` is migrated by itself')
+  return value
+}
+
+export function databaseCommands(): Command {
+  const db = new Command('db').description('The database of the control plane')
+  db.command('migrate')
+    .description('Apply the migrations that are missing')
+    .action(async () => {
+      const { migrate } = await import('../../db/migrate.ts')
+      const applied = await migrate({ url: url() })
+      process.stdout.write(applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`)
+    })
+  db.command('status')
+    .description('Which migrations are applied')
+    .option('--json', 'as JSON')
+    .action(async (flags: { json?: boolean }) => {
+      const { migrationStatus } = await import('../../db/migrate.ts')
+      const list = await migrationStatus({ url: url() })
+      if (flags.json) process.stdout.write(`${JSON.stringify(list)}\n`)
+      else
+        for (const { name, state, appliedAt } of list)
+          process.stdout.write(`${state.padEnd(8)} ${name} ${appliedAt?.toISOString() ?? ''}\n`)
+    })
+  return db
+}

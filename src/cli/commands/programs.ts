@@ -1,0 +1,104 @@
+import { Command } from 'commander'
+import { controlSettings, secretHelp } from '../../control/config.ts'
+import { createLog } from '../../programs/log.ts'
+import { type ProgramSettingName, type ProgramSettings, programSettings, readSettings } from '../../programs/settings.ts'
+
+type Flags = Partial<Record<ProgramSettingName, string>> & { readonly stopVms?: boolean }
+
+const withSettings = (command: Command, names: readonly ProgramSettingName[]): Command => {
+  for (const name of names) {
+    const { flag, env, fallback, help } = programSettings[name]
+    command.option(flag, `${help} (${env}${fallback ? `, default ${fallback}` : ''})`)
+  }
+  return command
+}
+
+const controlHelp = () =>
+  `\nSettings of the control plane (environment):\n${Object.values(controlSettings)
+    .map(({ env, fallback, help }) => `  ${env.padEnd(24)} ${help} (default ${JSON.stringify(fallback)})`)
+    .join('\n')}\n  ${secretHelp}`
+
+const everything = Object.keys(programSettings).filter((name): name is ProgramSettingName => name in programSettings)
+
+export function programCommands(): Command[] {
+  const up = withSettings(new Command('up'), everything)
+    .description('Run everything in this process, on a private PostgreSQL and an in-process bus')
+    .option('--stop-vms', 'stop the virtual machines too when this process ends')
+    .addHelpText('after', controlHelp())
+    .action(async (flags: Flags) => {
+      const settings = readSettings(flags, process.env)
+      const log = createLog({ level: settings.logLevel })
+      const { startAllInOne } = await import('../../programs/all-in-one.ts')
+      const { untilSignal } = await import('../../programs/run.ts')
+      const all = await startAllInOne(settings, process.env, log)
+      log.info({ api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` }, 'mote is up')
+      await untilSignal(log, () => all.stop({ stopVms: flags.stopVms ?? false }))
+    })
+
+  const control = withSettings(new Command('control'), ['port', 'gatewayPort', 'metricsPort', 'listen', 'databaseUrl', 'natsUrl', 'logLevel'])
+    .description('Run a control plane; needs DATABASE_URL and NATS_URL')
+    .addHelpText('after', controlHelp())
+    .action((flags: Flags) =>
+      single(flags, ['databaseUrl', 'natsUrl'], async (settings, log) => {
+        const { openBus, openControl, openDatabase } = await import('../../programs/parts.ts')
+        const database = await openDatabase(settings, log)
+        const bus = await openBus(settings, 'control', log)
+        const program = await openControl(settings, process.env, { db: database.value, bus, log })
+        log.info({ api: program.url }, 'the control plane is up')
+        return async () => {
+          await program.stop()
+          await bus.close()
+          await database.stop()
+        }
+      }),
+    )
+
+  const agent = withSettings(new Command('agent'), ['data', 'hypervisor', 'network', 'hostName', 'cache', 'natsUrl', 'logLevel'])
+    .description('Run the agent of this host; needs NATS_URL')
+    .option('--stop-vms', 'stop the virtual machines too when the agent ends')
+    .action((flags: Flags) =>
+      single(flags, ['natsUrl'], async (settings, log) => {
+        const { openAgent, openBus } = await import('../../programs/parts.ts')
+        const bus = await openBus(settings, 'agent', log)
+        const program = await openAgent(settings, { bus, log })
+        log.info({ hostId: program.hostId }, 'the agent is up')
+        return async () => {
+          await program.stop({ stopVms: flags.stopVms ?? false })
+          await bus.close()
+        }
+      }),
+    )
+
+  const gateway = withSettings(new Command('gateway'), ['gatewayPort', 'listen', 'natsUrl', 'logLevel'])
+    .description('Run an edge gateway; needs NATS_URL')
+    .action((flags: Flags) =>
+      single(flags, ['natsUrl'], async (settings, log) => {
+        const { openBus, openGateway } = await import('../../programs/parts.ts')
+        const bus = await openBus(settings, 'gateway', log)
+        const program = await openGateway(settings, { bus, log })
+        log.info({ port: program.port }, 'the gateway is up')
+        return async () => {
+          await program.stop()
+          await bus.close()
+        }
+      }),
+    )
+  return [up, control, agent, gateway]
+}
+
+type Start = (settings: ProgramSettings, log: ReturnType<typeof createLog>) => Promise<() => Promise<void>>
+
+/** One program of several machines: it meets the others through PostgreSQL and NATS only, so these must be named. */
+async function single(flags: Flags, needed: readonly ProgramSettingName[], start: Start): Promise<void> {
+  const settings = readSettings(flags, process.env)
+  const missing = needed.filter(name => settings[name] === '')
+  if (missing.length > 0)
+    throw new Error(
+      `set ${missing.map(name => `${programSettings[name].env} (${programSettings[name].flag})`).join(' and ')}; ` +
+        'to run everything in one process use: mote up',
+    )
+  const log = createLog({ level: settings.logLevel })
+  const { untilSignal } = await import('../../programs/run.ts')
+  const stop = await start(settings, log)
+  await untilSignal(log, stop)
+}

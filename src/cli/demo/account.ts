@@ -1,0 +1,29 @@
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type ApiClient, ApiFailure, apiClient } from '../api.ts'
+
+export interface DemoAccount {
+  readonly email: string
+  readonly password: string
+  readonly client: ApiClient
+}
+
+/** The demo's user: made once per data directory, found again at the next start. */
+export async function demoAccount(apiUrl: string, dataDir: string): Promise<DemoAccount> {
+  const file = join(dataDir, 'demo.json')
+  const stored = await readFile(file, 'utf8').then(JSON.parse, () => undefined)
+  const account: { email: string; password: string } = stored ?? {
+    email: 'demo@mote.localhost',
+    password: randomBytes(9).toString('base64url'),
+  }
+  if (!stored) await writeFile(file, `${JSON.stringify(account)}\n`, { mode: 0o600 })
+  const anonymous = apiClient(apiUrl, () => undefined)
+  const signIn = () => anonymous.call<{ token: string }>('POST', '/v1/auth/login', account)
+  const token = await signIn().catch(async (cause: unknown) => {
+    if (!(cause instanceof ApiFailure) || cause.status !== 401) throw cause
+    await anonymous.call('POST', '/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
+    return signIn()
+  })
+  return { ...account, client: apiClient(apiUrl, () => token.token) }
+}

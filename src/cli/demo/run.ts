@@ -1,0 +1,95 @@
+/** `npm run demo`: the whole system, an account, an app in a real VM, and what to try next. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pc from 'picocolors'
+import { writeSampleImage } from '../../agent/image/sample.ts'
+import { type AllInOne, startAllInOne } from '../../programs/all-in-one.ts'
+import { createLog } from '../../programs/log.ts'
+import { untilSignal } from '../../programs/run.ts'
+import { readSettings } from '../../programs/settings.ts'
+import { type ApiClient, ApiFailure } from '../api.ts'
+import { createTerminal } from '../progress.ts'
+import { type DemoAccount, demoAccount } from './account.ts'
+import { deployAndFollow, ensureApp, firstAnswer } from './deploy.ts'
+
+export interface DemoFlags {
+  readonly once?: boolean
+  readonly port: string
+  readonly gatewayPort: string
+  readonly data: string
+  readonly hypervisor: string
+  readonly network: string
+}
+
+const appName = 'hello'
+const image = `oci:${appName}`
+
+export async function runDemo(flags: DemoFlags): Promise<void> {
+  const startedMs = performance.now()
+  const terminal = createTerminal()
+  const data = flags.once ? await mkdtemp(join(tmpdir(), 'mote-demo-')) : resolve(flags.data)
+  const settings = readSettings({ ...flags, data }, process.env)
+  const log = createLog({ level: settings.logLevel, file: join(data, 'log', 'mote.log') })
+  // The demo registers its own user, so nobody could read the picture.
+  const env = { ...process.env, MOTE_CAPTCHA: 'off' }
+  let all: AllInOne | undefined
+  try {
+    all = await startAllInOne(settings, env, log, terminal)
+    const { apiUrl, gatewayPort } = all
+    const account = await terminal.step('Account', () => demoAccount(apiUrl, data))
+    await terminal.step('Sample image', () => writeSampleImage(join(data, 'images', appName)))
+    const app = await ensureApp(account.client, appName)
+    if (!app.active_deployment_id) await deployAndFollow(account.client, terminal, appName, image)
+    const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(gatewayPort, app.hostname))
+    show(answer, performance.now() - startedMs)
+    if (flags.once) {
+      await terminal.step('Tearing down', () => tearDown(account.client))
+      return
+    }
+    tellMore(account, all, app.hostname)
+    await untilSignal(log, async () => {
+      process.stderr.write('\nStopping (the data stays; the next start finds it again) ...\n')
+    })
+  } finally {
+    await all?.stop({ stopVms: true })
+    if (flags.once) await rm(data, { recursive: true, force: true })
+  }
+}
+
+/** Deletes the app and waits until the host has nothing of it any more. */
+async function tearDown(client: ApiClient): Promise<void> {
+  await client.call('DELETE', `/v1/apps/${appName}`)
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) {
+    const gone = await client.call<unknown[]>('GET', '/v1/deployments/active').then(
+      list => list.length === 0,
+      (cause: unknown) => cause instanceof ApiFailure && cause.status === 404,
+    )
+    if (gone) return
+  }
+  throw new Error('the app was not gone after 60 s; see the log')
+}
+
+function show(answer: string, ms: number): void {
+  const indented = answer.trimEnd().split('\n').map(line => `    ${line}`)
+  process.stdout.write(`\n${pc.bold('The VM answered:')}\n${indented.join('\n')}\n\n${pc.dim(`${(ms / 1000).toFixed(1)} s from the command to the answer`)}\n`)
+}
+
+function tellMore({ email, password }: DemoAccount, all: AllInOne, hostname: string): void {
+  const app = `http://${hostname}:${all.gatewayPort}`
+  process.stdout.write(`
+  App        ${pc.cyan(app)}
+  API        ${all.apiUrl}   explorer: ${all.apiUrl}/v1/docs
+  Login      ${email} / ${password}
+
+Try next, in another terminal:
+  curl ${app}
+  TOKEN=$(curl -s ${all.apiUrl}/v1/auth/login -H 'content-type: application/json' \\
+    -d '${JSON.stringify({ email, password })}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
+  curl -s ${all.apiUrl}/v1/deployments/active -H "authorization: Bearer $TOKEN"
+  curl -sN ${all.apiUrl}/v1/apps/${appName}/logs/stream -H "authorization: Bearer $TOKEN"
+
+${pc.dim('Ctrl-C stops it.')}
+`)
+}

@@ -1,0 +1,31 @@
+/** The `mote` command. Each command is a file; what it needs is imported when it runs, so that `--help` stays quick. */
+import { Command } from 'commander'
+import { productVersion } from '../lib/version.ts'
+import { databaseCommands } from './commands/db.ts'
+import { demoCommand } from './commands/demo.ts'
+import { doctorCommand } from './commands/doctor.ts'
+import { programCommands } from './commands/programs.ts'
+
+const mote = new Command('mote')
+  .description('A microVM cloud you can run yourself')
+  .version(productVersion)
+  .showHelpAfterError('(add --help for the options)')
+  .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
+  .exitOverride()
+
+for (const command of [...programCommands(), demoCommand(), databaseCommands(), doctorCommand()]) mote.addCommand(command)
+
+try {
+  await mote.parseAsync(process.argv)
+} catch (cause) {
+  process.exitCode = report(cause)
+}
+
+function report(cause: unknown): number {
+  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string' && cause.code.startsWith('commander.'))
+    return 'exitCode' in cause && cause.exitCode === 0 ? 0 : 2
+  const chain: string[] = []
+  for (let error: unknown = cause; error instanceof Error; error = error.cause) chain.push(error.message)
+  process.stderr.write(`${chain.length > 0 ? chain.join('\n  because: ') : String(cause)}\n`)
+  return 1
+}

@@ -1,0 +1,139 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeEachPostgres } from '../../../test/support/database.ts'
+import { type Identity, startIdentity } from '../../../test/support/identity.ts'
+import { type Statement, statement } from '../../db/db.ts'
+import { createVault } from '../../lib/vault.ts'
+import { sealBatch } from './chain.ts'
+import { auditRetention, auditSealing, verifyAuditChain } from './index.ts'
+import { removeOldAudit } from './retention.ts'
+
+const never = new AbortController().signal
+let statements = 0
+const sql = (text: string): Statement<{ n: number }> => statement(`test.audit.${++statements}`, text)
+
+describeEachPostgres('audit', which => {
+  let api: Identity
+  beforeAll(async () => {
+    api = await startIdentity({ postgres: which })
+  })
+  afterAll(async () => api[Symbol.asyncDispose]())
+
+  const seal = () => auditSealing(api.deps).run({ signal: never, now: new Date() })
+  const verify = () => verifyAuditChain(api.deps.db, api.deps.vault)
+
+  it('shows what happened, newest first, with exact totals under every filter, sealed or not', async () => {
+    const person = await api.person()
+    const token = person.token
+    await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'one' } })
+    await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'two' } })
+    await api.call('POST', '/v1/auth/login', { body: { email: person.email, password: 'wrong wrong' } })
+    const list = async (query: string) => (await api.call('GET', `/v1/audit-logs${query}`, { token })).body
+    const actions = async (query: string) => (await list(query))['items'].map((item: { action: string }) => item.action)
+    const expected = ['auth.login_failed', 'token.created', 'token.created', 'auth.login', 'project.created', 'account.created']
+    for (const state of ['unsealed', 'sealed']) {
+      expect([state, await actions('')]).toEqual([state, expected])
+      expect((await list(''))['total']).toBe(6)
+      expect(await list('?action=token.created&limit=1')).toMatchObject({ total: 2, items: [{ details: { name: 'two' } }] })
+      expect((await list('?resource_type=token'))['total']).toBe(2)
+      expect((await list('?resource_type=token&action=auth.login'))['total']).toBe(0)
+      expect(await actions('?limit=2&offset=3')).toEqual(['auth.login', 'project.created'])
+      await seal()
+    }
+    const [failed] = (await list(''))['items']
+    expect(failed).toMatchObject({ user_id: person.id, ip_address: '127.0.0.1', details: { wrong: 'password' } })
+  })
+
+  it("shows nobody else's rows", async () => {
+    const [a, b] = [await api.person(), await api.person()]
+    const list = await api.call('GET', '/v1/audit-logs', { token: b.token })
+    expect(new Set(list.body['items'].map((item: { user_id: string }) => item.user_id))).toEqual(new Set([b.id]))
+    const project = (await api.call('GET', '/v1/projects', { token: a.token })).body[0].id
+    expect((await api.call('GET', '/v1/audit-logs', { token: b.token, headers: { 'x-project': project } })).status).toBe(404)
+  })
+
+  it('refuses to change or remove a row', async () => {
+    await seal()
+    const { db } = api.deps
+    for (const text of [
+      `UPDATE audit_log SET action = 'x'`,
+      `UPDATE audit_log SET hash = NULL, position = NULL`,
+      `DELETE FROM audit_log`,
+      `TRUNCATE audit_log`,
+    ])
+      await expect(db.run(sql(text)), text).rejects.toThrow('append-only')
+    expect(await verify()).toMatchObject({ intact: true })
+  })
+
+  it('keeps the order of commits: a row of an older transaction is waited for', async () => {
+    await seal()
+    const before = await verify()
+    const insert = sql(
+      `INSERT INTO audit_log (id, account_id, action, resource_type, details)
+       VALUES (gen_random_uuid(), gen_random_uuid(), 'x', 'x', '{}')`,
+    )
+    await api.deps.db.tx(async tx => {
+      await tx.run(insert)
+      await api.deps.db.run(insert)
+      expect(await sealBatch(api.deps.db, api.deps.vault, 100)).toBe(0)
+    })
+    expect(await sealBatch(api.deps.db, api.deps.vault, 100)).toBe(2)
+    const after = await verify()
+    if (!before.intact || !after.intact) throw new Error('the chain is broken')
+    expect(after.rows - before.rows).toBe(2)
+  })
+
+  it('seals each row once when several seal at once', async () => {
+    const insert = sql(
+      `INSERT INTO audit_log (id, account_id, action, resource_type, details)
+       SELECT gen_random_uuid(), gen_random_uuid(), 'race', 'x', '{}' FROM generate_series(1, 500)`,
+    )
+    await api.deps.db.run(insert)
+    const counts = await Promise.all(Array.from({ length: 8 }, () => sealBatch(api.deps.db, api.deps.vault, 100)))
+    expect(counts.reduce((sum, n) => sum + n, 0)).toBe(500)
+    expect(await verify()).toMatchObject({ intact: true })
+  })
+
+  const tampering: readonly [string, string][] = [
+    ['a changed detail', `UPDATE audit_log SET details = '{"a": 1}' WHERE position = 5`],
+    ['another actor', `UPDATE audit_log SET account_id = gen_random_uuid() WHERE position = 5`],
+    ['another time', `UPDATE audit_log SET created_at = created_at + interval '1 us' WHERE position = 5`],
+    ['a removed row', `DELETE FROM audit_log WHERE position = 5`],
+    ['a removed last row', `DELETE FROM audit_log WHERE position = (SELECT last_position FROM audit_chain)`],
+    ['two exchanged rows', `UPDATE audit_log SET position = -position WHERE position IN (5, 6)`],
+    ['an end that was moved back', `UPDATE audit_chain SET last_position = last_position - 1`],
+    ['a start that was moved', `UPDATE audit_chain SET first_position = 4`],
+    ['a hash of the attacker', `UPDATE audit_log SET hash = sha256(hash) WHERE position = 5`],
+  ]
+  it.each(tampering)('notices %s', async (_name, text) => {
+    await seal()
+    const rollback = new Error('undo')
+    const run = api.deps.db.tx(async tx => {
+      await tx.run(sql(`ALTER TABLE audit_log DISABLE TRIGGER USER`))
+      expect(await tx.run(sql(text))).toBeGreaterThan(0)
+      // Verification reads through the same transaction, as if the tampering had been committed.
+      const verdict = await verifyAuditChain({ ...api.deps.db, one: tx.one, rows: tx.rows }, api.deps.vault)
+      expect(verdict.intact).toBe(false)
+      throw rollback
+    })
+    await expect(run).rejects.toBe(rollback)
+    expect(await verify()).toMatchObject({ intact: true })
+  })
+
+  it('cannot be recomputed without the secret', async () => {
+    const other = createVault(['another-secret-that-is-long-enough-for-us'])
+    expect(await verifyAuditChain(api.deps.db, other)).toMatchObject({ intact: false, at: 1 })
+  })
+
+  it('can forget its oldest rows and still be verified', async () => {
+    await seal()
+    const before = await verify()
+    const removed = await removeOldAudit(api.deps.db, new Date(), 10)
+    expect(removed).toBe(10)
+    const after = await verify()
+    if (!before.intact || !after.intact) throw new Error('the chain is broken')
+    expect(after.rows).toBe(before.rows - 10)
+    const counted = await api.deps.db.one(sql(`SELECT (SELECT sum(rows) FROM audit_count)::int - count(*)::int AS n FROM audit_log`))
+    expect(counted.n).toBe(0)
+    expect(await auditRetention(api.deps).run({ signal: never, now: new Date() })).toEqual({ removed: 0 })
+  })
+})

@@ -1,0 +1,193 @@
+/**
+ * Every operation of the catalogue against generated requests: bodies made from its schema and then damaged, wrong
+ * types, huge numbers, deep nesting, odd text. Handlers are stand-ins that answer what was declared, so whatever is 5xx
+ * here is the frame's own fault.
+ */
+import fc from 'fast-check'
+import { afterAll, describe, expect, it } from 'vitest'
+import { allOperations } from './catalogue.ts'
+import { bearer, createFixture } from './fixture.ts'
+import type { Feature, Operation } from './operation.ts'
+
+/** Answers nothing real: every request that gets this far was found valid. */
+const reached: unknown[] = []
+const standIn = (operation: Operation): Feature['handlers'][string] => {
+  const remember = async (call: { body: unknown; params: unknown; query: unknown }) => void reached.push(call)
+  if (operation.answer === 'stream') return { stream: async call => remember(call) }
+  if (operation.method === 'GET' || operation.auth === 'none' || operation.unaudited)
+    return { read: async call => remember(call) as never }
+  return {
+    write: async call => {
+      const { audit } = call as { audit: (note: { action: string; resourceType: string }) => void }
+      await remember(call)
+      return async () => {
+        audit({ action: 'fuzzed', resourceType: 'fuzz' })
+        return undefined as never
+      }
+    },
+  }
+}
+
+// "free" answers take any value, so the stand-ins need not make one up.
+const catalogue = Object.fromEntries(
+  Object.entries(allOperations)
+    .filter(([id]) => id !== 'getOpenApi' && id !== 'getExplorer')
+    .map(([id, operation]) => [
+      id,
+      {
+        ...operation,
+        throttle: 'unlimited' as const,
+        adminOnly: undefined,
+        answer: operation.answer === 'stream' ? 'stream' : 'free',
+      } as Operation,
+    ]),
+)
+const handlers = Object.fromEntries(Object.entries(catalogue).map(([id, operation]) => [id, standIn(operation)]))
+const { app } = createFixture({ catalogue, features: [{ operations: catalogue, handlers }] })
+afterAll(() => app.close())
+
+interface Schema {
+  readonly type?: string | readonly string[]
+  readonly enum?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly anyOf?: readonly Schema[]
+  readonly format?: string
+}
+
+const oddText = fc.constantFrom(
+  '',
+  ' ',
+  '\u0000',
+  '\ud800',
+  '💥',
+  '%00',
+  '../../etc',
+  "'; DROP TABLE app; --",
+  '{{7*7}}',
+  'a'.repeat(5000),
+  '-1',
+  'true',
+  '\u202e',
+)
+const oddNumber = fc.constantFrom(-1, 0, 1.5, 65_536, 2 ** 31, 2 ** 32, 2 ** 53, 2 ** 63, -(2 ** 63), 1e308, -0)
+const odd = fc.oneof(
+  oddText,
+  oddNumber,
+  fc.constantFrom(null, true, false, [], {}, [[]], { __x: 1 }),
+  fc.jsonValue({ maxDepth: 3 }),
+)
+
+/** Mostly what the schema wants, sometimes anything else. */
+function near(schema: Schema): fc.Arbitrary<unknown> {
+  return fc.oneof({ weight: 3, arbitrary: fitting(schema) }, { weight: 1, arbitrary: odd })
+}
+
+function fitting(schema: Schema): fc.Arbitrary<unknown> {
+  if (schema.enum) return fc.constantFrom(...schema.enum)
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map(fitting))
+  const types = [schema.type ?? []].flat()
+  if (types.includes('object') && schema.properties)
+    return fc.record(
+      Object.fromEntries(Object.entries(schema.properties).map(([name, property]) => [name, near(property)])),
+      { requiredKeys: [] },
+    )
+  if (types.includes('array') && schema.items) return fc.array(near(schema.items), { maxLength: 4 })
+  if (types.includes('integer')) return fc.oneof(fc.integer({ min: 0, max: 4096 }), oddNumber)
+  if (types.includes('number')) return fc.double()
+  if (types.includes('boolean')) return fc.boolean()
+  if (schema.format === 'uuid') return fc.uuid()
+  if (schema.format === 'date-time') return fc.date({ noInvalidDate: true }).map(date => date.toISOString())
+  if (schema.format === 'email') return fc.emailAddress()
+  if (types.includes('string')) return fc.oneof(fc.stringMatching(/^[a-z][a-z0-9-]{0,8}[a-z]$/), oddText)
+  return odd
+}
+
+/** The text of a body: usually JSON, sometimes broken. */
+const bodyText = (schema: Schema) =>
+  near(schema).chain(value =>
+    fc.constantFrom(
+      JSON.stringify(value),
+      JSON.stringify(value),
+      JSON.stringify(value),
+      `${JSON.stringify(value)}}`,
+      JSON.stringify(value).slice(0, -1),
+      `{"__proto__":{"admin":true},"x":${JSON.stringify(value)}}`,
+      `{"a":1,"a":${JSON.stringify(value)}}`,
+      '['.repeat(100),
+      '\u0000',
+    ),
+  )
+
+const pathOf = (operation: Operation) =>
+  fc
+    .record(
+      Object.fromEntries(
+        Object.entries((operation.params as Schema | undefined)?.properties ?? {}).map(([name, schema]) => [
+          name,
+          fc.oneof(fitting(schema).map(String), oddText),
+        ]),
+      ),
+    )
+    .map(params => operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => escape(String(params[name]))))
+
+const queryOf = (operation: Operation) =>
+  fc
+    .record(
+      Object.fromEntries(
+        Object.entries((operation.query as Schema | undefined)?.properties ?? {}).map(([name, schema]) => [
+          name,
+          near(schema),
+        ]),
+      ),
+      { requiredKeys: [] },
+    )
+    .map(query => new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString())
+
+/** As encodeURIComponent, which refuses half a surrogate pair. */
+const escape = (text: string) => encodeURIComponent(text.toWellFormed())
+
+const runs = Number(process.env.MOTE_FUZZ_RUNS ?? 60)
+
+describe('generated requests', () => {
+  const seen = new Map<number, number>()
+  afterAll(() => {
+    const total = [...seen.values()].reduce((sum, count) => sum + count, 0)
+    console.log(`${total} requests:`, Object.fromEntries([...seen].toSorted(([a], [b]) => a - b)))
+  })
+
+  it.each(Object.entries(catalogue))('%s', async (_id, operation) => {
+    const request = fc.record({
+      path: pathOf(operation),
+      query: queryOf(operation),
+      body: operation.body ? bodyText(operation.body as Schema) : fc.oneof(fc.constant(undefined), fc.json()),
+      type: fc.constantFrom(
+        'application/json',
+        'application/json',
+        'application/json',
+        'text/plain',
+        'application/x-www-form-urlencoded',
+      ),
+    })
+    await fc.assert(
+      fc.asyncProperty(request, async ({ path, query, body, type }) => {
+        const answer = await app.inject({
+          method: operation.method,
+          url: query === '' ? path : `${path}?${query}`,
+          headers: { ...bearer('ann'), 'x-project': 'ann', ...(body === undefined ? {} : { 'content-type': type }) },
+          ...(body === undefined ? {} : { payload: body }),
+        })
+        const { statusCode: status } = answer
+        seen.set(status, (seen.get(status) ?? 0) + 1)
+        expect(status, answer.body).toBeLessThan(500)
+        if (status >= 400)
+          expect(answer.json()).toMatchObject({ status, error: expect.any(String), code: expect.any(String) })
+      }),
+      { numRuns: runs },
+    )
+  })
+
+  it('sometimes get through', () => {
+    expect(reached.length).toBeGreaterThan(100)
+  })
+})

@@ -1,0 +1,455 @@
+import { connect } from 'node:net'
+import { once } from 'node:events'
+import { afterAll, describe, expect, it } from 'vitest'
+import { DbUnavailable } from '../../db/errors.ts'
+import { BusError } from '../../bus/bus.ts'
+import { invalidState } from './errors.ts'
+import { bearer, createFixture, thing } from './fixture.ts'
+
+const fixture = createFixture()
+const { app } = fixture
+afterAll(() => app.close())
+
+const json = { 'content-type': 'application/json' }
+const ann = bearer('ann')
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS' | 'TRACE'
+
+async function ask(method: Method, url: string, headers: Record<string, string> = {}, payload?: string) {
+  // light-my-request does not list TRACE among its methods, though it sends it.
+  return app.inject({ method: method as 'GET', url, headers, ...(payload === undefined ? {} : { payload }) })
+}
+
+describe('failures', () => {
+  const rows: readonly [string, Parameters<typeof ask>, number, string, string?][] = [
+    ['an unknown path', ['GET', '/v1/nowhere'], 404, 'not_found'],
+    ['the root', ['GET', '/'], 404, 'not_found'],
+    ['a method the path does not have', ['PUT', '/v1/things/x', ann], 405, 'method_not_allowed'],
+    ['TRACE', ['TRACE', '/v1/things/x', ann], 405, 'method_not_allowed'],
+    ['no credential', ['GET', '/v1/things'], 401, 'unauthenticated'],
+    ['a malformed credential', ['GET', '/v1/things', { authorization: 'Bearer ' }], 401, 'unauthenticated'],
+    ['another scheme', ['GET', '/v1/things', { authorization: 'Basic YTpi' }], 401, 'unauthenticated'],
+    ['an unknown credential', ['GET', '/v1/things', { authorization: 'Bearer nobody' }], 401, 'unauthenticated'],
+    ['a scope too small', ['POST', '/v1/things', bearer('ann', 'deploy'), '{}'], 403, 'forbidden', 'scope "write"'],
+    ['an ordinary user', ['GET', '/v1/operate', ann], 403, 'forbidden', 'administrators'],
+    ['a foreign project', ['GET', '/v1/things', { ...ann, 'x-project': 'bob' }], 404, 'not_found'],
+    ['a foreign project in the query', ['GET', '/v1/things?project=bob', ann], 404, 'not_found'],
+    ['two projects', ['GET', '/v1/things?project=ann&project=bob', ann], 404, 'not_found'],
+    [
+      'a foreign project in the path',
+      ['PATCH', '/v1/places/bob', { ...ann, ...json }, '{"name":"x"}'],
+      404,
+      'not_found',
+    ],
+    ['a project no one can have', ['PATCH', '/v1/places/a%00b', { ...ann, ...json }, '{"name":"x"}'], 404, 'not_found'],
+    [
+      'a viewer who writes',
+      ['POST', '/v1/things', { ...ann, ...json, 'x-project': 'shared' }, '{"name":"x"}'],
+      403,
+      'forbidden',
+      'viewer',
+    ],
+    ['no body', ['POST', '/v1/things', { ...ann, ...json }], 400, 'invalid_request', 'body: is required'],
+    [
+      'another media type',
+      ['POST', '/v1/things', { ...ann, 'content-type': 'text/plain' }, '{"name":"x"}'],
+      415,
+      'unsupported_media_type',
+    ],
+    [
+      'another charset',
+      ['POST', '/v1/things', { ...ann, 'content-type': 'application/json; charset=utf-16' }, '{"name":"x"}'],
+      415,
+      'unsupported_media_type',
+    ],
+    [
+      'a media type that is none',
+      ['POST', '/v1/things', { ...ann, 'content-type': 'x' }, '{"name":"x"}'],
+      415,
+      'unsupported_media_type',
+    ],
+    ['half a body', ['POST', '/v1/things', { ...ann, ...json }, '{"name":'], 400, 'invalid_request', 'not valid JSON'],
+    ['a list', ['POST', '/v1/things', { ...ann, ...json }, '[]'], 400, 'invalid_request', 'must be an object'],
+    ['null', ['POST', '/v1/things', { ...ann, ...json }, 'null'], 400, 'invalid_request', 'must be an object'],
+    ['a missing field', ['POST', '/v1/things', { ...ann, ...json }, '{}'], 400, 'invalid_request', 'name is required'],
+    [
+      'a wrong type',
+      ['POST', '/v1/things', { ...ann, ...json }, '{"name":1}'],
+      400,
+      'invalid_request',
+      'name must be text',
+    ],
+    [
+      'a number as text',
+      ['POST', '/v1/things', { ...ann, ...json }, '{"name":"x","size":"1"}'],
+      400,
+      'invalid_request',
+      'size must be a whole number or null',
+    ],
+    [
+      'a value not in the list',
+      ['POST', '/v1/things', { ...ann, ...json }, '{"name":"x","size":3}'],
+      400,
+      'invalid_request',
+      'size must be one of 1, 2, 4',
+    ],
+    [
+      'a name of the wrong form',
+      ['POST', '/v1/things', { ...ann, ...json }, '{"name":"A b"}'],
+      400,
+      'invalid_request',
+      'name must have only lower-case letters',
+    ],
+    [
+      'a duplicate key',
+      ['POST', '/v1/things', { ...ann, ...json }, '{"name":"x","name":"y"}'],
+      400,
+      'invalid_request',
+      'same key twice',
+    ],
+    ['a large body', ['POST', '/v1/things', { ...ann, ...json }, `"${'x'.repeat(1 << 20)}"`], 413, 'payload_too_large'],
+    ['a bad query', ['GET', '/v1/things?limit=many', ann], 400, 'invalid_request', 'limit must be a whole number'],
+    ['a parameter given twice', ['GET', '/v1/things?limit=1&limit=2', ann], 400, 'invalid_request', 'more than once'],
+    ['a bad escape', ['GET', '/v1/things/%E0%A4%A', ann], 400, 'invalid_request', 'escape'],
+    ['NUL in the path', ['GET', '/v1/things/a%00', ann], 400, 'invalid_request', 'NUL'],
+    ['a long path', ['GET', `/v1/things/${'a'.repeat(600)}`, ann], 400, 'invalid_request', 'too long'],
+    ['what the handler refuses', ['GET', '/v1/things/none', ann], 404, 'not_found'],
+    ['what is not implemented', ['POST', '/v1/missing', ann], 501, 'not_implemented'],
+    ['a raw body that is empty', ['POST', '/v1/hooks/x'], 400, 'invalid_request', 'required'],
+    ['a bug', ['GET', '/v1/break', ann], 500, 'internal', 'on our side'],
+    ['a mutation without an audit note', ['POST', '/v1/forget', ann], 500, 'internal'],
+    [
+      'a bad idempotency key',
+      ['POST', '/v1/things', { ...ann, ...json, 'idempotency-key': 'ä' }, '{"name":"x"}'],
+      400,
+      'invalid_request',
+      'Idempotency-Key',
+    ],
+  ]
+  it.each(rows)('%s', async (_what, request, status, code, text = '') => {
+    const answer = await ask(...request)
+    expect(answer.statusCode).toBe(status)
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+    const body = answer.json()
+    expect(body).toMatchObject({ status, code, request_id: answer.headers['x-request-id'] })
+    expect(body.error).toContain(text)
+    expect(answer.headers['x-content-type-options']).toBe('nosniff')
+  })
+
+  it('are the same for what is missing and what is foreign', async () => {
+    const body = async (url: string) => ({ ...(await ask('GET', url, ann)).json(), request_id: '' })
+    expect(await body('/v1/things/none')).toEqual(await body('/v1/things/x?project=bob'))
+  })
+
+  it('come before validation for those who may not', async () => {
+    const answer = await ask('POST', '/v1/things', { ...json, authorization: 'Bearer nobody' }, '{"name":')
+    expect(answer.statusCode).toBe(401)
+    expect(answer.headers['www-authenticate']).toBe('Bearer')
+  })
+
+  it('list the methods a path has', async () => {
+    const answer = await ask('PUT', '/v1/things/x')
+    expect(answer.headers.allow).toBe('GET, DELETE, HEAD, OPTIONS')
+  })
+
+  it('name every field, and never repeat what was sent', async () => {
+    const answer = await ask('POST', '/v1/things', { ...ann, ...json }, '{"name":"SECRET","size":9,"color":7}')
+    expect(answer.json().details.map((detail: { field: string }) => detail.field)).toEqual(['name', 'size', 'color'])
+    expect(answer.body).not.toContain('SECRET')
+  })
+
+  it('of the database and the bus are 503, to be tried again', async () => {
+    const causes = [
+      new DbUnavailable('connect', 'no'),
+      new BusError('timeout', 'no'),
+      Object.assign(new Error('x'), {}),
+    ]
+    const statuses = []
+    for (const cause of causes) {
+      const other = createFixture({
+        handlers: {
+          breakThing: {
+            read: async () => {
+              throw cause
+            },
+          },
+        },
+      })
+      const answer = await other.app.inject({ url: '/v1/break', headers: ann })
+      statuses.push([answer.statusCode, answer.headers['retry-after']])
+      await other.app.close()
+    }
+    expect(statuses).toEqual([
+      [503, '2'],
+      [503, '2'],
+      [500, undefined],
+    ])
+  })
+
+  it('of HTTP itself have the error shape too', async () => {
+    const address = await app.listen({ port: 0, host: '127.0.0.1' })
+    const socket = connect(Number(new URL(address).port), '127.0.0.1')
+    socket.write('NOT HTTP\r\n\r\n')
+    const [data] = await once(socket, 'data')
+    expect(String(data)).toMatch(/^HTTP\/1.1 400 /)
+    expect(JSON.parse(String(data).split('\r\n\r\n')[1] ?? '')).toMatchObject({ status: 400, code: 'invalid_request' })
+    socket.destroy()
+  })
+})
+
+describe('answers', () => {
+  it('hold what the schema names and nothing else; defaults are filled in', async () => {
+    const answer = await ask('POST', '/v1/things', { ...ann, ...json }, '{"name":"x","role":"Admin","unknown":1}')
+    expect(answer.json()).toEqual({ ...thing('x'), note: 'red' })
+    expect(answer.headers['cache-control']).toBe('no-store')
+  })
+  it('may be null', async () => {
+    const answer = await ask('DELETE', '/v1/things/x', ann)
+    expect([answer.statusCode, answer.body]).toEqual([200, 'null'])
+  })
+  it('fail loudly when they are not what was declared', async () => {
+    const other = createFixture({ handlers: { getThing: { read: async () => ({ ...thing('x'), id: 'no uuid' }) } } })
+    const answer = await other.app.inject({ url: '/v1/things/x', headers: ann })
+    expect(answer.statusCode).toBe(500)
+    expect(other.lines.join()).toContain('the answer of getThing is not what it declares: id must be a UUID')
+    await other.app.close()
+  })
+  it('of a GET carry a tag, and 304 when it matches', async () => {
+    const first = await ask('GET', '/v1/things/x', ann)
+    const tag = String(first.headers.etag)
+    expect(tag).toMatch(/^W\/"/)
+    for (const header of [tag, tag.slice(2), `"other", ${tag}`, '*']) {
+      const second = await ask('GET', '/v1/things/x', { ...ann, 'if-none-match': header })
+      expect([second.statusCode, second.body, second.headers.etag]).toEqual([304, '', tag])
+    }
+    expect((await ask('GET', '/v1/things/y', { ...ann, 'if-none-match': tag })).statusCode).toBe(200)
+  })
+  it('with a secret are neither tagged nor cached', async () => {
+    const answer = await ask('GET', '/v1/things/x/secret', ann)
+    expect(answer.headers.etag).toBeUndefined()
+    expect(answer.headers['cache-control']).toBe('no-store')
+  })
+  it('to HEAD have no body', async () => {
+    const answer = await ask('HEAD', '/v1/things/x', ann)
+    expect([answer.statusCode, answer.body]).toEqual([200, ''])
+  })
+  it('may be text', async () => {
+    const answer = await ask('GET', '/v1/alive')
+    expect([answer.body, answer.headers['content-type']]).toEqual(['ok', 'text/plain; charset=utf-8'])
+  })
+  it('come for an empty body whatever its type, where none is needed', async () => {
+    for (const type of ['application/json', 'application/x-www-form-urlencoded'])
+      expect((await ask('DELETE', '/v1/things/x', { ...ann, 'content-type': type }, '')).statusCode).toBe(200)
+  })
+  it('come for raw bodies of any type, up to 25 MiB', async () => {
+    const answer = await ask('POST', '/v1/hooks/x', { 'content-type': 'foo/bar' }, 'x'.repeat(2 << 20))
+    expect(answer.json()).toEqual({ bytes: 2 << 20, name: 'x' })
+  })
+})
+
+describe('browsers', () => {
+  it('of configured origins may read, all others not', async () => {
+    const ours = await ask('GET', '/v1/things', { ...ann, origin: 'https://console.example.com' })
+    expect(ours.headers['access-control-allow-origin']).toBe('https://console.example.com')
+    expect(ours.headers.vary).toBe('Origin')
+    const theirs = await ask('GET', '/v1/things', { ...ann, origin: 'https://evil.example.com' })
+    expect(theirs.headers['access-control-allow-origin']).toBeUndefined()
+  })
+  it('get their preflight answered', async () => {
+    const headers = { origin: 'https://console.example.com', 'access-control-request-method': 'DELETE' }
+    const answer = await ask('OPTIONS', '/v1/things/x', headers)
+    expect(answer.statusCode).toBe(204)
+    expect(answer.headers['access-control-allow-methods']).toContain('DELETE')
+    expect((await ask('OPTIONS', '/v1/things/x')).headers['access-control-allow-methods']).toBeUndefined()
+  })
+})
+
+describe('writes', () => {
+  it('record who, from where and what', async () => {
+    fixture.audited.length = 0
+    await ask('POST', '/v1/things', { ...ann, ...json, 'user-agent': 'test', 'x-request-id': 'r1' }, '{"name":"x"}')
+    expect(fixture.audited).toEqual([
+      {
+        action: 'thing.created',
+        resourceType: 'thing',
+        userId: 'ann',
+        projectId: 'ann',
+        via: { kind: 'session', sessionId: 'session-ann' },
+        origin: { ip: '127.0.0.1', userAgent: 'test', requestId: 'r1' },
+        operation: 'createThing',
+      },
+    ])
+  })
+
+  it('with the same key and body happen once', async () => {
+    fixture.audited.length = 0
+    const headers = { ...ann, ...json, 'idempotency-key': '"k1"' }
+    const first = await ask('POST', '/v1/things', headers, '{"name":"once"}')
+    const second = await ask('POST', '/v1/things', { ...headers, 'idempotency-key': 'k1' }, '{"name":"once"}')
+    expect(first.headers['idempotent-replayed']).toBeUndefined()
+    expect(second.headers['idempotent-replayed']).toBe('true')
+    expect(second.body).toBe(first.body)
+    expect(fixture.audited).toHaveLength(1)
+    const other = await ask('POST', '/v1/things', headers, '{"name":"other"}')
+    expect([other.statusCode, other.json().code]).toEqual([409, 'idempotency_key_reused'])
+    const elsewhere = await ask('POST', '/v1/things/x/poke', headers, '{"name":"once"}')
+    expect(elsewhere.statusCode).toBe(409)
+    expect((await ask('POST', '/v1/things', { ...headers, ...bearer('bob') }, '{"name":"bob"}')).statusCode).toBe(200)
+  })
+
+  it('that fail leave the key unused', async () => {
+    let fail = true
+    const other = createFixture({
+      handlers: {
+        pokeThing: {
+          write: async call => async () => {
+            if (fail) throw invalidState('not now')
+            call.audit({ action: 'thing.poked', resourceType: 'thing' })
+            return { ok: true }
+          },
+        },
+      },
+    })
+    const poke = () =>
+      other.app.inject({
+        method: 'POST',
+        url: '/v1/things/x/poke',
+        headers: { ...ann, ...json, 'idempotency-key': 'k' },
+        payload: '{}',
+      })
+    expect((await poke()).statusCode).toBe(409)
+    fail = false
+    expect((await poke()).json()).toEqual({ ok: true })
+    await other.app.close()
+  })
+
+  it('must have the form that makes them one transaction', () => {
+    const build = () => createFixture({ handlers: { createThing: { read: async () => thing('x') } } })
+    expect(build).toThrow('createThing changes something')
+  })
+})
+
+describe('rate limits', () => {
+  const limits = { tenantPerMinute: 3, anonymousPerMinute: 2, loginPerMinute: 2, createsPerSecond: 1000 }
+  const limited = () => createFixture({ config: { rateLimits: limits } })
+
+  it('count a project, whoever in it calls', async () => {
+    const other = limited()
+    const statuses = []
+    for (let i = 0; i < 4; i++) {
+      const answer = await other.app.inject({ url: '/v1/things', headers: ann })
+      statuses.push(answer.statusCode)
+      if (answer.statusCode === 429) {
+        expect(answer.headers['retry-after']).toBe('20')
+        expect(answer.json()).toMatchObject({ status: 429, code: 'rate_limited' })
+      }
+    }
+    expect(statuses).toEqual([200, 200, 200, 429])
+    expect((await other.app.inject({ url: '/v1/things', headers: bearer('bob') })).statusCode).toBe(200)
+    await other.app.close()
+  })
+
+  it('slow guessing down, but not the valid caller at the same address', async () => {
+    const other = limited()
+    const guess = () => other.app.inject({ url: '/v1/things', headers: { authorization: 'Bearer guess' } })
+    expect([(await guess()).statusCode, (await guess()).statusCode, (await guess()).statusCode]).toEqual([
+      401, 401, 429,
+    ])
+    expect((await other.app.inject({ url: '/v1/things', headers: ann })).statusCode).toBe(200)
+    expect((await other.app.inject({ url: '/v1/alive' })).statusCode, 'probes are free').toBe(200)
+    await other.app.close()
+  })
+
+  it('count sign-ins by address and e-mail', async () => {
+    const other = createFixture({ config: { rateLimits: { ...limits, anonymousPerMinute: 100 } } })
+    const signIn = async (email: string) =>
+      (await other.app.inject({ method: 'POST', url: '/v1/sign-in', payload: { email, password: 'x' } })).statusCode
+    expect([await signIn('a@x'), await signIn('A@x'), await signIn('a@x'), await signIn('b@x')]).toEqual([
+      200, 200, 429, 200,
+    ])
+    await other.app.close()
+  })
+
+  it('believe X-Forwarded-For only from configured proxies', async () => {
+    const trusting = createFixture({ config: { rateLimits: limits, trustedProxies: ['127.0.0.1'] } })
+    for (const [server, expected] of [
+      [trusting, [404, 404, 404, 404]],
+      [limited(), [404, 404, 429, 429]],
+    ] as const) {
+      const statuses = []
+      for (const ip of ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4'])
+        statuses.push((await server.app.inject({ url: '/v1/x', headers: { 'x-forwarded-for': ip } })).statusCode)
+      expect(statuses).toEqual(expected)
+      await server.app.close()
+    }
+  })
+})
+
+describe('the log', () => {
+  it('has one line per request, with its ids and without secrets', async () => {
+    fixture.lines.length = 0
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    await ask(
+      'POST',
+      '/v1/things?token=sesame-query',
+      { authorization: 'Bearer ann:write', ...json, traceparent, cookie: 'sesame-cookie' },
+      '{"name":"sesame-body"}',
+    )
+    const lines = fixture.lines.map(line => JSON.parse(line))
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatchObject({
+      operation: 'createThing',
+      method: 'POST',
+      path: '/v1/things',
+      status: 200,
+      user_id: 'ann',
+      project_id: 'ann',
+      trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+    })
+    expect(fixture.lines.join()).not.toMatch(/sesame|Bearer|ann:write/)
+  })
+
+  it('has the whole chain of a bug, and not what was in its other members', async () => {
+    const cause = Object.assign(new Error('inner'), { detail: 'Key (email)=(sesame)' })
+    const other = createFixture({
+      handlers: {
+        breakThing: {
+          read: async () => {
+            throw new Error('outer', { cause })
+          },
+        },
+      },
+    })
+    await other.app.inject({ url: '/v1/break', headers: ann })
+    const text = other.lines.join()
+    expect(text).toContain('outer')
+    expect(text).toContain('inner')
+    expect(text).not.toContain('sesame')
+    await other.app.close()
+  })
+})
+
+describe('closing', () => {
+  it('finishes what runs, and refuses what comes later', async () => {
+    const running = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const other = createFixture({
+      handlers: {
+        getThing: {
+          read: async () => {
+            running.resolve()
+            await release.promise
+            return thing('late')
+          },
+        },
+      },
+    })
+    const address = await other.app.listen({ port: 0, host: '127.0.0.1' })
+    const first = fetch(`${address}/v1/things/x`, { headers: ann })
+    await running.promise
+    const closed = other.app.close()
+    release.resolve()
+    expect(await (await first).json()).toEqual(thing('late'))
+    await closed
+    await expect(fetch(`${address}/v1/things/x`, { headers: ann })).rejects.toThrow()
+  })
+})

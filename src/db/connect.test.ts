@@ -1,0 +1,252 @@
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import { until } from '../../test/support/wait.ts'
+import { connectDb } from './connect.ts'
+import { type Db, type Statement, statement } from './db.ts'
+import {
+  checkViolation,
+  DbUnavailable,
+  foreignKeyViolation,
+  retryable,
+  StatementError,
+  uniqueViolation,
+} from './errors.ts'
+
+const log = pino({ level: 'silent' })
+const sql = {
+  table: statement(
+    't.table',
+    'CREATE TABLE t (id int CONSTRAINT t_key PRIMARY KEY, n int CONSTRAINT n_small CHECK (n < 10), other int REFERENCES t)',
+  ),
+  insert: statement('t.insert', 'INSERT INTO t (id, n) VALUES ($1, $2)'),
+  refer: statement('t.refer', 'INSERT INTO t (id, other) VALUES ($1, $2)'),
+  ids: statement<{ id: number }>('t.ids', 'SELECT id FROM t ORDER BY id'),
+  add: statement('t.add', 'UPDATE t SET n = n + 1 WHERE id = $1'),
+  pid: statement<{ pid: number }>('t.pid', 'SELECT pg_backend_pid() AS pid'),
+  kill: statement(
+    't.kill',
+    'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE $1',
+  ),
+  notify: statement('t.notify', 'SELECT pg_notify($1, $2)'),
+  now: statement<{ now: Date }>('t.now', 'SELECT now() AS now'),
+}
+
+const caught = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+describeEachPostgres('connectDb', which => {
+  let database: TestDatabase
+  let db: Db
+  beforeEach(async () => {
+    database = await testDatabase(which)
+    db = database.db
+    await db.run(sql.table)
+  })
+  afterEach(() => database.drop())
+
+  test('int8 is a number, timestamptz a Date, jsonb parsed; parameters go the same ways', async () => {
+    const row = await db.one(
+      statement<Record<string, unknown>>(
+        't.types',
+        'SELECT $1::int8 AS big, $2::timestamptz AS at, $3::jsonb AS doc, $4::text[] AS list, $5::bytea AS raw, count(*) AS n, $6::text AS none, $7::int8[] AS bigs',
+      ),
+      [
+        9_007_199_254_740_991n,
+        new Date(1_700_000_000_123),
+        { a: [1, 'x'] },
+        ['p', 'q"{'],
+        Buffer.from([0, 255]),
+        null,
+        [1, 2],
+      ],
+    )
+    expect(row).toEqual({
+      big: 9_007_199_254_740_991,
+      at: new Date(1_700_000_000_123),
+      doc: { a: [1, 'x'] },
+      list: ['p', 'q"{'],
+      raw: Buffer.from([0, 255]),
+      n: 1,
+      none: null,
+      bigs: [1, 2],
+    })
+    await expect(db.one(statement('t.huge', 'SELECT 9007199254740993::int8 AS n'))).rejects.toThrow(/too large/)
+  })
+
+  test('rows, one, maybe and run', async () => {
+    expect(await db.run(sql.insert, [1, 1])).toBe(1)
+    expect(await db.rows(sql.ids)).toEqual([{ id: 1 }])
+    expect(await db.maybe(sql.ids)).toEqual({ id: 1 })
+    expect(await db.one(sql.ids)).toEqual({ id: 1 })
+    await db.run(sql.insert, [2, 1])
+    await expect(db.one(sql.ids)).rejects.toThrow('BUG: statement t.ids gave 2 rows instead of one')
+    expect(await db.run(sql.add, [99])).toBe(0)
+  })
+
+  test('statements are prepared once for each connection, also when the first ones are sent at once', async () => {
+    await Promise.all(Array.from({ length: 40 }, () => db.rows(sql.ids)))
+    const prepared = statement<{ n: number }>(
+      't.prepared',
+      "SELECT count(*) AS n FROM pg_prepared_statements WHERE name = 't.ids'",
+    )
+    for (let n = 0; n < 8; n++) expect((await db.one(prepared)).n).toBe(1)
+  })
+
+  test('errors are told apart, and name the statement', async () => {
+    await db.run(sql.insert, [1, 1])
+    const twice = await caught(db.run(sql.insert, [1, 1]))
+    expect(uniqueViolation(twice)).toBe(true)
+    expect(uniqueViolation(twice, 't_key')).toBe(true)
+    expect(uniqueViolation(twice, 'another')).toBe(false)
+    expect(twice).toBeInstanceOf(StatementError)
+    expect(String(twice)).toContain('t.insert')
+    expect(checkViolation(await caught(db.run(sql.insert, [2, 99])), 'n_small')).toBe(true)
+    expect(foreignKeyViolation(await caught(db.tx(tx => tx.run(sql.refer, [3, 77]))))).toBe(true)
+    expect(retryable(twice)).toBe(false)
+  })
+
+  test('one failing statement of many on a connection fails alone', async () => {
+    await db.run(sql.insert, [0, 1])
+    const results = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, n) => db.run(sql.insert, [n % 3 === 0 ? 0 : n, 1])),
+    )
+    expect(results.filter(({ status }) => status === 'rejected').length).toBe(20)
+  })
+
+  test('a transaction commits, rolls back, and does not believe a COMMIT that was none', async () => {
+    await db.tx(tx => tx.run(sql.insert, [1, 1]))
+    const boom = new Error('boom')
+    const rolledBack = db.tx(async tx => {
+      await tx.run(sql.insert, [2, 1])
+      throw boom
+    })
+    expect(await caught(rolledBack)).toBe(boom)
+    const swallowed = db.tx(async tx => {
+      await tx.run(sql.insert, [3, 1])
+      await tx.run(sql.insert, [3, 1]).catch(() => undefined)
+    })
+    await expect(swallowed).rejects.toThrow(/its error was swallowed/)
+    expect(await db.rows(sql.ids)).toEqual([{ id: 1 }])
+  })
+
+  test('statements on db inside a transaction are not part of it', async () => {
+    await caught(
+      db.tx(async tx => {
+        await tx.run(sql.insert, [1, 1])
+        await db.run(sql.insert, [2, 1])
+        throw new Error('roll back')
+      }),
+    )
+    expect(await db.rows(sql.ids)).toEqual([{ id: 2 }])
+  })
+
+  test('a deadlock is retryable for one of the two', async () => {
+    await db.run(sql.insert, [1, 1])
+    await db.run(sql.insert, [2, 1])
+    const both = Promise.withResolvers<void>()
+    let inside = 0
+    const cross = (first: number, second: number) =>
+      db.tx(async tx => {
+        await tx.run(sql.add, [first])
+        if (++inside === 2) both.resolve()
+        await both.promise
+        await tx.run(sql.add, [second])
+      })
+    const [one, two] = await Promise.all([caught(cross(1, 2)), caught(cross(2, 1))])
+    expect([retryable(one), retryable(two)].sort()).toEqual([false, true])
+  })
+
+  test('after its connections were killed, what was under way is rejected as unavailable and the next works', async () => {
+    const sleeping = caught(db.rows(statement('t.sleep', 'SELECT pg_sleep(10)')))
+    const inTx = caught(
+      db.tx(async tx => {
+        await tx.run(sql.insert, [1, 1])
+        await until(async () => (await admin.rows(sql.pid)).length === 1, { what: 'the admin' })
+        await admin.rows(sql.kill, ['mote%'])
+        await tx.run(sql.insert, [2, 1])
+      }),
+    )
+    const admin = await connectDb({ url: `${database.url}&application_name=admin`, log })
+    expect(await sleeping).toBeInstanceOf(DbUnavailable)
+    expect(await inTx).toBeInstanceOf(DbUnavailable)
+    await until(() => db.rows(sql.ids), { what: 'a new connection' })
+    expect(await db.rows(sql.ids)).toEqual([])
+    await db.tx(tx => tx.run(sql.insert, [3, 1]))
+    await admin.close()
+  })
+
+  test('a connection that breaks during COMMIT leaves the outcome open, and says so', async () => {
+    const commitAndDie: Statement<never> = statement(
+      't.defer',
+      `
+      CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;`,
+    )
+    await db.run(commitAndDie)
+    await db.run(
+      statement(
+        't.trigger',
+        'CREATE CONSTRAINT TRIGGER dies AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION die()',
+      ),
+    )
+    const error = await caught(db.tx(tx => tx.run(sql.insert, [1, 1])))
+    expect(error).toBeInstanceOf(DbUnavailable)
+    expect(error).toMatchObject({ reason: 'commit_unknown' })
+  })
+
+  test('no server: connectDb says so at once', async () => {
+    const error = await caught(connectDb({ url: 'postgresql://mote@/mote?host=/nonexistent', log }))
+    expect(error).toMatchObject({ name: 'DbUnavailable', reason: 'connect' })
+  })
+
+  test('listen hears what is committed, and is called once after a lost connection', async () => {
+    const heard: string[] = []
+    const other: string[] = []
+    const listening = await db.listen('news', payload => heard.push(payload))
+    await db.listen('other', payload => other.push(payload))
+    await caught(
+      db.tx(async tx => (await tx.rows(sql.notify, ['news', 'rolled back']), Promise.reject(new Error('no')))),
+    )
+    await db.rows(sql.notify, ['news', 'one'])
+    await until(() => heard.length === 1, { what: 'the first event' })
+    await db.rows(sql.kill, ['mote-listen'])
+    await until(() => heard.length === 2, { what: 'the call after the reconnect' })
+    await db.rows(sql.notify, ['news', 'two'])
+    await until(() => heard.length === 3, { what: 'an event after the reconnect' })
+    expect(heard).toEqual(['one', '', 'two'])
+    await listening.stop()
+    await db.rows(sql.notify, ['news', 'three'])
+    await db.rows(sql.notify, ['other', 'last'])
+    await until(() => other.includes('last'), { what: 'the other channel' })
+    expect(heard.length).toBe(3)
+  })
+
+  test('withLock: one holder, released at the end and after an error, lost with its connection', async () => {
+    const inner = await db.withLock('a', async () => {
+      expect(await db.withLock('a', async () => 'second')).toBeUndefined()
+      return db.withLock('b', async () => 'other name')
+    })
+    expect(inner).toBe('other name')
+    await caught(db.withLock('a', () => Promise.reject(new Error('work failed'))))
+    expect(await until(() => db.withLock('a', async () => 'again'), { what: 'the lock' })).toBe('again')
+    const reason = await db.withLock('a', async signal => {
+      await db.rows(sql.kill, ['mote-lock a'])
+      await until(() => signal.aborted, { what: 'the signal' })
+      return signal.reason
+    })
+    expect(reason).toBeInstanceOf(DbUnavailable)
+  })
+
+  test('more transactions than connections wait for their turn', async () => {
+    const small = await connectDb({ url: database.url, log, txConnections: 2 })
+    await Promise.all(Array.from({ length: 10 }, (_, n) => small.tx(tx => tx.run(sql.insert, [n, 1]))))
+    expect((await db.rows(sql.ids)).length).toBe(10)
+    await small.close()
+    await small.close()
+    expect(await caught(small.rows(sql.ids))).toMatchObject({ reason: 'closed' })
+    expect(await caught(small.tx(tx => tx.rows(sql.ids)))).toMatchObject({ name: 'DbUnavailable' })
+  })
+})

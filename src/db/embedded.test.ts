@@ -1,0 +1,191 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Reaper, startReaper } from '../../test/support/reaper.ts'
+import { until } from '../../test/support/wait.ts'
+import { connectDb } from './connect.ts'
+import { statement } from './db.ts'
+import { findBinaries } from './embedded/binaries.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
+
+const log = pino({ level: 'silent' })
+const writerProgram = fileURLToPath(new URL('../../test/support/embedded-writer.ts', import.meta.url))
+const installed15 = (await findBinaries()).find(({ major, origin }) => major === 15 && origin === 'installed')
+
+let dataDir: string
+let reaper: Reaper
+const servers: EmbeddedPostgres[] = []
+const children: ChildProcess[] = []
+
+beforeEach(async () => {
+  reaper = startReaper()
+  const root = await mkdtemp(join(tmpdir(), 'mote-embedded-'))
+  await chmod(root, 0o711)
+  reaper.removeAtEnd(root)
+  dataDir = join(root, 'postgres')
+})
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  for (const server of servers.splice(0)) await server.stop()
+  await reaper.finish()
+})
+
+async function start(options: Partial<Parameters<typeof startEmbeddedPostgres>[0]> = {}): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ dataDir, log, ...options })
+  reaper.killAtEnd(server.pid())
+  servers.push(server)
+  return server
+}
+
+/** A real process of ours that writes; `acknowledged` is what it was told is safe. */
+async function startWriter(from: number) {
+  const child = spawn(process.execPath, [writerProgram, dataDir, String(from)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  children.push(child)
+  const acknowledged: number[] = []
+  createInterface({ input: child.stdout }).on('line', line => acknowledged.push(Number(line)))
+  await until(() => acknowledged.length > 300, { what: 'three hundred acknowledged writes', timeoutMs: 15_000 })
+  return { child, acknowledged }
+}
+
+async function written(url: string): Promise<Set<number>> {
+  const db = await connectDb({ url, log })
+  try {
+    return new Set((await db.rows(statement<{ n: number }>('test.written', 'SELECT n FROM written'))).map(({ n }) => n))
+  } finally {
+    await db.close()
+  }
+}
+
+const postmasterPid = async () =>
+  Number((await import('node:fs')).readFileSync(join(dataDir, 'cluster', 'postmaster.pid'), 'utf8').split('\n')[0])
+
+describe('embedded PostgreSQL', () => {
+  test('starts durable, on a private socket only, and fast the second time', async () => {
+    const first = await start()
+    const db = await connectDb({ url: first.url, log })
+    const setting = statement<{ fsync: string; listen: string; encoding: string; sync: string }>(
+      'test.settings',
+      `SELECT current_setting('fsync') AS fsync, current_setting('listen_addresses') AS listen,
+         current_setting('server_encoding') AS encoding, current_setting('synchronous_commit') AS sync`,
+    )
+    expect(await db.one(setting)).toEqual({ fsync: 'on', listen: '', encoding: 'UTF8', sync: 'on' })
+    await db.close()
+    expect((await stat(join(dataDir, 'socket'))).mode & 0o777).toBe(0o700)
+    expect((await stat(join(dataDir, 'cluster'))).mode & 0o777).toBe(0o700)
+    expect(first.started).toBe(true)
+    await first.stop()
+    await first.stop()
+    expect(await readdir(dataDir)).toEqual(expect.not.arrayContaining(['socket']))
+    const times: number[] = []
+    for (let n = 0; n < 3; n++) {
+      const began = performance.now()
+      const again = await start()
+      times.push(performance.now() - began)
+      await again.stop()
+    }
+    // 50 ms on the machine this was written on; the best of three on a busy one.
+    expect(Math.min(...times)).toBeLessThan(150)
+  })
+
+  test('a killed program loses no acknowledged write, and the next one adopts its server', async () => {
+    const { child, acknowledged } = await startWriter(0)
+    await expect(start()).rejects.toThrow(`owner.lock is locked by process ${child.pid}`)
+    const pid = await postmasterPid()
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const server = await start()
+    expect([server.started, server.pid()]).toEqual([false, pid])
+    const found = await written(server.url)
+    expect(acknowledged.filter(n => !found.has(n))).toEqual([])
+  })
+
+  test('program and server killed at once: three rounds lose no acknowledged write', async () => {
+    const all: number[] = []
+    for (let round = 0; round < 3; round++) {
+      const { child, acknowledged } = await startWriter(round * 1_000_000)
+      const pid = await postmasterPid()
+      child.kill('SIGKILL')
+      // The server leads a session of its own: this is every one of its processes.
+      process.kill(-pid, 'SIGKILL')
+      await once(child, 'exit')
+      all.push(...acknowledged)
+      const server = await start()
+      expect(server.started).toBe(true)
+      const found = await written(server.url)
+      expect(all.filter(n => !found.has(n))).toEqual([])
+      await server.stop()
+    }
+  })
+
+  test('a server that dies is started again on the same url', async () => {
+    const server = await start()
+    const db = await connectDb({ url: server.url, log })
+    const before = server.pid()
+    process.kill(before, 'SIGKILL')
+    await until(() => server.pid() !== before, { what: 'another server', timeoutMs: 10_000 })
+    reaper.killAtEnd(server.pid())
+    const one = await until(() => db.one(statement<{ one: number }>('test.one', 'SELECT 1 AS one')), {
+      what: 'an answer',
+    })
+    expect(one).toEqual({ one: 1 })
+    await db.close()
+  })
+
+  test('a path too long for a socket gets one in the temporary directory, removed by stop', async () => {
+    dataDir = join(dataDir, 'x'.repeat(60), 'y'.repeat(60))
+    const server = await start()
+    const socketDir = new URL(server.url.replace('@/', '@h/')).searchParams.get('host') ?? ''
+    expect(socketDir.startsWith(tmpdir())).toBe(true)
+    expect((await stat(socketDir)).mode & 0o777).toBe(0o700)
+    await server.stop()
+    await expect(stat(socketDir)).rejects.toThrow(/ENOENT/)
+  })
+
+  test('a directory below one that others cannot enter works, also for root', async () => {
+    const closed = join(dataDir, '..', 'closed')
+    await mkdir(closed, { mode: 0o700 })
+    dataDir = join(closed, 'postgres')
+    const server = await start()
+    const db = await connectDb({ url: server.url, log })
+    await db.run(statement('test.table', 'CREATE TABLE t (a int)'))
+    await db.close()
+    if (process.getuid?.() === 0) {
+      const { stdout } = await promisify(execFile)('ps', ['-o', 'uid=', '-p', String(server.pid())])
+      expect(Number(stdout)).not.toBe(0)
+    }
+  })
+
+  test.skipIf(installed15 === undefined)(
+    'data of another major version is refused with what to do, or run by that version when it is installed (needs postgresql-15)',
+    async () => {
+      if (installed15 === undefined) return
+      const old = await start({ binaries: installed15 })
+      expect(old.version).toMatch(/^15\./)
+      await old.stop()
+      const [newest] = await findBinaries()
+      if (newest === undefined || newest.major === 15) throw new Error('the npm package is newer than 15')
+      await expect(start({ binaries: newest })).rejects.toThrow(
+        /was made by PostgreSQL 15.*apt-get install postgresql-15.*pg_dump/,
+      )
+      const again = await start()
+      expect(again.version).toMatch(/^15\./)
+    },
+  )
+
+  test('a half-made cluster of a killed first start is made again', async () => {
+    await mkdir(join(dataDir, 'cluster', 'base'), { recursive: true })
+    await writeFile(join(dataDir, 'cluster', 'PG_VERSION'), '18\n')
+    const server = await start()
+    expect(server.started).toBe(true)
+    await rm(join(dataDir, 'nothing'), { force: true })
+  })
+})

@@ -1,0 +1,487 @@
+-- Written by src/db/dump.ts (UPDATE_SCHEMA=1 vitest run src/db): the schema after all migrations.
+
+CREATE TABLE account (
+  avatar_url text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  default_project_id uuid,
+  email text NOT NULL,
+  email_notifications boolean NOT NULL DEFAULT true,
+  epoch integer NOT NULL DEFAULT 1,
+  first_name text,
+  id uuid NOT NULL,
+  last_name text,
+  marketing_emails boolean NOT NULL DEFAULT false,
+  password_hash text NOT NULL,
+  role text NOT NULL DEFAULT 'User'::text,
+  totp_enabled boolean NOT NULL DEFAULT false,
+  totp_last_step bigint NOT NULL DEFAULT 0,
+  totp_secret bytea,
+  CONSTRAINT account_email_check CHECK ((email = lower(email))),
+  CONSTRAINT account_pkey PRIMARY KEY (id),
+  CONSTRAINT account_role_check CHECK ((role = ANY (ARRAY['Admin'::text, 'User'::text])))
+);
+
+CREATE TABLE alert (
+  closed_at timestamp with time zone,
+  id uuid NOT NULL DEFAULT gen_random_uuid(),
+  kind text NOT NULL,
+  machine_id uuid NOT NULL,
+  opened_at timestamp with time zone NOT NULL DEFAULT now(),
+  phase text NOT NULL,
+  CONSTRAINT alert_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE app (
+  active_deployment_id uuid,
+  autoscaling_enabled boolean NOT NULL,
+  cpu_threshold double precision NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  desired_replicas integer NOT NULL,
+  drain_timeout integer NOT NULL,
+  git_url text NOT NULL,
+  health_check_path text NOT NULL,
+  hostname text NOT NULL,
+  id uuid NOT NULL,
+  max_replicas integer NOT NULL,
+  mem_threshold double precision NOT NULL,
+  min_replicas integer NOT NULL,
+  name text NOT NULL,
+  port integer NOT NULL,
+  project_id uuid NOT NULL,
+  scale_state text NOT NULL DEFAULT 'active'::text,
+  scm_installation_id bigint,
+  scm_repo_full_name text,
+  scm_repo_id bigint,
+  scm_webhook_secret bytea NOT NULL,
+  want text NOT NULL DEFAULT 'live'::text,
+  CONSTRAINT app_pkey PRIMARY KEY (id),
+  CONSTRAINT app_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT app_scale_state_check CHECK ((scale_state = ANY (ARRAY['active'::text, 'idle'::text, 'scaled_to_zero'::text, 'warming_up'::text]))),
+  CONSTRAINT app_want_check CHECK ((want = ANY (ARRAY['live'::text, 'deleted'::text])))
+);
+
+CREATE TABLE audit_chain (
+  first_hash bytea NOT NULL,
+  first_position bigint NOT NULL,
+  last_hash bytea NOT NULL,
+  last_position bigint NOT NULL,
+  singleton boolean NOT NULL DEFAULT true,
+  CONSTRAINT audit_chain_pkey PRIMARY KEY (singleton),
+  CONSTRAINT audit_chain_singleton_check CHECK (singleton)
+);
+
+CREATE TABLE audit_count (
+  action text NOT NULL,
+  resource_type text NOT NULL,
+  rows bigint NOT NULL,
+  scope_id uuid NOT NULL,
+  CONSTRAINT audit_count_pkey PRIMARY KEY (scope_id, action, resource_type)
+);
+
+CREATE TABLE audit_log (
+  account_id uuid NOT NULL,
+  action text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  credential text,
+  details jsonb NOT NULL,
+  hash bytea,
+  id uuid NOT NULL,
+  ip_address text,
+  "position" bigint,
+  project_id uuid,
+  request_id text,
+  resource_id text,
+  resource_type text NOT NULL,
+  scope_id uuid NOT NULL GENERATED ALWAYS AS (COALESCE(project_id, account_id)) STORED,
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  CONSTRAINT audit_log_check CHECK ((("position" IS NULL) = (hash IS NULL))),
+  CONSTRAINT audit_log_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE captcha (
+  answer_hash bytea NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  id uuid NOT NULL,
+  CONSTRAINT captcha_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE deployment (
+  announced text,
+  app_id uuid NOT NULL,
+  build_id text NOT NULL DEFAULT ''::text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  disk_mib integer NOT NULL,
+  error_message text,
+  git_branch text NOT NULL DEFAULT ''::text,
+  git_commit_hash text NOT NULL DEFAULT ''::text,
+  git_commit_message text NOT NULL DEFAULT ''::text,
+  hypervisor integer NOT NULL,
+  id uuid NOT NULL,
+  image text NOT NULL,
+  job_id text NOT NULL,
+  memory_mib integer NOT NULL,
+  outcome text,
+  port integer NOT NULL,
+  project_id uuid NOT NULL,
+  rollout bigint NOT NULL DEFAULT nextval('rollout_order'::regclass),
+  scheduled_at timestamp with time zone,
+  started_at timestamp with time zone,
+  stopped_at timestamp with time zone,
+  trigger_source text NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  vcpus integer NOT NULL,
+  want text NOT NULL DEFAULT 'running'::text,
+  CONSTRAINT deployment_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT deployment_outcome_check CHECK ((outcome = ANY (ARRAY['stopped'::text, 'superseded'::text, 'failed'::text, 'cancelled'::text]))),
+  CONSTRAINT deployment_pkey PRIMARY KEY (id),
+  CONSTRAINT deployment_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT deployment_want_check CHECK ((want = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text, 'deleted'::text])))
+);
+
+CREATE TABLE event (
+  app_id uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  data jsonb NOT NULL,
+  deployment_id uuid,
+  kind text NOT NULL,
+  "position" bigint,
+  project_id uuid NOT NULL,
+  seq bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  CONSTRAINT event_pkey PRIMARY KEY (seq)
+);
+
+CREATE TABLE host (
+  arch text NOT NULL,
+  cordoned boolean NOT NULL DEFAULT false,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  disk_mib bigint NOT NULL,
+  hypervisors jsonb NOT NULL,
+  id uuid NOT NULL,
+  incarnation text NOT NULL,
+  last_seen_at timestamp with time zone NOT NULL DEFAULT now(),
+  memory_mib integer NOT NULL,
+  name text NOT NULL,
+  network text NOT NULL,
+  used_disk_mib bigint NOT NULL DEFAULT 0,
+  used_memory_mib integer NOT NULL DEFAULT 0,
+  used_vcpus integer NOT NULL DEFAULT 0,
+  vcpus integer NOT NULL,
+  version text NOT NULL,
+  CONSTRAINT host_check CHECK (((used_vcpus >= 0) AND (used_memory_mib >= 0) AND (used_disk_mib >= 0))),
+  CONSTRAINT host_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE idempotency_key (
+  account_id uuid NOT NULL,
+  answer bytea,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  fingerprint bytea NOT NULL,
+  key text NOT NULL,
+  status integer,
+  CONSTRAINT idempotency_key_pkey PRIMARY KEY (account_id, key)
+);
+
+CREATE TABLE login_backoff (
+  blocked_until timestamp with time zone NOT NULL,
+  failures integer NOT NULL,
+  key bytea NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT login_backoff_pkey PRIMARY KEY (key)
+);
+
+CREATE TABLE machine (
+  attempt integer NOT NULL DEFAULT 0,
+  deadline timestamp with time zone,
+  entered_at timestamp with time zone NOT NULL DEFAULT now(),
+  id uuid NOT NULL,
+  kind text NOT NULL,
+  last_error text,
+  lease uuid,
+  lease_until timestamp with time zone,
+  phase text NOT NULL,
+  pokes bigint NOT NULL DEFAULT 0,
+  runner uuid,
+  wake_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT machine_lease_whole CHECK ((num_nulls(lease, lease_until, runner) = ANY (ARRAY[0, 3]))),
+  CONSTRAINT machine_pkey PRIMARY KEY (kind, id)
+);
+
+CREATE TABLE machine_poke (
+  id uuid NOT NULL,
+  kind text NOT NULL
+);
+
+CREATE TABLE notification (
+  account_id uuid NOT NULL,
+  body text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  email_attempt integer NOT NULL DEFAULT 0,
+  email_due_at timestamp with time zone,
+  email_outcome text,
+  entity_name text NOT NULL,
+  id uuid NOT NULL,
+  kind text NOT NULL,
+  metadata jsonb,
+  project_id uuid NOT NULL,
+  read_at timestamp with time zone,
+  resource_id text NOT NULL,
+  route text NOT NULL,
+  title text NOT NULL,
+  CONSTRAINT notification_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT notification_email_outcome_check CHECK ((email_outcome = ANY (ARRAY['sent'::text, 'failed'::text]))),
+  CONSTRAINT notification_pkey PRIMARY KEY (id),
+  CONSTRAINT notification_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE pat (
+  account_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone,
+  hash bytea NOT NULL,
+  id uuid NOT NULL,
+  last_four text NOT NULL,
+  last_used_at timestamp with time zone,
+  name text NOT NULL,
+  project_id uuid,
+  scopes text[] NOT NULL,
+  CONSTRAINT pat_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT pat_pkey PRIMARY KEY (id),
+  CONSTRAINT pat_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE project (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  id uuid NOT NULL,
+  ipv6_prefix text NOT NULL,
+  name text NOT NULL,
+  plan text NOT NULL,
+  slug text NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  want text NOT NULL DEFAULT 'live'::text,
+  CONSTRAINT project_pkey PRIMARY KEY (id),
+  CONSTRAINT project_want_check CHECK ((want = ANY (ARRAY['live'::text, 'deleted'::text])))
+);
+
+CREATE TABLE project_invitation (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  email text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  id uuid NOT NULL,
+  invited_by uuid NOT NULL,
+  project_id uuid NOT NULL,
+  role text NOT NULL,
+  CONSTRAINT project_invitation_email_check CHECK ((email = lower(email))),
+  CONSTRAINT project_invitation_pkey PRIMARY KEY (id),
+  CONSTRAINT project_invitation_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE,
+  CONSTRAINT project_invitation_role_check CHECK ((role = ANY (ARRAY['admin'::text, 'member'::text, 'viewer'::text])))
+);
+
+CREATE TABLE project_member (
+  account_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  project_id uuid NOT NULL,
+  role text NOT NULL,
+  CONSTRAINT project_member_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT project_member_pkey PRIMARY KEY (project_id, account_id),
+  CONSTRAINT project_member_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE,
+  CONSTRAINT project_member_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text, 'viewer'::text])))
+);
+
+CREATE TABLE recovery_code (
+  account_id uuid NOT NULL,
+  hash bytea NOT NULL,
+  CONSTRAINT recovery_code_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT recovery_code_pkey PRIMARY KEY (account_id, hash)
+);
+
+CREATE TABLE refresh_token (
+  account_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  expires_at timestamp with time zone NOT NULL,
+  hash bytea NOT NULL,
+  session_id uuid NOT NULL,
+  used_at timestamp with time zone,
+  CONSTRAINT refresh_token_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT refresh_token_pkey PRIMARY KEY (hash),
+  CONSTRAINT refresh_token_session_id_fkey FOREIGN KEY (session_id) REFERENCES session(id) ON DELETE CASCADE
+);
+
+CREATE TABLE route (
+  app_id uuid NOT NULL,
+  backends jsonb NOT NULL,
+  changed_at timestamp with time zone NOT NULL DEFAULT now(),
+  drain_seconds integer NOT NULL,
+  hostname text NOT NULL,
+  project_id uuid NOT NULL,
+  state text NOT NULL,
+  version bigint NOT NULL DEFAULT nextval('route_version'::regclass),
+  xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  CONSTRAINT route_pkey PRIMARY KEY (hostname),
+  CONSTRAINT route_state_check CHECK ((state = ANY (ARRAY['live'::text, 'sleeping'::text, 'down'::text, 'gone'::text])))
+);
+
+CREATE TABLE session (
+  account_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  id uuid NOT NULL,
+  ip_address text,
+  revoked_at timestamp with time zone,
+  user_agent text,
+  CONSTRAINT session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT session_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE sweep_run (
+  duration_ms integer,
+  error text,
+  failures_in_a_row integer NOT NULL DEFAULT 0,
+  name text NOT NULL,
+  pokes bigint NOT NULL DEFAULT 0,
+  pokes_seen bigint NOT NULL DEFAULT 0,
+  result jsonb,
+  runs bigint NOT NULL DEFAULT 0,
+  started_at timestamp with time zone,
+  CONSTRAINT sweep_run_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE vm (
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  deployment_id uuid NOT NULL,
+  disk_mib integer NOT NULL,
+  endpoint_host text,
+  endpoint_port integer,
+  generation integer NOT NULL DEFAULT 1,
+  healthy boolean NOT NULL DEFAULT false,
+  host_id uuid,
+  hypervisor text,
+  id uuid NOT NULL,
+  ipv6_address text NOT NULL,
+  memory_mib integer NOT NULL,
+  placement_note text,
+  project_id uuid NOT NULL,
+  restart_count integer NOT NULL DEFAULT 0,
+  seen_error text,
+  seen_generation integer NOT NULL DEFAULT 0,
+  seen_state text,
+  seen_steps jsonb NOT NULL DEFAULT '[]'::jsonb,
+  vcpus integer NOT NULL,
+  want text NOT NULL DEFAULT 'running'::text,
+  CONSTRAINT vm_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id),
+  CONSTRAINT vm_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT vm_pkey PRIMARY KEY (id),
+  CONSTRAINT vm_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT vm_want_check CHECK ((want = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text, 'absent'::text])))
+);
+
+CREATE UNIQUE INDEX account_email ON public.account USING btree (email);
+
+CREATE UNIQUE INDEX alert_open ON public.alert USING btree (kind, machine_id, phase) WHERE (closed_at IS NULL);
+
+CREATE INDEX alert_opened_at ON public.alert USING btree (opened_at);
+
+CREATE INDEX app_by_project ON public.app USING btree (project_id, id DESC);
+
+CREATE UNIQUE INDEX app_hostname ON public.app USING btree (hostname) WHERE (want = 'live'::text);
+
+CREATE UNIQUE INDEX app_name ON public.app USING btree (project_id, name) WHERE (want = 'live'::text);
+
+CREATE INDEX audit_log_action ON public.audit_log USING btree (scope_id, action, id DESC);
+
+CREATE UNIQUE INDEX audit_log_position ON public.audit_log USING btree ("position") WHERE ("position" IS NOT NULL);
+
+CREATE INDEX audit_log_resource ON public.audit_log USING btree (scope_id, resource_type, id DESC);
+
+CREATE INDEX audit_log_scope ON public.audit_log USING btree (scope_id, id DESC);
+
+CREATE INDEX audit_log_unsealed ON public.audit_log USING btree (seq) WHERE ("position" IS NULL);
+
+CREATE INDEX captcha_expiry ON public.captcha USING btree (expires_at);
+
+CREATE INDEX deployment_app ON public.deployment USING btree (app_id, id DESC);
+
+CREATE UNIQUE INDEX deployment_job ON public.deployment USING btree (job_id);
+
+CREATE INDEX deployment_live ON public.deployment USING btree (project_id, id DESC) WHERE (outcome IS NULL);
+
+CREATE INDEX event_age ON public.event USING btree (created_at);
+
+CREATE UNIQUE INDEX event_by_project ON public.event USING btree (project_id, "position") WHERE ("position" IS NOT NULL);
+
+CREATE UNIQUE INDEX event_position_order ON public.event USING btree ("position") WHERE ("position" IS NOT NULL);
+
+CREATE INDEX event_unplaced ON public.event USING btree (seq) WHERE ("position" IS NULL);
+
+CREATE UNIQUE INDEX host_name ON public.host USING btree (name);
+
+CREATE INDEX idempotency_key_age ON public.idempotency_key USING btree (created_at);
+
+CREATE INDEX login_backoff_age ON public.login_backoff USING btree (updated_at);
+
+CREATE INDEX machine_due ON public.machine USING btree (wake_at);
+
+CREATE INDEX machine_overdue ON public.machine USING btree (deadline) WHERE (deadline IS NOT NULL);
+
+CREATE INDEX notification_account ON public.notification USING btree (account_id, id DESC);
+
+CREATE INDEX notification_email_due ON public.notification USING btree (email_due_at) WHERE (email_due_at IS NOT NULL);
+
+CREATE INDEX notification_project ON public.notification USING btree (project_id);
+
+CREATE INDEX notification_unread ON public.notification USING btree (account_id, id DESC) WHERE (read_at IS NULL);
+
+CREATE INDEX pat_account ON public.pat USING btree (account_id);
+
+CREATE UNIQUE INDEX pat_hash ON public.pat USING btree (hash);
+
+CREATE UNIQUE INDEX project_ipv6_prefix ON public.project USING btree (ipv6_prefix);
+
+CREATE UNIQUE INDEX project_slug ON public.project USING btree (slug);
+
+CREATE INDEX project_invitation_by_email ON public.project_invitation USING btree (email);
+
+CREATE UNIQUE INDEX project_invitation_email ON public.project_invitation USING btree (project_id, email);
+
+CREATE INDEX project_invitation_expiry ON public.project_invitation USING btree (expires_at);
+
+CREATE INDEX project_member_account ON public.project_member USING btree (account_id);
+
+CREATE INDEX refresh_token_expiry ON public.refresh_token USING btree (expires_at);
+
+CREATE INDEX refresh_token_session ON public.refresh_token USING btree (session_id);
+
+CREATE INDEX route_xid ON public.route USING btree (xid);
+
+CREATE INDEX session_account ON public.session USING btree (account_id, ip_address);
+
+CREATE INDEX session_age ON public.session USING btree (created_at);
+
+CREATE INDEX vm_deployment ON public.vm USING btree (deployment_id);
+
+CREATE INDEX vm_host ON public.vm USING btree (host_id);
+
+CREATE UNIQUE INDEX vm_ipv6 ON public.vm USING btree (ipv6_address);
+
+CREATE INDEX vm_project ON public.vm USING btree (project_id, id DESC);
+
+CREATE OR REPLACE FUNCTION public.audit_log_is_append_only()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP = 'UPDATE' THEN
+    IF OLD.position IS NULL AND NEW.position IS NOT NULL
+      AND (to_jsonb(NEW) - 'position' - 'hash') = (to_jsonb(OLD) - 'position' - 'hash') THEN
+      RETURN NEW;
+    END IF;
+  ELSIF TG_OP = 'DELETE' AND OLD.position IS NOT NULL AND current_setting('mote.audit_retention', true) = 'on' THEN
+    RETURN OLD;
+  END IF;
+  RAISE EXCEPTION 'audit_log is append-only';
+END $function$;
+
+CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_is_append_only();
+
+CREATE TRIGGER audit_log_no_truncate BEFORE TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_is_append_only();

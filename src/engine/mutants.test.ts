@@ -1,0 +1,193 @@
+/** Each guard in the statements is needed: with it removed, the scenario that it is for goes wrong. */
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import { connectDb } from '../db/connect.ts'
+import { type Db, statement } from '../db/db.ts'
+import { newId } from '../lib/ids.ts'
+import { type AnyMachine, done, go, machine, wait } from './machine.ts'
+import { createMachine, createRunner, poke, readMachine } from './runner.ts'
+import { type EngineStatements, engineStatements } from './statements.ts'
+
+const log = pino({ level: 'silent' })
+
+/** The statements with one piece of one of them replaced. A piece that is not there is a mistake of the test. */
+function mutant(name: keyof EngineStatements, piece: string, replacement: string): EngineStatements {
+  const { text } = engineStatements[name]
+  if (!text.includes(piece)) throw new Error(`statement ${name} has no "${piece}"`)
+  return {
+    ...engineStatements,
+    [name]: { name: `${engineStatements[name].name}.mutant`, text: text.replace(piece, replacement) },
+  }
+}
+
+/** What another runner does before each of its claims. */
+const deliver = (db: Db) => createRunner({ db, machines: [], log }).tickOnce()
+
+const expireLeases = statement(
+  'mutant.expire',
+  "UPDATE machine SET lease_until = now() - interval '1 second' WHERE lease IS NOT NULL",
+)
+
+const loop = (handlers: { a: () => Promise<ReturnType<typeof wait>>; id: string }): AnyMachine =>
+  machine<{ id: string }>()({
+    kind: 'm',
+    edges: { a: [] },
+    load: async () => ({ id: handlers.id }),
+    phases: { a: handlers.a },
+  })
+
+describeEachPostgres('mutants of the engine', which => {
+  let database: TestDatabase
+  let db: Db
+  let id: string
+  beforeEach(async () => {
+    database = await testDatabase(which)
+    db = database.db
+    id = newId()
+    await db.tx(tx => createMachine(tx, 'm', id, 'a'))
+  })
+  afterEach(() => database.drop())
+
+  /** A slow step loses its lease, another runner does the work, the slow one ends. True when its write was kept. */
+  async function staleWriteIsKept(statements: EngineStatements): Promise<boolean> {
+    let written = false
+    const other = machine<{ id: string }>()({
+      kind: 'm',
+      edges: { a: ['b'], b: [] },
+      load: async () => ({ id }),
+      phases: { a: async () => go('b'), b: async () => done() },
+    })
+    const slow: AnyMachine = {
+      ...other,
+      phases: {
+        ...other.phases,
+        async a() {
+          await db.run(expireLeases)
+          await createRunner({ db, machines: [other], log }).tickOnce()
+          return go('b', async () => {
+            written = true
+          })
+        },
+      },
+    }
+    await createRunner({ db, machines: [slow], log, statements }).tickOnce()
+    return written
+  }
+
+  test('the fence', async () => {
+    expect(await staleWriteIsKept(engineStatements)).toBe(false)
+    await db.run(statement('mutant.reset', "UPDATE machine SET phase = 'a'"))
+    // $3 must stay, or PostgreSQL cannot tell its type.
+    expect(await staleWriteIsKept(mutant('go', 'AND lease = $3', 'AND $3::uuid IS NOT NULL'))).toBe(true)
+  })
+
+  async function pokeIsLost(statements: EngineStatements): Promise<boolean> {
+    await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
+    const a = async () => {
+      await poke(db, 'm', id)
+      await deliver(db)
+      return wait(60_000)
+    }
+    await createRunner({ db, machines: [loop({ a, id })], log, statements }).tickOnce()
+    return ((await readMachine(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
+  }
+
+  test('the comparison of pokes', async () => {
+    expect(await pokeIsLost(engineStatements)).toBe(false)
+    expect(await pokeIsLost(mutant('wait', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
+  })
+
+  test('the comparison of pokes after a failure', async () => {
+    const late = async (statements: EngineStatements) => {
+      await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
+      const a = async () => {
+        await poke(db, 'm', id)
+        await deliver(db)
+        throw new Error('no')
+      }
+      await createRunner({ db, machines: [loop({ a, id })], log, statements }).tickOnce()
+      return ((await readMachine(db, 'm', id))?.wake_at.getTime() ?? 0) > Date.now()
+    }
+    expect(await late(engineStatements)).toBe(false)
+    expect(await late(mutant('fail', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
+  })
+
+  /** The row is locked by a transaction that stays open. True when a claim waits for it instead of passing by. */
+  async function claimWaits(statements: EngineStatements): Promise<boolean> {
+    const impatient = await connectDb({ url: `${database.url}&options=-c%20lock_timeout%3D200`, log })
+    try {
+      return await db.tx(async tx => {
+        await tx.rows(statement('mutant.lock', 'SELECT id FROM machine FOR UPDATE'))
+        const runner = createRunner({
+          db: impatient,
+          machines: [loop({ a: async () => wait(1), id })],
+          log,
+          statements,
+        })
+        return runner.tickOnce().then(
+          () => false,
+          () => true,
+        )
+      })
+    } finally {
+      await impatient.close()
+    }
+  }
+
+  test('SKIP LOCKED', async () => {
+    expect(await claimWaits(engineStatements)).toBe(false)
+    expect(await claimWaits(mutant('claim', 'SKIP LOCKED', ''))).toBe(true)
+  })
+
+  test('SKIP LOCKED where pokes are delivered, which keeps the poke of a machine that is locked', async () => {
+    await poke(db, 'm', id)
+    expect(await claimWaits(engineStatements)).toBe(false)
+    const pending = statement<{ id: string }>('mutant.pending', 'SELECT id FROM machine_poke')
+    expect(await db.rows(pending)).toEqual([{ id }])
+    expect(await claimWaits(mutant('deliver', 'FOR NO KEY UPDATE SKIP LOCKED', 'FOR NO KEY UPDATE'))).toBe(true)
+    await deliver(db)
+    expect(await db.rows(pending)).toEqual([])
+  })
+
+  /** True when a second claim takes what the first one holds. */
+  async function claimedTwice(statements: EngineStatements): Promise<boolean> {
+    let inner = 0
+    const a = async () => {
+      inner += await createRunner({
+        db,
+        machines: [loop({ a: async () => wait(60_000), id })],
+        log,
+        statements,
+      }).tickOnce()
+      return wait(0)
+    }
+    await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
+    await createRunner({ db, machines: [loop({ a, id })], log, statements }).tickOnce()
+    return inner > 0
+  }
+
+  test('the lease', async () => {
+    expect(await claimedTwice(engineStatements)).toBe(false)
+    expect(await claimedTwice(mutant('claim', 'AND (lease_until IS NULL OR lease_until <= now())', ''))).toBe(true)
+  })
+
+  /** A runner that lives holds the machine. True when upkeep takes it away. */
+  async function livingIsRobbed(statements: EngineStatements): Promise<boolean> {
+    const entered = Promise.withResolvers<void>()
+    const a = () => (entered.resolve(), new Promise<never>(() => undefined))
+    const holder = createRunner({ db, machines: [loop({ a, id })], log, workers: 1 })
+    await db.run(statement('mutant.due', 'UPDATE machine SET wake_at = now()'))
+    await holder.start()
+    await entered.promise
+    await createRunner({ db, machines: [], log, statements }).upkeepOnce()
+    const robbed = (await readMachine(db, 'm', id))?.leased === false
+    await holder.stop({ drainMs: 0 })
+    return robbed
+  }
+
+  test('the check that a runner is dead', async () => {
+    expect(await livingIsRobbed(engineStatements)).toBe(false)
+    expect(await livingIsRobbed(mutant('releaseDead', 'AND granted', 'AND NOT granted'))).toBe(true)
+  })
+})

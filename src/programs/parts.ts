@@ -1,0 +1,114 @@
+/** How each program comes up, and how it lets go. `all-in-one.ts` and the single programs are made of these. */
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { Logger } from 'pino'
+import { type AgentConfig, agentConfig } from '../agent/config.ts'
+import { type Agent, startAgent } from '../agent/main.ts'
+import type { Bus } from '../bus/bus.ts'
+import { createMemoryBus } from '../bus/memory.ts'
+import { connectNatsBus } from '../bus/nats.ts'
+import { parseControlConfig } from '../control/config.ts'
+import { type Control, startControl } from '../control/main.ts'
+import { connectDb } from '../db/connect.ts'
+import type { Db } from '../db/db.ts'
+import { startEmbeddedPostgres } from '../db/embedded.ts'
+import { migrate } from '../db/migrate.ts'
+import { gatewayDefaults } from '../gateway/config.ts'
+import { type Gateway, startGateway } from '../gateway/main.ts'
+import { type ProgramSettings, portOf, programSettings } from './settings.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
+
+export interface Part<T> {
+  readonly value: T
+  stop(): Promise<void>
+}
+
+/** The database: `DATABASE_URL`, or a private server under the data directory. Migrated when it is handed over. */
+export async function openDatabase(settings: ProgramSettings, log: Logger): Promise<Part<Db>> {
+  const embedded = settings.databaseUrl
+    ? undefined
+    : await startEmbeddedPostgres({ dataDir: join(resolve(settings.data), 'postgres'), log })
+  const url = embedded?.url ?? settings.databaseUrl
+  try {
+    const applied = await migrate({ url })
+    if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated')
+    const db = await connectDb({ url, log })
+    return {
+      value: db,
+      async stop() {
+        await db.close()
+        await embedded?.stop()
+      },
+    }
+  } catch (cause) {
+    await embedded?.stop()
+    throw cause
+  }
+}
+
+/** NATS when `NATS_URL` is set; otherwise everything must run in this process. */
+export async function openBus(settings: ProgramSettings, name: string, log: Logger): Promise<Bus> {
+  if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log })
+  return createMemoryBus({ log })
+}
+
+const secretFile = (settings: ProgramSettings) => join(resolve(settings.data), 'secret.key')
+
+/** The all-in-one makes its own secret once; nobody has to think of one, and no two installations share it. */
+export async function ensureSecret(settings: ProgramSettings): Promise<string> {
+  const file = secretFile(settings)
+  if (!existsSync(file)) {
+    await mkdir(resolve(settings.data), { recursive: true, mode: 0o711 })
+    await writeFile(file, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx' })
+  }
+  return file
+}
+
+export async function openControl(
+  settings: ProgramSettings,
+  env: Env,
+  parts: { readonly db: Db; readonly bus: Bus; readonly log: Logger; readonly secretFile?: string },
+): Promise<Control> {
+  const port = portOf(programSettings.port, settings.port)
+  const gatewayPort = portOf(programSettings.gatewayPort, settings.gatewayPort)
+  const config = parseControlConfig(
+    {
+      MOTE_PUBLIC_URL: `http://localhost:${port}`,
+      MOTE_GATEWAY_URL: `http://localhost:${gatewayPort}`,
+      ...env,
+    },
+    parts.secretFile,
+  )
+  const metrics = settings.metricsPort ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) } : {}
+  return startControl({ ...parts, config, host: settings.listen, port, ...metrics })
+}
+
+export async function openAgent(settings: ProgramSettings, parts: { readonly bus: Bus; readonly log: Logger }): Promise<Agent> {
+  const data = resolve(settings.data)
+  return startAgent(
+    agentConfig({
+      dataDir: join(data, 'agent'),
+      imageDir: join(data, 'images'),
+      hostName: settings.hostName || hostname(),
+      hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, ['auto', 'qemu', 'fake']),
+      network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
+      ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
+    } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
+    parts,
+  )
+}
+
+export async function openGateway(settings: ProgramSettings, parts: { readonly bus: Bus; readonly log: Logger }): Promise<Gateway> {
+  const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
+  return startGateway({ ...gatewayDefaults, host: settings.listen, port }, parts)
+}
+
+function oneOf<const T extends readonly string[]>(name: string, value: string, choices: T): T[number] {
+  const found = choices.find(choice => choice === value)
+  if (found === undefined) throw new Error(`${name}: "${value}" is none of ${choices.join(', ')}`)
+  return found
+}

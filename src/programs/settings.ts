@@ -1,0 +1,48 @@
+/**
+ * Settings of the programs themselves: where they listen, where they keep things, whom they talk to. Each is a flag and
+ * an environment variable; the flag wins. `mote up --help` and docs/operating.md print this table.
+ */
+export interface ProgramSetting {
+  readonly flag: string
+  readonly env: string
+  readonly fallback: string
+  readonly help: string
+}
+
+export const programSettings = {
+  data: { flag: '--data <dir>', env: 'MOTE_DATA', fallback: '.mote', help: 'directory that holds everything' },
+  port: { flag: '--port <port>', env: 'MOTE_PORT', fallback: '7070', help: 'port of the API' },
+  gatewayPort: { flag: '--gateway-port <port>', env: 'MOTE_GATEWAY_PORT', fallback: '7080', help: 'port of the gateway' },
+  metricsPort: { flag: '--metrics-port <port>', env: 'MOTE_METRICS_PORT', fallback: '', help: 'port of Prometheus /metrics on loopback; none when empty' },
+  listen: { flag: '--listen <address>', env: 'MOTE_LISTEN', fallback: '127.0.0.1', help: 'address of the API and the gateway; 0.0.0.0 for all' },
+  hypervisor: { flag: '--hypervisor <name>', env: 'MOTE_HYPERVISOR', fallback: 'auto', help: 'auto, qemu or fake (simulated machines)' },
+  network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
+  hostName: { flag: '--host-name <name>', env: 'MOTE_HOST_NAME', fallback: '', help: 'name of this host; its own when empty' },
+  cache: { flag: '--cache <dir>', env: 'MOTE_CACHE', fallback: '', help: 'kernel and images; ~/.cache/mote when empty' },
+  databaseUrl: { flag: '--database-url <url>', env: 'DATABASE_URL', fallback: '', help: 'your PostgreSQL (15 or newer) instead of the private one' },
+  natsUrl: { flag: '--nats-url <url>', env: 'NATS_URL', fallback: '', help: 'your NATS with JetStream instead of the in-process bus' },
+  logLevel: { flag: '--log-level <level>', env: 'MOTE_LOG_LEVEL', fallback: 'info', help: 'debug, info, warn or error' },
+} as const satisfies Record<string, ProgramSetting>
+
+export type ProgramSettingName = keyof typeof programSettings
+export type ProgramSettings = { readonly [K in ProgramSettingName]: string }
+
+/** @param flags what was given on the command line, by setting name */
+export function readSettings(
+  flags: Readonly<Partial<Record<ProgramSettingName, string | undefined>>>,
+  env: Readonly<Record<string, string | undefined>>,
+): ProgramSettings {
+  const entries = Object.entries(programSettings).map(([name, setting]) => [
+    name,
+    flags[name as ProgramSettingName] ?? env[setting.env] ?? setting.fallback,
+  ])
+  return Object.freeze(Object.fromEntries(entries))
+}
+
+/** @throws Error naming the setting when it is not a port */
+export function portOf(setting: ProgramSetting, value: string): number {
+  const port = Number(value)
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a port from 0 to 65535`)
+  return port
+}

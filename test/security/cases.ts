@@ -1,0 +1,129 @@
+/**
+ * What the tests that enumerate operations must know about each: a valid body, and what its path parameters mean. They
+ * fail when an operation is added that this table does not know.
+ */
+import { features } from '../../src/control/app.ts'
+import { createLiveStats } from '../../src/control/hosts/index.ts'
+import { allOperations } from '../../src/control/http/catalogue.ts'
+import type { Operation } from '../../src/control/http/operation.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { type Identity, type Person, startIdentity, testPassword } from '../support/identity.ts'
+
+export const startWholeApi = (options: Parameters<typeof startIdentity>[0] = {}): Promise<Identity> =>
+  startIdentity({ ...options, features: deps => features({ ...deps, live: createLiveStats(deps.clock) }) })
+
+export interface Case {
+  readonly id: string
+  readonly operation: Operation
+}
+
+/** Every operation that is served, in the order of its path. */
+export function everyOperation(api: Identity): readonly Case[] {
+  const served = { ...allOperations, ...Object.assign({}, ...features({ ...api.deps, live: createLiveStats(api.clock) }).map(f => f.operations)) }
+  return Object.entries<Operation>(served).map(([id, operation]) => ({ id, operation }))
+}
+
+/** Ids and names of what somebody owns, one for each path parameter there is. */
+export interface Belongings {
+  readonly person: Person
+  readonly projectId: string
+  readonly params: Readonly<Record<string, string>>
+  /** A personal access token of its own. */
+  readonly pat: string
+}
+
+/** An account with a project, an app, a deployment, a token, a notification, a member and an invitation. */
+export async function settle(api: Identity): Promise<Belongings> {
+  const person = await api.person()
+  const token = person.token
+  const ok = async (method: 'GET' | 'POST', path: string, body?: object) => {
+    const reply = await api.call(method, path, { token, ...(body ? { body } : {}) })
+    if (reply.status !== 200) throw new Error(`${method} ${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`)
+    return reply.body
+  }
+  const [project] = (await ok('GET', '/v1/projects')) as unknown as [{ id: string; tenant_id: string }]
+  const name = `app-${newId().slice(-8)}`
+  const app = await ok('POST', '/v1/apps', { name, git_url: '' })
+  const deployment = await ok('POST', `/v1/apps/${name}/deploy`, { image: 'example.com/image:1' })
+  const pat = await ok('POST', '/v1/auth/tokens', { name: 'for the tests' })
+  const [notification] = (await ok('GET', '/v1/notifications'))['notifications']
+  const guest = `guest-${newId().slice(-8)}@example.com`
+  const invitation = await ok('POST', `/v1/projects/${project.tenant_id}/members`, { email: guest, role: 'viewer' })
+  return {
+    person,
+    projectId: project.id,
+    pat: String(pat['token']),
+    params: {
+      tenant_slug: project.tenant_id,
+      app_name: name,
+      app_id: String(app['id']),
+      job_id: String(deployment['job_id']),
+      deployment_id: String(deployment['deployment_id']),
+      token_id: String(pat['id']),
+      notification_id: notification.id,
+      invitation_id: String(invitation['id']),
+      user_id: person.id,
+      // Of parts that have no rows yet; any id will do until they have.
+      id: newId(),
+      volume_id: newId(),
+      snapshot_id: newId(),
+      snapshot_name: 'before-lunch',
+      rule_id: newId(),
+    },
+  }
+}
+
+export function pathOf({ id, operation }: Case, params: Readonly<Record<string, string>>): string {
+  return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name]
+    if (value === undefined) throw new Error(`${id} has the path parameter ${name}, which test/security/cases.ts does not know`)
+    return encodeURIComponent(value)
+  })
+}
+
+/** A valid body of every operation that has one. Keep it harmless: it is sent by people who own nothing. */
+const bodies: Readonly<Record<string, object>> = {
+  register: { email: 'new@example.com', password: testPassword, captcha_id: 'x', captcha_answer: 'x' },
+  login: { email: 'nobody@example.com', password: 'wrong wrong' },
+  refreshSession: { refresh_token: 'svc_rt_nothing' },
+  logout: { refresh_token: 'svc_rt_nothing' },
+  updateMe: { first_name: 'Eve' },
+  changePassword: { current_password: 'wrong wrong', new_password: 'a long sentence, not common' },
+  verifyTotp: { code: '000000' },
+  disableTotp: { password: 'wrong wrong' },
+  createToken: { name: 'x' },
+  createProject: { name: 'x' },
+  updateProject: { name: 'x' },
+  inviteMember: { email: 'x@example.com', role: 'viewer' },
+  updateMember: { role: 'viewer' },
+  createApp: { name: 'x', git_url: '' },
+  updateApp: { port: 8080 },
+  scaleApp: { desired_replicas: 1 },
+  deploy: { app_name: 'x', image: 'example.com/image:1' },
+  deployApp: { image: 'example.com/image:1' },
+  createVmSnapshot: { snapshot_name: 'x' },
+  attachRuntimeVolume: { volume_id: newId(), mount_point: '/data' },
+  detachRuntimeVolume: { volume_id: newId() },
+  startMigration: { target_host: 'x', target_uri: 'tcp://x' },
+  setBalloon: { target_memory_mib: 512 },
+  createSecurityRule: { protocol: 'tcp', port_start: 80, port_end: 80, action: 'allow' },
+  createVolume: { name: 'x', size_mib: 1024 },
+  createVolumeSnapshot: { name: 'x' },
+  restoreVolume: { snapshot_name: 'x' },
+  cloneVolume: { name: 'x', snapshot_name: 'y' },
+  attachVolume: { volume_id: newId() },
+  createDatabase: { name: 'x', engine: 'postgres' },
+  createDatabaseSnapshot: { name: 'x' },
+  restoreDatabase: { snapshot_name: 'x' },
+  reAttach: {},
+  validateGenerations: { tenants: [] },
+  chooseCheckoutProduct: { product_id: 'x' },
+  createCheckout: { product_id: 'x' },
+}
+
+export function bodyOf({ id, operation }: Case): object | undefined {
+  if (!operation.body || operation.rawBody) return undefined
+  const body = bodies[id]
+  if (!body) throw new Error(`${id} has a body, and test/security/cases.ts has no example of it`)
+  return body
+}

@@ -562,12 +562,13 @@ export const operations: Readonly<Record<string, Row>> = {
   },
 }
 
-/** What we add to the specification's resources and bodies. Each is optional, so no client of the specification breaks. */
+/** What we add to the specification's resources and bodies. In bodies each is optional, so that no client breaks. */
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   Error: ['code', 'request_id', 'details'],
   Captcha: ['captcha_text'],
   PersonalAccessToken: ['scopes', 'project', 'expires_at'],
   DeployResponse: ['dry_run'],
+  LiveDeploymentStatus: ['steps'],
   VolumeSnapshot: ['status'],
   ReAttachedTenant: ['mode', 'stripe_size'],
   'POST /re-attach': ['node_id'],

@@ -3,7 +3,6 @@
  * every two minutes by default, so after a power cut the newest log lines may be missing. A cluster, or
  * `sync_interval: always` in the server's configuration, closes that at the price of an fsync for each message.
  */
-import { readFile } from 'node:fs/promises'
 import {
   jetstream,
   jetstreamManager,
@@ -11,14 +10,7 @@ import {
   type JetStreamManager,
   type JsMsg,
 } from '@nats-io/jetstream'
-import {
-  connect,
-  credsAuthenticator,
-  errors,
-  type Msg,
-  type NatsConnection,
-  type NodeConnectionOptions,
-} from '@nats-io/transport-node'
+import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import {
   type Bus,
@@ -31,6 +23,7 @@ import {
   type Subscription,
 } from './bus.ts'
 import { onFirstAbort, withinLimits } from './limits.ts'
+import { answerTimeoutMs, busError, connectionOptions, type NatsBusOptions, withoutSecrets } from './nats-connection.ts'
 import { readKept } from './nats-reader.ts'
 import { ensureStream, findStart } from './nats-streams.ts'
 import { createPump } from './pump.ts'
@@ -38,31 +31,13 @@ import { type StreamPolicy, streams } from './streams.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'
 import { type Answer, decode, encode, failure, plan, unwrap } from './wire.ts'
 
-export interface NatsBusOptions {
-  readonly servers: string | readonly string[]
-  /** Shown in the server's connection list. */
-  readonly name: string
-  readonly log: Logger
-  readonly user?: string
-  readonly password?: string
-  readonly token?: string
-  /** Path of a `.creds` file (JWT and nkey). */
-  readonly credsFile?: string
-  readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string }
-  /** Answers to this connection arrive below it; permissions name it (see `permissions.ts`). Default `_INBOX`. */
-  readonly inboxPrefix?: string
-  /** Make and update the streams: control does, hosts and gateways have no right to. Default true. */
-  readonly manageStreams?: boolean
-}
-
-/** How long a publish to a kept subject waits for the stream's word, and how long the first connect may take. */
-const answerTimeoutMs = 5_000
+export type { NatsBusOptions }
 
 /** @throws BusError `closed` when no server can be reached now; later losses heal by themselves. */
 export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {
     const message = error instanceof Error ? error.message : String(error)
-    throw new BusError('closed', `cannot connect to NATS at ${[options.servers].flat().join(', ')}: ${message}`, {
+    throw new BusError('closed', `cannot connect to NATS at ${withoutSecrets(options.servers)}: ${message}`, {
       cause: error,
     })
   })
@@ -76,26 +51,6 @@ export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
     throw error
   }
   return new NatsBus(connection, options.log)
-}
-
-async function connectionOptions(options: NatsBusOptions): Promise<NodeConnectionOptions> {
-  const { user, password, token, credsFile, tls, inboxPrefix } = options
-  return {
-    servers: [options.servers].flat(),
-    name: options.name,
-    timeout: answerTimeoutMs,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    reconnectJitter: 250,
-    pingInterval: 10_000,
-    ignoreAuthErrorAbort: true,
-    ...(user === undefined ? {} : { user }),
-    ...(password === undefined ? {} : { pass: password }),
-    ...(token === undefined ? {} : { token }),
-    ...(credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(credsFile)) }),
-    ...(tls === undefined ? {} : { tls }),
-    ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
-  }
 }
 
 class NatsBus implements Bus {
@@ -273,21 +228,4 @@ async function answer(handler: RequestHandler, message: Msg): Promise<void> {
     .then(() => handler(decode(message.string()), message.subject))
     .then((ok): Answer => ({ ok: ok ?? null }), failure)
   message.respond(encode(result))
-}
-
-function busError(error: unknown, subject: string): unknown {
-  if (error instanceof BusError) return error
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
-  const noResponder =
-    error instanceof errors.NoRespondersError ||
-    cause instanceof errors.NoRespondersError ||
-    (error instanceof errors.RequestError && error.isNoResponders())
-  if (noResponder) return new BusError('no_responder', `nobody answers ${subject}`, { cause: error })
-  if (error instanceof errors.TimeoutError || cause instanceof errors.TimeoutError) {
-    return new BusError('timeout', `no answer from ${subject} in time`, { cause: error })
-  }
-  if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError) {
-    return new BusError('closed', 'the bus is closed', { cause: error })
-  }
-  return error
 }

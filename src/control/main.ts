@@ -7,6 +7,7 @@ import type { Db } from '../db/db.ts'
 import { createRunner } from '../engine/runner.ts'
 import { createSweeper } from '../engine/sweeper.ts'
 import { systemClock } from '../lib/clock.ts'
+import { trackConnections } from '../lib/http-close.ts'
 import { createVault } from '../lib/vault.ts'
 import { type ControlDeps, features, machines, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
@@ -18,6 +19,9 @@ import { createMetrics, createMetricsServer } from './http/metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createServer } from './http/server.ts'
 import { startRoutePublisher } from './routing/index.ts'
+
+/** How long requests under way may take once the program is told to stop. */
+const drainMs = 10_000
 
 export interface ControlOptions {
   readonly config: ControlConfig
@@ -83,8 +87,9 @@ export async function startControl(options: ControlOptions): Promise<Control> {
       await listen(listener, options.metricsPort)
       releases.push(() => new Promise(resolve => listener.close(resolve)))
     }
+    const closeConnections = trackConnections(server.app.server)
     await server.app.listen({ host: options.host, port: options.port })
-    releases.push(() => server.app.close())
+    releases.push(() => closeConnections(drainMs, server.app.close()))
     const { port } = server.app.server.address() as AddressInfo
     return { port, url: `http://localhost:${port}`, stop }
   } catch (cause) {

@@ -131,7 +131,7 @@ async function findOrStart(dataDir: string, options: EmbeddedOptions) {
   const socketDir = server.socketDirFor(dataDir)
   await server.prepareSocketDir(socketDir, cluster.account)
   const sockets = { unix_socket_directories: socketDir, unix_socket_permissions: '0700' }
-  return { postmaster: await server.startServer(cluster, { ...settings, ...sockets }), started: true }
+  return { postmaster: await server.startAfterCrash(cluster, { ...settings, ...sockets }), started: true }
 }
 
 /** initdb writes PG_VERSION early; `global/pg_control` comes when the cluster is whole. */

@@ -35,7 +35,7 @@ export type Edges = { readonly [phase: string]: readonly string[] }
 export interface Step<Subject> {
   readonly subject: Subject
   readonly phase: string
-  /** Failed tries of this phase so far. */
+  /** Failed tries in a row: since the phase was entered, or since a handler last answered `wait`. */
   readonly attempt: number
   /** When the phase was entered, by the database's clock. */
   readonly enteredAt: Date

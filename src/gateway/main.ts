@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
 import { gatewaySubjects, type TrafficReport } from '../contract/gateway.ts'
+import { trackConnections } from '../lib/http-close.ts'
 import { newId } from '../lib/ids.ts'
 import { createBackendPools } from './backends.ts'
 import type { GatewayConfig } from './config.ts'
@@ -51,11 +52,8 @@ export async function startGateway(
       else response.destroy()
     })
   })
-  // The HTTP server lets go of upgraded connections; we close them when their time is up.
-  const upgraded = new Set<Duplex>()
+  const closeConnections = trackConnections(server)
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    upgraded.add(socket)
-    socket.once('close', () => upgraded.delete(socket))
     handleUpgrade(proxy, request, socket, head).catch((cause: unknown) => {
       deps.log.error({ err: cause, host: request.headers.host }, 'an upgrade failed inside the gateway')
       socket.destroy()
@@ -77,14 +75,7 @@ export async function startGateway(
     ready: table.loaded,
     async stop(drainMs = 5000) {
       clearInterval(reports)
-      const closed = new Promise<void>(resolve => server.close(() => resolve()))
-      server.closeIdleConnections()
-      const cut = setTimeout(() => {
-        server.closeAllConnections()
-        for (const socket of upgraded) socket.destroy()
-      }, drainMs)
-      await closed
-      clearTimeout(cut)
+      await closeConnections(drainMs, new Promise<void>(resolve => server.close(() => resolve())))
       await table.stop()
       await pools.close()
     },

@@ -30,7 +30,7 @@ export function run(program: string, args: readonly string[], options: RunOption
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    env: { ...process.env, LC_ALL: 'C', ...options.env },
+    env: { ...process.env, PATH: searchPath(), LC_ALL: 'C', ...options.env },
     killSignal: 'SIGKILL',
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
@@ -50,6 +50,11 @@ export function run(program: string, args: readonly string[], options: RunOption
   child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code tells
   child.stdin?.end(options.input)
   return promise
+}
+
+/** Users other than root often lack the sbin directories, where mke2fs and nft live. */
+function searchPath(): string {
+  return `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`
 }
 
 function lastLines(text: string): string {

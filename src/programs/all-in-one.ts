@@ -1,5 +1,6 @@
 /** `mote up`: every program in one process on embedded defaults, each of them replaceable by a setting. */
 import type { Logger } from 'pino'
+import { agentClient } from '../control/hosts/index.ts'
 import { ensureSecret, openAgent, openBus, openControl, openDatabase, openGateway } from './parts.ts'
 import type { ProgramSettings } from './settings.ts'
 
@@ -7,6 +8,8 @@ export interface AllInOne {
   readonly apiUrl: string
   readonly apiPort: number
   readonly gatewayPort: number
+  /** How many virtual machines this host has, in any state. */
+  vmCount(): Promise<number>
   /** VMs keep running unless `stopVms`. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>
 }
@@ -47,6 +50,7 @@ export async function startAllInOne(
       apiUrl: control.url,
       apiPort: control.port,
       gatewayPort: gateway.port,
+      vmCount: async () => (await agentClient(bus, agent.hostId).list()).filter(vm => vm.state !== 'absent').length,
       stop: async options => release(options?.stopVms ?? false),
     }
   } catch (cause) {

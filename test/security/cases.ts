@@ -19,7 +19,10 @@ export interface Case {
 
 /** Every operation that is served, in the order of its path. */
 export function everyOperation(api: Identity): readonly Case[] {
-  const served = { ...allOperations, ...Object.assign({}, ...features({ ...api.deps, live: createLiveStats(api.clock) }).map(f => f.operations)) }
+  const served = {
+    ...allOperations,
+    ...Object.assign({}, ...features({ ...api.deps, live: createLiveStats(api.clock) }).map(f => f.operations)),
+  }
   return Object.entries<Operation>(served).map(([id, operation]) => ({ id, operation }))
 }
 
@@ -38,7 +41,8 @@ export async function settle(api: Identity): Promise<Belongings> {
   const token = person.token
   const ok = async (method: 'GET' | 'POST', path: string, body?: object) => {
     const reply = await api.call(method, path, { token, ...(body ? { body } : {}) })
-    if (reply.status !== 200) throw new Error(`${method} ${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`)
+    if (reply.status !== 200)
+      throw new Error(`${method} ${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`)
     return reply.body
   }
   const [project] = (await ok('GET', '/v1/projects')) as unknown as [{ id: string; tenant_id: string }]
@@ -76,7 +80,8 @@ export async function settle(api: Identity): Promise<Belongings> {
 export function pathOf({ id, operation }: Case, params: Readonly<Record<string, string>>): string {
   return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = params[name]
-    if (value === undefined) throw new Error(`${id} has the path parameter ${name}, which test/security/cases.ts does not know`)
+    if (value === undefined)
+      throw new Error(`${id} has the path parameter ${name}, which test/security/cases.ts does not know`)
     return encodeURIComponent(value)
   })
 }

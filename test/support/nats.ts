@@ -11,7 +11,9 @@ import { until } from './wait.ts'
 export interface NatsServer extends AsyncDisposable {
   readonly url: string
   /** Kills it without warning and starts it again on the same port with the same data. */
-  restart(whileDown?: () => Promise<void>): Promise<void>
+  restart(whileDown?: () => Promise<unknown>): Promise<void>
+  /** Removes what it keeps on disk; only between the two halves of a restart. */
+  forget(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -69,6 +71,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
       await whileDown?.()
       child = await start()
     },
+    forget: () => rm(join(directory, 'jetstream'), { recursive: true, force: true }),
     stop,
     [Symbol.asyncDispose]: stop,
   }

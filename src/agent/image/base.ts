@@ -15,11 +15,13 @@ const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
+ * @param digest the image's name in its source; a pull may have converted the manifest to OCI, which changes its own.
  * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`.
  */
 export async function buildBase(
   layoutDir: string,
   found: FoundManifest,
+  digest: string,
   dir: string,
   maxBytes: number,
   signal: AbortSignal,
@@ -32,7 +34,7 @@ export async function buildBase(
     const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
     const run = await runConfigOf(rootfs, config)
     const baseType = await makeFileSystem(rootfs, join(dir, 'base.img'), signal)
-    const stored: RunConfig = { digest: found.digest, baseType, ...run }
+    const stored: RunConfig = { digest, baseType, ...run }
     await writeFile(join(dir, 'image.json'), JSON.stringify(stored), { mode: 0o600 })
   } finally {
     await rm(work, { recursive: true, force: true })
@@ -46,7 +48,7 @@ async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBy
     const count = new Writable({
       write(chunk: Buffer, _encoding, done) {
         total += chunk.length
-        const tooLarge = () => new ImageError('image_too_large', `the image unpacks to more than ${maxBytes >> 20} MiB`)
+        const tooLarge = () => new ImageError('image_too_large', `the image unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`)
         done(total > maxBytes ? tooLarge() : null)
       },
     })
@@ -81,10 +83,10 @@ async function unpack(layoutDir: string, found: FoundManifest, work: string, sig
     annotations: { [refName]: 'image' },
   }
   await writeFile(join(view, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
-  const bundle = join(work, 'bundle')
+  const rootfs = join(work, 'rootfs')
   const rootless = process.getuid?.() === 0 ? [] : ['--rootless']
-  await run('umoci', ['unpack', ...rootless, '--image', `${view}:image`, bundle], { signal })
-  return join(bundle, 'rootfs')
+  await run('umoci', ['raw', 'unpack', ...rootless, '--image', `${view}:image`, rootfs], { signal })
+  return rootfs
 }
 
 async function makeFileSystem(rootfs: string, target: string, signal: AbortSignal): Promise<RunConfig['baseType']> {

@@ -64,7 +64,7 @@ async function fromRegistry(
         context.say(`pulling ${reference.repository}@${digest}`)
         await copyImage({ ...reference, digest }, dir, config.registries, context.signal)
         const found = await findManifest(dir, 'image')
-        if (compressedBytes(found) > config.maxImageMib << 20) throw tooLarge(config)
+        if (compressedBytes(found) > config.maxImageMib * 2 ** 20) throw tooLarge(config)
         await use(dir, found)
       } finally {
         await rm(dir, { recursive: true, force: true })
@@ -86,7 +86,7 @@ async function ensureBase(
   const dir = await cachedDir(target, partial =>
     // Not under the signal of the VM that happened to ask first: others may wait for the same base.
     withLayout((layoutDir, found) =>
-      buildBase(layoutDir, found, partial, config.maxImageMib * 2 ** 20, AbortSignal.timeout(buildLimitMs)),
+      buildBase(layoutDir, found, digest, partial, config.maxImageMib * 2 ** 20, AbortSignal.timeout(buildLimitMs)),
     ),
   )
   const text = await readFile(join(dir, 'image.json'), 'utf8')

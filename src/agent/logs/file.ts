@@ -16,11 +16,13 @@ export function logFile(dir: string, maxBytes: number): LogFile {
   let bytes: number | undefined
   return {
     async append(lines) {
+      const first = bytes === undefined
       bytes ??= await stat(current).then(
         ({ size }) => size,
         () => 0,
       )
-      const data = Buffer.from(lines.map(formatLine).join(''))
+      // A crash may have left half a line: what comes now must not be glued to it.
+      const data = Buffer.from((first && bytes > 0 ? '\n' : '') + lines.map(formatLine).join(''))
       if (bytes > 0 && bytes + data.length > maxBytes / 2) {
         await rename(current, previous)
         bytes = 0

@@ -1,16 +1,22 @@
 import { Command } from 'commander'
 import pc from 'picocolors'
+import { createTerminal } from '../progress.ts'
+
+const marks = { yes: pc.green('✓'), limited: pc.yellow('~'), missing: pc.red('✗') } as const
 
 export function doctorCommand(): Command {
   return new Command('doctor')
-    .description('What this machine can do, and how to fix the rest')
+    .description('What this machine can do, and how to fix the rest; exit code 1 when real VMs cannot run')
     .option('--json', 'as JSON')
     .action(async (flags: { json?: boolean }) => {
+      const { agentConfig } = await import('../../agent/config.ts')
       const { inspectHost } = await import('../../agent/doctor.ts')
-      const findings = await inspectHost()
+      const config = agentConfig({ dataDir: '.mote/agent', hostName: 'this' })
+      const findings = await createTerminal().step('Looking at this machine', () => inspectHost(config))
       if (flags.json) process.stdout.write(`${JSON.stringify(findings)}\n`)
       else
         for (const { name, ok, detail, fix } of findings)
-          process.stdout.write(`${ok ? pc.green('✓') : pc.red('✗')} ${name.padEnd(16)} ${detail}${ok || !fix ? '' : `\n    fix: ${fix}`}\n`)
+          process.stdout.write(`${marks[ok]} ${name.padEnd(18)} ${detail}${fix === null ? '' : `\n    fix: ${fix}`}\n`)
+      if (findings.some(finding => finding.ok === 'missing')) process.exitCode = 1
     })
 }

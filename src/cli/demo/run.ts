@@ -9,7 +9,7 @@ import { type AllInOne, startAllInOne } from '../../programs/all-in-one.ts'
 import { createLog } from '../../programs/log.ts'
 import { untilSignal } from '../../programs/run.ts'
 import { readSettings } from '../../programs/settings.ts'
-import { type ApiClient, ApiFailure } from '../api.ts'
+import type { ApiClient } from '../api.ts'
 import { createTerminal } from '../progress.ts'
 import { type DemoAccount, demoAccount } from './account.ts'
 import { deployAndFollow, ensureApp, firstAnswer } from './deploy.ts'
@@ -37,7 +37,8 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   let all: AllInOne | undefined
   try {
     all = await startAllInOne(settings, env, log, terminal)
-    const { apiUrl, gatewayPort } = all
+    const up = all
+    const { apiUrl, gatewayPort } = up
     const account = await terminal.step('Account', () => demoAccount(apiUrl, data))
     await terminal.step('Sample image', () => writeSampleImage(join(data, 'images', appName)))
     const app = await ensureApp(account.client, appName)
@@ -45,10 +46,10 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
     const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(gatewayPort, app.hostname))
     show(answer, performance.now() - startedMs)
     if (flags.once) {
-      await terminal.step('Tearing down', () => tearDown(account.client))
+      await terminal.step('Tearing down', () => tearDown(account.client, up))
       return
     }
-    tellMore(account, all, app.hostname)
+    tellMore(account, up, app.hostname)
     await untilSignal(log, async () => {
       process.stderr.write('\nStopping (the data stays; the next start finds it again) ...\n')
     })
@@ -59,15 +60,9 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
 }
 
 /** Deletes the app and waits until the host has nothing of it any more. */
-async function tearDown(client: ApiClient): Promise<void> {
+async function tearDown(client: ApiClient, all: AllInOne): Promise<void> {
   await client.call('DELETE', `/v1/apps/${appName}`)
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) {
-    const gone = await client.call<unknown[]>('GET', '/v1/deployments/active').then(
-      list => list.length === 0,
-      (cause: unknown) => cause instanceof ApiFailure && cause.status === 404,
-    )
-    if (gone) return
-  }
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) if ((await all.vmCount()) === 0) return
   throw new Error('the app was not gone after 60 s; see the log')
 }
 

@@ -29,11 +29,21 @@ describeEachPostgres('audit', which => {
     await api.call('POST', '/v1/auth/login', { body: { email: person.email, password: 'wrong wrong' } })
     const list = async (query: string) => (await api.call('GET', `/v1/audit-logs${query}`, { token })).body
     const actions = async (query: string) => (await list(query))['items'].map((item: { action: string }) => item.action)
-    const expected = ['auth.login_failed', 'token.created', 'token.created', 'auth.login', 'project.created', 'account.created']
+    const expected = [
+      'auth.login_failed',
+      'token.created',
+      'token.created',
+      'auth.login',
+      'project.created',
+      'account.created',
+    ]
     for (const state of ['unsealed', 'sealed']) {
       expect([state, await actions('')]).toEqual([state, expected])
       expect((await list(''))['total']).toBe(6)
-      expect(await list('?action=token.created&limit=1')).toMatchObject({ total: 2, items: [{ details: { name: 'two' } }] })
+      expect(await list('?action=token.created&limit=1')).toMatchObject({
+        total: 2,
+        items: [{ details: { name: 'two' } }],
+      })
       expect((await list('?resource_type=token'))['total']).toBe(2)
       expect((await list('?resource_type=token&action=auth.login'))['total']).toBe(0)
       expect(await actions('?limit=2&offset=3')).toEqual(['auth.login', 'project.created'])
@@ -48,7 +58,9 @@ describeEachPostgres('audit', which => {
     const list = await api.call('GET', '/v1/audit-logs', { token: b.token })
     expect(new Set(list.body['items'].map((item: { user_id: string }) => item.user_id))).toEqual(new Set([b.id]))
     const project = (await api.call('GET', '/v1/projects', { token: a.token })).body[0].id
-    expect((await api.call('GET', '/v1/audit-logs', { token: b.token, headers: { 'x-project': project } })).status).toBe(404)
+    expect(
+      (await api.call('GET', '/v1/audit-logs', { token: b.token, headers: { 'x-project': project } })).status,
+    ).toBe(404)
   })
 
   it('refuses to change or remove a row', async () => {
@@ -132,7 +144,9 @@ describeEachPostgres('audit', which => {
     const after = await verify()
     if (!before.intact || !after.intact) throw new Error('the chain is broken')
     expect(after.rows).toBe(before.rows - 10)
-    const counted = await api.deps.db.one(sql(`SELECT (SELECT sum(rows) FROM audit_count)::int - count(*)::int AS n FROM audit_log`))
+    const counted = await api.deps.db.one(
+      sql(`SELECT (SELECT sum(rows) FROM audit_count)::int - count(*)::int AS n FROM audit_log`),
+    )
     expect(counted.n).toBe(0)
     expect(await auditRetention(api.deps).run({ signal: never, now: new Date() })).toEqual({ removed: 0 })
   })

@@ -91,4 +91,5 @@ function pick<Row>(of: ReadonlyMap<Variant, Statement<Row>>, filter: AuditFilter
 export const auditPage = (db: Db, filter: AuditFilter, limit: number, offset: number) =>
   db.rows(pick(pages, filter), [...paramsOf(filter), limit, offset])
 /** Exact, whatever the number of rows. */
-export const auditTotal = async (db: Db, filter: AuditFilter) => (await db.one(pick(totals, filter), paramsOf(filter))).total
+export const auditTotal = async (db: Db, filter: AuditFilter) =>
+  (await db.one(pick(totals, filter), paramsOf(filter))).total

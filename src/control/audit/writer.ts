@@ -48,7 +48,12 @@ function credentialOf(via: Caller['via'] | undefined): string | null {
 export const auditWriter: AuditWriter = {
   async write(tx, entries) {
     for (const { userId, projectId, via, origin, action, resourceType, resourceId, details } of entries) {
-      const note = { action, resourceType, ...(resourceId === undefined ? {} : { resourceId }), ...(details && { details }) }
+      const note = {
+        action,
+        resourceType,
+        ...(resourceId === undefined ? {} : { resourceId }),
+        ...(details && { details }),
+      }
       await writeAudit(tx, { userId, projectId, via, ip: origin.ip, requestId: origin.requestId }, note)
     }
   },

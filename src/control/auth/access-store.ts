@@ -73,20 +73,6 @@ const projectOfCaller = statement<ProjectRow>(
      WHEN $4::text IS NOT NULL THEN (SELECT id FROM project WHERE slug = $4)
      ELSE coalesce($2, a.default_project_id) END`,
 )
-const sessionAlive = statement<{ alive: boolean }>(
-  'auth.sessionAlive',
-  `SELECT EXISTS (SELECT 1 FROM session WHERE id = $1 AND account_id = $2 AND revoked_at IS NULL) AS alive`,
-)
-const patAlive = statement<{ alive: boolean }>(
-  'auth.patAlive',
-  `SELECT EXISTS (SELECT 1 FROM pat WHERE id = $1 AND account_id = $2
-     AND (expires_at IS NULL OR expires_at > now())) AS alive`,
-)
-const memberAlive = statement<{ alive: boolean }>(
-  'auth.memberAlive',
-  `SELECT EXISTS (SELECT 1 FROM project_member m JOIN project p ON p.id = m.project_id
-     WHERE m.account_id = $1 AND p.id = $2 AND p.want = 'live') AS alive`,
-)
 const touchPats = statement(
   'auth.touchPats',
   `UPDATE pat SET last_used_at = greatest(pat.last_used_at, used.at)
@@ -105,12 +91,6 @@ export const principalByPatInProject = (db: Db, hash: Buffer, selection: Selecti
   db.maybe(byPatInProject, [hash, selection.id, selection.slug])
 export const projectFor = (db: Db, userId: string, boundProjectId: string | null, selection: Selection) =>
   db.maybe(projectOfCaller, [userId, boundProjectId, selection.id, selection.slug])
-
-export const isSessionAlive = async (db: Db, id: string, userId: string) =>
-  (await db.one(sessionAlive, [id, userId])).alive
-export const isPatAlive = async (db: Db, id: string, userId: string) => (await db.one(patAlive, [id, userId])).alive
-export const isMember = async (db: Db, userId: string, projectId: string) =>
-  (await db.one(memberAlive, [userId, projectId])).alive
 
 export function recordPatUse(db: Db, uses: ReadonlyMap<string, Date>): Promise<number> {
   const params: Param[] = [[...uses.keys()], [...uses.values()]]

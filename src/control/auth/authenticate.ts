@@ -1,41 +1,27 @@
 /** From a credential to who calls, and where; the frame asks this before every `bearer` operation. */
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
-import { notFound, unauthenticated } from '../http/errors.ts'
+import { unauthenticated } from '../http/errors.ts'
 import type { Caller, ProjectAccess, Scope } from '../http/operation.ts'
 import type { Security } from '../http/ports.ts'
 import {
   type PrincipalInProjectRow,
   type PrincipalRow,
-  type ProjectRow,
   type Selection,
-  isMember,
-  isPatAlive,
-  isSessionAlive,
   principalByPat,
   principalByPatInProject,
   principalBySession,
   principalBySessionInProject,
-  projectFor,
 } from './access-store.ts'
 import { looksIssued, patPrefix, purposes } from './credentials.ts'
 import { type SessionClaims, createSessionTokens } from './jwt.ts'
 import { type PatUse, trackPatUse } from './pat-use.ts'
 import { allScopes, expandScopes } from './rules.ts'
 
-/** What the frame asks for, and two more for the hot path and for streams. */
+/** What the frame asks for. */
 export interface Authenticator extends Security {
-  /** `authenticate` and `resolveProject` in one query; faults in the order of the two. */
-  authenticateInProject(credential: string, selector: string | undefined): Promise<CallerInProject>
-  /** Whether an open stream may go on: credential not revoked or expired, still a member. One cheap round trip. */
-  stillValid(caller: Caller, projectId?: string): Promise<boolean>
   /** Writes what is known about token use now and stops the timer. */
   stop(): Promise<void>
-}
-
-export interface CallerInProject {
-  readonly caller: Caller
-  readonly project: ProjectAccess
 }
 
 type Credential =
@@ -64,23 +50,10 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
       const row = await principal(credential)
       return callerOf(row, credential, uses)
     },
-    async resolveProject(caller, selector) {
-      return accessOf(await projectFor(db, caller.userId, caller.boundProjectId, selectionOf(selector)))
-    },
     async authenticateInProject(text, selector) {
       const credential = parse(text)
       const row = await principalInProject(credential, selectionOf(selector))
-      const caller = callerOf(row, credential, uses)
-      return { caller, project: accessOf(projectOf(row)) }
-    },
-    async stillValid(caller, projectId) {
-      const [alive, member] = await Promise.all([
-        caller.via.kind === 'session'
-          ? isSessionAlive(db, caller.via.sessionId, caller.userId)
-          : isPatAlive(db, caller.via.patId, caller.userId),
-        projectId === undefined ? true : isMember(db, caller.userId, projectId),
-      ])
-      return alive && member
+      return { caller: callerOf(row, credential, uses), project: projectOf(row) }
     },
     stop: () => uses.stop(),
   }
@@ -107,22 +80,23 @@ function callerOf(row: PrincipalRow | undefined, credential: Credential, uses: P
   }
   if (row.patId === null) throw new Error('BUG: a token without an id')
   uses.note(row.patId)
-  return { userId, email, role, via: { kind: 'pat', patId: row.patId }, scopes: expandScopes(row.scopes ?? []), boundProjectId }
+  return {
+    userId,
+    email,
+    role,
+    via: { kind: 'pat', patId: row.patId },
+    scopes: expandScopes(row.scopes ?? []),
+    boundProjectId,
+  }
 }
 
-function projectOf(row: PrincipalInProjectRow | undefined): ProjectRow | undefined {
+function projectOf(row: PrincipalInProjectRow | undefined): ProjectAccess | undefined {
   if (!row || row.projectId === null) return undefined
   return { id: row.projectId, slug: row.projectSlug, name: row.projectName, memberRole: row.memberRole }
 }
 
-/** Unknown, foreign and dying projects are one answer. */
-function accessOf(row: ProjectRow | undefined): ProjectAccess {
-  if (!row) throw notFound()
-  return row
-}
-
-/** Text that is no slug matches nothing, so it needs no check of its own; NUL would be refused by PostgreSQL. */
+/** Text that is no slug matches nothing, so it needs no check of its own. */
 function selectionOf(selector: string | undefined): Selection {
   if (selector === undefined) return { id: null, slug: null }
-  return isUuid(selector) ? { id: selector, slug: null } : { id: null, slug: selector.replaceAll('\0', '\ufffd') }
+  return isUuid(selector) ? { id: selector, slug: null } : { id: null, slug: selector }
 }

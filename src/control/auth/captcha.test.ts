@@ -13,7 +13,9 @@ describe('captcha', () => {
   let count = 0
   const register = (captcha_id: string, captcha_answer: string) => {
     const email = `captcha-${++count}@example.com`
-    return api.call('POST', '/v1/auth/register', { body: { email, password: testPassword, captcha_id, captcha_answer } })
+    return api.call('POST', '/v1/auth/register', {
+      body: { email, password: testPassword, captcha_id, captcha_answer },
+    })
   }
   /** Answers a question in words, as a person with a screen reader would. */
   async function solved(): Promise<{ id: string; answer: string }> {
@@ -21,7 +23,9 @@ describe('captcha', () => {
     const text = String(body['captcha_text'])
     const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
     const named = /^Take the (\w+) letter of the word ([A-Z]+)|^Write down letter number (\w+) of ([A-Z]+)/.exec(text)
-    const place = named?.[1] ? ['first', 'second', 'third', 'fourth'].indexOf(named[1]) : numbers.indexOf(named?.[3] ?? '') - 1
+    const place = named?.[1]
+      ? ['first', 'second', 'third', 'fourth'].indexOf(named[1])
+      : numbers.indexOf(named?.[3] ?? '') - 1
     const sum = /(?:add|say what) (\w+) (?:and|plus) (\w+)/.exec(text)
     const total = numbers.indexOf(sum?.[1] ?? '') + numbers.indexOf(sum?.[2] ?? '')
     return { id: String(body['captcha_id']), answer: `${(named?.[2] ?? named?.[4] ?? '')[place]}${total}` }

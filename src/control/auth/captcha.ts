@@ -34,7 +34,9 @@ export const normaliseAnswer = (text: string) => text.trim().toUpperCase()
 /** Without a registered font the canvas draws nothing, and says nothing. @throws Error when the font does not load. */
 function registerFont(): void {
   if (GlobalFonts.has(family)) return
-  const file = createRequire(import.meta.url).resolve('@fontsource/roboto-mono/files/roboto-mono-latin-700-normal.woff2')
+  const file = createRequire(import.meta.url).resolve(
+    '@fontsource/roboto-mono/files/roboto-mono-latin-700-normal.woff2',
+  )
   if (!GlobalFonts.registerFromPath(file, family)) throw new Error(`the captcha font does not load: ${file}`)
 }
 
@@ -85,7 +87,14 @@ function drawCurves(context: SKRSContext2D): void {
   for (let i = 0; i < 4; i++) {
     context.beginPath()
     context.moveTo(0, between(10, height - 10))
-    context.bezierCurveTo(width * 0.3, between(0, height), width * 0.7, between(0, height), width, between(10, height - 10))
+    context.bezierCurveTo(
+      width * 0.3,
+      between(0, height),
+      width * 0.7,
+      between(0, height),
+      width,
+      between(10, height - 10),
+    )
     context.lineWidth = between(2, 3.5)
     context.strokeStyle = `hsl(${randomInt(360)} 60% 35%)`
     context.stroke()
@@ -94,7 +103,18 @@ function drawCurves(context: SKRSContext2D): void {
 
 const ordinals = ['first', 'second', 'third', 'fourth'] as const
 const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'] as const
-const nouns = ['PLANET', 'GARDEN', 'WINDOW', 'BRIDGE', 'MARKET', 'SILVER', 'COPPER', 'ORANGE', 'HARBOR', 'WINTER'] as const
+const nouns = [
+  'PLANET',
+  'GARDEN',
+  'WINDOW',
+  'BRIDGE',
+  'MARKET',
+  'SILVER',
+  'COPPER',
+  'ORANGE',
+  'HARBOR',
+  'WINTER',
+] as const
 
 /** Two small tasks in words; a screen reader speaks them, and the answer is one letter and one number: "L12". */
 export function wordChallenge(): Challenge {

@@ -56,7 +56,17 @@ const words = new Set(
   newpassword oldpassword mynewpassword passwordpassword passpass passphrase correcthorsebatterystaple`.split(/\s+/),
 )
 
-const leet: Readonly<Record<string, string>> = { '@': 'a', '4': 'a', '3': 'e', '1': 'i', '!': 'i', '0': 'o', $: 's', '5': 's', '7': 't' }
+const leet: Readonly<Record<string, string>> = {
+  '@': 'a',
+  '4': 'a',
+  '3': 'e',
+  '1': 'i',
+  '!': 'i',
+  '0': 'o',
+  $: 's',
+  '5': 's',
+  '7': 't',
+}
 
 /** Rows and diagonals of keyboards, the alphabet and the digits; any run along one of them, either way, is easy. */
 const walks = [
@@ -76,7 +86,13 @@ const walks = [
 export function isCommonPassword(password: string): boolean {
   const folded = password.toLowerCase()
   const trimmed = folded.replace(/^[^a-z]+|[^a-z]+$/g, '')
-  const candidates = [folded, trimmed, unleet(folded), unleet(folded.replace(/[\d\W_]+$/, '')), unleet(folded).replace(/[^a-z]+/g, '')]
+  const candidates = [
+    folded,
+    trimmed,
+    unleet(folded),
+    unleet(folded.replace(/[\d\W_]+$/, '')),
+    unleet(folded).replace(/[^a-z]+/g, ''),
+  ]
   return candidates.some(text => words.has(text) || isTwice(text)) || isRepetition(folded) || isMadeOfWalks(folded)
 }
 

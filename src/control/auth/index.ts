@@ -1,4 +1,4 @@
-export { type Authenticator, type CallerInProject, createAuthenticator } from './authenticate.ts'
+export { type Authenticator, createAuthenticator } from './authenticate.ts'
 export { createIdempotencyStore } from './idempotency.ts'
 export { endRevokedStreams } from './revocation.ts'
 export { authFeature } from './routes.ts'

@@ -46,7 +46,16 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
   return {
     sign({ userId, sessionId, epoch }) {
       const iat = nowSeconds()
-      return sign({ sub: userId, sid: sessionId, epoch, iat, exp: iat + ttlSeconds, iss: issuer, aud: audience, typ: type })
+      return sign({
+        sub: userId,
+        sid: sessionId,
+        epoch,
+        iat,
+        exp: iat + ttlSeconds,
+        iss: issuer,
+        aud: audience,
+        typ: type,
+      })
     },
     verify(token) {
       const verifier = verifiers.get(headerOf(token))

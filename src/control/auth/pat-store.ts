@@ -24,7 +24,10 @@ const list = statement<PatRow>(
 )
 // Two statements: a count in the locking one would use a snapshot from before the wait.
 const lockAccount = statement('auth.lockForPat', `SELECT id FROM account WHERE id = $1 FOR NO KEY UPDATE`)
-const count = statement<{ tokens: number }>('auth.countPats', `SELECT count(*) AS tokens FROM pat WHERE account_id = $1`)
+const count = statement<{ tokens: number }>(
+  'auth.countPats',
+  `SELECT count(*) AS tokens FROM pat WHERE account_id = $1`,
+)
 const insert = statement<PatRow>(
   'auth.insertPat',
   `INSERT INTO pat AS t (id, account_id, project_id, name, hash, last_four, scopes, expires_at)

@@ -13,19 +13,29 @@ const addAccounts = statement(
   'test.addAccounts',
   `INSERT INTO account (id, email, password_hash) SELECT id, id || '@example.com', '' FROM unnest($1::uuid[]) AS id`,
 )
-const addSessions = statement('test.addSessions', `INSERT INTO session (id, account_id) SELECT * FROM unnest($1::uuid[], $2::uuid[])`)
+const addSessions = statement(
+  'test.addSessions',
+  `INSERT INTO session (id, account_id) SELECT * FROM unnest($1::uuid[], $2::uuid[])`,
+)
 const addTokens = statement(
   'test.addTokens',
   `INSERT INTO refresh_token (hash, session_id, account_id, expires_at)
    SELECT hash, session, account, now() + interval '1 day' FROM unnest($1::bytea[], $2::uuid[], $3::uuid[]) AS t (hash, session, account)`,
 )
-const liveSessions = statement<{ n: number }>('test.liveSessions', `SELECT count(*) AS n FROM session WHERE revoked_at IS NULL`)
+const liveSessions = statement<{ n: number }>(
+  'test.liveSessions',
+  `SELECT count(*) AS n FROM session WHERE revoked_at IS NULL`,
+)
 const usable = statement<{ n: number }>('test.usable', `SELECT count(*) AS n FROM refresh_token WHERE used_at IS NULL`)
 
 it(`lets at most one of ${atOnce} refreshes win for each of ${tokens} tokens, and kills the sessions of all`, async () => {
   await using api = await startIdentity()
   const { db, vault } = api.deps
-  const people = Array.from({ length: tokens }, () => ({ account: newId(), session: newId(), token: newRefreshToken() }))
+  const people = Array.from({ length: tokens }, () => ({
+    account: newId(),
+    session: newId(),
+    token: newRefreshToken(),
+  }))
   const accounts = people.map(p => p.account)
   await db.run(addAccounts, [accounts])
   await db.run(addSessions, [people.map(p => p.session), accounts])

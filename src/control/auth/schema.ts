@@ -38,7 +38,9 @@ export type AuthResponse = Static<typeof AuthResponse>
 
 export const Captcha = resource('Captcha', {
   captcha_id: text(),
-  captcha_image: text({ description: 'Data URL of the picture to read; with `format=text`, of the question as plain text.' }),
+  captcha_image: text({
+    description: 'Data URL of the picture to read; with `format=text`, of the question as plain text.',
+  }),
   captcha_text: Type.Optional(text({ description: 'The question in words, for those who cannot see a picture.' })),
 })
 export type Captcha = Static<typeof Captcha>
@@ -111,7 +113,10 @@ export const authOperations = operations({
     scope: 'read',
     query: Type.Object({
       format: Type.Optional(
-        oneOf(['image', 'text'], { default: 'image', description: '`text`: a question in words instead of a picture.' }),
+        oneOf(['image', 'text'], {
+          default: 'image',
+          description: '`text`: a question in words instead of a picture.',
+        }),
       ),
     }),
     answer: Captcha,

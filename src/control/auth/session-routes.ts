@@ -8,7 +8,14 @@ import { looksIssued, newRefreshToken, purposes, refreshPrefix } from './credent
 import { normaliseEmail } from './rules.ts'
 import type { authOperations } from './schema.ts'
 import { spendSecondFactor } from './second-factor.ts'
-import { endAllSessions, endSession, openSession, refreshByHash, rotateRefresh, signInsBefore } from './session-store.ts'
+import {
+  endAllSessions,
+  endSession,
+  openSession,
+  refreshByHash,
+  rotateRefresh,
+  signInsBefore,
+} from './session-store.ts'
 import { announceRevoked, type CredentialRow, credentialsByEmail } from './store.ts'
 import { viewUser } from './view.ts'
 
@@ -24,7 +31,8 @@ export const sessionHandlers = (ctx: AuthContext): SessionHandlers => ({
       const { password, code } = call.body
       const account = await checkPassword(ctx, call, normaliseEmail(call.body.email), password)
       if (account.totpEnabled) {
-        if (!code) return async () => ({ user: viewUser(account), requires_2fa: true, token: null, refresh_token: null })
+        if (!code)
+          return async () => ({ user: viewUser(account), requires_2fa: true, token: null, refresh_token: null })
         if (!(await spendSecondFactor(ctx, account, code))) {
           await refuse(ctx, call, account.email, account.id, 'second_factor')
           throw unauthenticated('The code is not valid. Wait for the next one, or use a recovery code.')
@@ -86,7 +94,12 @@ const refreshExpiry = (ctx: AuthContext) =>
 const headerText = (value: string | readonly string[] | undefined) =>
   (typeof value === 'string' ? value : value?.[0])?.slice(0, 500) ?? null
 
-async function checkPassword(ctx: AuthContext, origin: Origin, email: string, password: string): Promise<CredentialRow> {
+async function checkPassword(
+  ctx: AuthContext,
+  origin: Origin,
+  email: string,
+  password: string,
+): Promise<CredentialRow> {
   await ctx.backoff.enter(email, origin.ip)
   const account = await credentialsByEmail(ctx.db, email)
   // Always verified, against a dummy where there is no account: the answer takes as long either way.
@@ -135,7 +148,12 @@ async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
       return 'refused'
     }
     const ended = await endAllSessions(tx, known.accountId)
-    const note = { action: 'auth.refresh_reused', resourceType: 'account', resourceId: known.accountId, details: { ended } }
+    const note = {
+      action: 'auth.refresh_reused',
+      resourceType: 'account',
+      resourceId: known.accountId,
+      details: { ended },
+    }
     await writeAudit(tx, actor, note)
     if (ended === 0) return 'refused'
     await announceRevoked(tx, known.accountId)

@@ -27,7 +27,13 @@ const rotate = statement<{ sessionId: string; accountId: string; epoch: number }
    SELECT spent.session_id AS "sessionId", spent.account_id AS "accountId", a.epoch
    FROM spent JOIN account a ON a.id = spent.account_id`,
 )
-const findRefresh = statement<{ sessionId: string; accountId: string; used: boolean; expired: boolean; revoked: boolean }>(
+const findRefresh = statement<{
+  sessionId: string
+  accountId: string
+  used: boolean
+  expired: boolean
+  revoked: boolean
+}>(
   'auth.findRefresh',
   `SELECT t.session_id AS "sessionId", t.account_id AS "accountId", t.used_at IS NOT NULL AS used,
      t.expires_at <= $2 AS expired, s.revoked_at IS NOT NULL AS revoked

@@ -82,7 +82,10 @@ describeEachPostgres('sessions', which => {
     const blocked = await attempt(testPassword)
     expect(blocked.status).toBe(429)
     expect(Number(blocked.headers['retry-after'])).toBeGreaterThan(0)
-    const elsewhere = await api.call('POST', '/v1/auth/login', { body: { email, password: testPassword }, ip: '198.51.100.8' })
+    const elsewhere = await api.call('POST', '/v1/auth/login', {
+      body: { email, password: testPassword },
+      ip: '198.51.100.8',
+    })
     expect(elsewhere.status).toBe(200)
     api.clock.advance(3_000)
     expect((await attempt(testPassword)).status).toBe(200)
@@ -140,7 +143,10 @@ describe('registration', () => {
       const reply = await api.call('POST', '/v1/auth/register', { body })
       expect([password, reply.status]).toEqual([password, 400])
     }
-    const count = await api.deps.db.one<{ n: number }>({ name: 'test.count', text: 'SELECT count(*) AS n FROM account' })
+    const count = await api.deps.db.one<{ n: number }>({
+      name: 'test.count',
+      text: 'SELECT count(*) AS n FROM account',
+    })
     expect(count.n).toBe(0)
   })
 })

@@ -26,7 +26,12 @@ describe('personal access tokens', () => {
     expect(token).toMatch(/^svc_pat_[A-Za-z0-9_-]{43}$/)
     expect(body['token_last_four']).toBe(token.slice(-4))
     const list = await api.call('GET', '/v1/auth/tokens', { token: person.token })
-    expect(list.body[0]).toMatchObject({ id: body['id'], user_id: person.id, name: 'deploy from CI', last_used_at: null })
+    expect(list.body[0]).toMatchObject({
+      id: body['id'],
+      user_id: person.id,
+      name: 'deploy from CI',
+      last_used_at: null,
+    })
     expect(JSON.stringify(list.body)).not.toContain(token)
     expect((await api.deps.db.rows(dump)).some(row => row.text.includes(token.slice(8, 24)))).toBe(false)
     const row = await api.deps.db.one(stored, [body['id']])

@@ -30,7 +30,12 @@ describe('TOTP', () => {
     ['SHA512', 64, ['90693936', '25091201', '99943326', '93441116', '38618901', '47863826']],
   ] as const)('is built on a library that knows %s too', (algorithm, bytes, codes) => {
     const key = Buffer.alloc(bytes, seed)
-    const totp = new TOTP({ algorithm, digits: 8, period: 30, secret: new Secret({ buffer: Uint8Array.from(key).buffer }) })
+    const totp = new TOTP({
+      algorithm,
+      digits: 8,
+      period: 30,
+      secret: new Secret({ buffer: Uint8Array.from(key).buffer }),
+    })
     expect(vectors.map(([time]) => totp.generate({ timestamp: time * 1000 }))).toEqual(codes)
   })
 
@@ -57,12 +62,17 @@ describe('two-factor authentication', () => {
     expect(setup.body['otpauth_url']).toMatch(/^otpauth:\/\/totp\/Mote:user-[^?]+\?.*secret=[A-Z2-7]{32}(&|$)/)
     expect(setup.body['qr_code']).toMatch(/^data:image\/png;base64,/)
     const secret = String(setup.body['secret'])
-    const verified = await api.call('POST', '/v1/auth/2fa/verify', { token: person.token, body: { code: codeNow(secret) } })
+    const verified = await api.call('POST', '/v1/auth/2fa/verify', {
+      token: person.token,
+      body: { code: codeNow(secret) },
+    })
     expect(verified.body).toMatchObject({ totp_enabled: true })
     return { person, secret, recovery: verified.body['recovery_codes'] }
   }
   const login = (email: string, code?: string) =>
-    api.call('POST', '/v1/auth/login', { body: { email, password: testPassword, ...(code === undefined ? {} : { code }) } })
+    api.call('POST', '/v1/auth/login', {
+      body: { email, password: testPassword, ...(code === undefined ? {} : { code }) },
+    })
 
   it('is not in force before it is verified, and a setup changes nothing once it is', async () => {
     const person = await api.person()
@@ -93,7 +103,9 @@ describe('two-factor authentication', () => {
     const { person, recovery } = await enrolled()
     expect(new Set(recovery).size).toBe(10)
     const [first = ''] = recovery
-    const replies = await Promise.all([1, 2, 3].map(() => login(person.email, first.toUpperCase().replaceAll('-', ' '))))
+    const replies = await Promise.all(
+      [1, 2, 3].map(() => login(person.email, first.toUpperCase().replaceAll('-', ' '))),
+    )
     expect(replies.map(reply => reply.status).sort()).toEqual([200, 401, 401])
   })
 

@@ -8,7 +8,15 @@ import type { authOperations } from './schema.ts'
 import { spendSecondFactor } from './second-factor.ts'
 import { sessionBeganAt } from './session-store.ts'
 import { type CredentialRow, beginTotp, confirmTotp, credentials, removeTotp, replaceRecoveryCodes } from './store.ts'
-import { matchingStep, newRecoveryCodes, newTotpSecret, normaliseRecoveryCode, otpauthUrl, qrCode, totpCode } from './totp.ts'
+import {
+  matchingStep,
+  newRecoveryCodes,
+  newTotpSecret,
+  normaliseRecoveryCode,
+  otpauthUrl,
+  qrCode,
+  totpCode,
+} from './totp.ts'
 
 type Operations = typeof authOperations
 type TwoFactorHandlers = Pick<Handlers<Operations>, 'setupTotp' | 'setupTotpByPost' | 'verifyTotp' | 'disableTotp'>

@@ -6,7 +6,6 @@ export interface Checks {
   readonly bus: boolean
 }
 
-
 const word = (ok: boolean) => (ok ? 'ok' : 'unavailable')
 
 export const isReady = (checks: Checks) => checks.postgres && checks.bus

@@ -6,7 +6,7 @@ import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { HostBeat, VmObserved, subjects } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
-import { isNews, recordSeen, seenOnHost } from '../vms/index.ts'
+import { isNews, pokeWaiting, recordSeen, seenOnHost } from '../vms/index.ts'
 import { agentClient } from './agent.ts'
 import type { LiveStats } from './live.ts'
 import * as store from './store.ts'
@@ -26,6 +26,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     if (known.get(beat.hostId) !== description) {
       await store.upsert(deps.db, beat, deps.config.cpuOvercommit)
       known.set(beat.hostId, description)
+      await pokeWaiting(deps.db)
     }
     heard.add(beat.hostId)
     if (beat.vms) await reconcile(deps, beat.hostId, beat.vms)

@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
-import { originOf, type Security, type ServerOptions, stateOf } from './ports.ts'
+import { type CallerInProject, originOf, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
 
 const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
@@ -59,21 +59,19 @@ export function createAdmission(options: {
       })
   }
 
-  /** Failures draw on the address's allowance, so that guessing is slow while valid callers behind it are not touched. */
-  async function authenticate(request: FastifyRequest, reply: FastifyReply): Promise<Caller> {
-    try {
-      return await security.authenticate(credentialOf(request), originOf(request))
-    } catch (error) {
-      await count(reply, policy.anonymous, addressKey(stateOf(request).ip))
-      throw error
-    }
+  async function identify(request: FastifyRequest, operation: Operation): Promise<CallerInProject> {
+    const credential = credentialOf(request)
+    const selector = operation.project === 'none' ? null : selectorOf(request, operation)
+    if (selector !== null) return security.authenticateInProject(credential, selector, originOf(request))
+    return { caller: await security.authenticate(credential, originOf(request)), project: undefined }
   }
 
-  async function project(request: FastifyRequest, reply: FastifyReply, caller: Caller, operation: Operation) {
+  /** Failures draw on the address's allowance, so that guessing is slow while valid callers behind it are not touched. */
+  async function enter(request: FastifyRequest, reply: FastifyReply, operation: Operation): Promise<CallerInProject> {
     try {
-      return await security.resolveProject(caller, selectorOf(request, operation))
+      return await identify(request, operation)
     } catch (error) {
-      await count(reply, policy.tenant, `user:${caller.userId}`)
+      await count(reply, policy.anonymous, addressKey(stateOf(request).ip))
       throw error
     }
   }
@@ -81,19 +79,24 @@ export function createAdmission(options: {
   return {
     async admit(request, reply, operation) {
       const state = stateOf(request)
-      if (operation?.throttle === 'unlimited') return
-      if (operation?.auth !== 'bearer')
-        return count(reply, operation?.throttle === 'machine' ? policy.machine : policy.anonymous, addressKey(state.ip))
-
-      const caller = await authenticate(request, reply)
+      const limited = operation?.throttle !== 'unlimited'
+      if (operation?.auth !== 'bearer') {
+        const which = operation?.throttle === 'machine' ? policy.machine : policy.anonymous
+        return limited ? count(reply, which, addressKey(state.ip)) : undefined
+      }
+      const { caller, project } = await enter(request, reply, operation)
       state.caller = caller
       requireScope(caller, operation)
       if (operation.project !== 'none') {
-        state.project = await project(request, reply, caller, operation)
-        requireRole(state.project, operation)
+        if (!project) {
+          await count(reply, policy.tenant, `user:${caller.userId}`)
+          throw notFound()
+        }
+        requireRole(project, operation)
+        state.project = project
       }
       const tenant = state.project ? `project:${state.project.id}` : `user:${caller.userId}`
-      await count(reply, policy.tenant, tenant)
+      if (limited) await count(reply, policy.tenant, tenant)
       if (operation.throttle === 'create') await count(reply, policy.create, tenant)
     },
     countLogin: (request, reply, email) =>
@@ -101,9 +104,8 @@ export function createAdmission(options: {
     async stillAllowed(request, operation) {
       if (operation.auth === 'none') return true
       try {
-        const caller = await security.authenticate(credentialOf(request), originOf(request))
-        if (operation.project !== 'none') await security.resolveProject(caller, selectorOf(request, operation))
-        return true
+        const { project } = await identify(request, operation)
+        return operation.project === 'none' || project !== undefined
       } catch (error) {
         // An outage is no reason to cut a stream that was allowed a moment ago.
         return !(error instanceof ApiError && error.status < 500)
@@ -130,12 +132,11 @@ function requireRole(project: ProjectAccess, operation: Operation): void {
     throw forbidden(`As ${project.memberRole} of this project you may not do that.`)
 }
 
-function selectorOf(request: FastifyRequest, operation: Operation): string | undefined {
+/** Undefined: none was given. Null: one that no project can have, or two. */
+function selectorOf(request: FastifyRequest, operation: Operation): string | undefined | null {
   const selector = operation.project === 'path' ? memberOf(request.params, 'tenant_slug') : namedProject(request)
   if (selector === undefined) return undefined
-  // A selector given twice, or one that no project can have, names no project.
-  if (typeof selector !== 'string' || selector.length > 200 || !isStorable(selector)) throw notFound()
-  return selector
+  return typeof selector === 'string' && selector.length <= 200 && isStorable(selector) ? selector : null
 }
 
 function namedProject(request: FastifyRequest): unknown {

@@ -208,24 +208,28 @@ const defaultHandlers: Handlers<Table> = {
 /** Tokens of the made-up world: `<user>:<scope>`; the user is also the project he is owner of. */
 export const bearer = (user: string, scope = 'admin') => ({ authorization: `Bearer ${user}:${scope}` })
 
+function callerOf(credential: string): Caller {
+  const found = /^(\w+):(read|deploy|write|admin)$/.exec(credential)
+  if (!found?.[1]) throw unauthenticated()
+  const scope = (['read', 'deploy', 'write', 'admin'] as const).find(name => name === found[2]) ?? 'read'
+  return {
+    userId: found[1],
+    email: `${found[1]}@example.com`,
+    role: found[1] === 'root' ? 'Admin' : 'User',
+    via: { kind: 'session', sessionId: `session-${found[1]}` },
+    scopes: new Set([scope]),
+    boundProjectId: null,
+  }
+}
+
 export const security: ServerOptions['security'] = {
-  async authenticate(credential) {
-    const found = /^(\w+):(read|deploy|write|admin)$/.exec(credential)
-    if (!found?.[1]) throw unauthenticated()
-    const scope = (['read', 'deploy', 'write', 'admin'] as const).find(name => name === found[2]) ?? 'read'
-    return {
-      userId: found[1],
-      email: `${found[1]}@example.com`,
-      role: found[1] === 'root' ? 'Admin' : 'User',
-      via: { kind: 'session', sessionId: `session-${found[1]}` },
-      scopes: new Set([scope]),
-      boundProjectId: null,
-    } satisfies Caller
-  },
-  async resolveProject(caller, selector) {
+  authenticate: async credential => callerOf(credential),
+  async authenticateInProject(credential, selector) {
+    const caller = callerOf(credential)
     const slug = selector ?? caller.userId
-    if (slug !== caller.userId && slug !== 'shared') throw notFound()
-    return { id: slug, slug, name: slug, memberRole: slug === 'shared' ? 'viewer' : 'owner' } satisfies ProjectAccess
+    if (slug !== caller.userId && slug !== 'shared') return { caller, project: undefined }
+    const memberRole = slug === 'shared' ? 'viewer' : 'owner'
+    return { caller, project: { id: slug, slug, name: slug, memberRole } satisfies ProjectAccess }
   },
 }
 

@@ -6,44 +6,37 @@
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { allOperations } from './catalogue.ts'
+import { contractOperations } from '../health/schema.ts'
 import { bearer, createFixture } from './fixture.ts'
-import type { Feature, Operation } from './operation.ts'
+import type { Call, Handler, Operation } from './operation.ts'
 
-/** Answers nothing real: every request that gets this far was found valid. */
-const reached: unknown[] = []
-const standIn = (operation: Operation): Feature['handlers'][string] => {
-  const remember = async (call: { body: unknown; params: unknown; query: unknown }) => void reached.push(call)
-  if (operation.answer === 'stream') return { stream: async call => remember(call) }
-  if (operation.method === 'GET' || operation.auth === 'none' || operation.unaudited)
-    return { read: async call => remember(call) as never }
+/** How many requests were found valid, and so reached a handler. */
+let reached = 0
+
+/** A handler that does nothing but what the frame insists on. */
+function standIn({ answer, auth, method, unaudited }: Operation): Handler<never> {
+  const remember = async (): Promise<never> => {
+    reached += 1
+    // Its answer is free-form, which the type of a handler of any operation cannot know.
+    return undefined as never
+  }
+  if (answer === 'stream') return { stream: remember }
+  if (method === 'GET' || auth === 'none' || unaudited) return { read: remember }
   return {
-    write: async call => {
-      const { audit } = call as { audit: (note: { action: string; resourceType: string }) => void }
-      await remember(call)
-      return async () => {
-        audit({ action: 'fuzzed', resourceType: 'fuzz' })
-        return undefined as never
-      }
+    write: async (call: { audit: Call<Operation>['audit'] }) => async () => {
+      call.audit({ action: 'fuzzed', resourceType: 'fuzz' })
+      return remember()
     },
   }
 }
 
-// "free" answers take any value, so the stand-ins need not make one up.
-const catalogue = Object.fromEntries(
-  Object.entries(allOperations)
-    .filter(([id]) => id !== 'getOpenApi' && id !== 'getExplorer')
-    .map(([id, operation]) => [
-      id,
-      {
-        ...operation,
-        throttle: 'unlimited' as const,
-        adminOnly: undefined,
-        answer: operation.answer === 'stream' ? 'stream' : 'free',
-      } as Operation,
-    ]),
-)
+/** The real declarations, but for what would get in the way: allowances, and answers that the stand-ins cannot make. */
+const catalogue: Record<string, Operation> = {}
+for (const [id, { adminOnly: _, ...operation }] of Object.entries(allOperations))
+  if (!(id in contractOperations))
+    catalogue[id] = { ...operation, throttle: 'unlimited', answer: operation.answer === 'stream' ? 'stream' : 'free' }
 const handlers = Object.fromEntries(Object.entries(catalogue).map(([id, operation]) => [id, standIn(operation)]))
-const { app } = createFixture({ catalogue, features: [{ operations: catalogue, handlers }] })
+const { app, lines } = createFixture({ catalogue, features: [{ operations: catalogue, handlers }] })
 afterAll(() => app.close())
 
 interface Schema {
@@ -142,7 +135,11 @@ const queryOf = (operation: Operation) =>
       ),
       { requiredKeys: [] },
     )
-    .map(query => new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString())
+    .map(query =>
+      Object.entries(query)
+        .map(([name, value]) => `${name}=${escape(String(value))}`)
+        .join('&'),
+    )
 
 /** As encodeURIComponent, which refuses half a surrogate pair. */
 const escape = (text: string) => encodeURIComponent(text.toWellFormed())
@@ -179,7 +176,7 @@ describe('generated requests', () => {
         })
         const { statusCode: status } = answer
         seen.set(status, (seen.get(status) ?? 0) + 1)
-        expect(status, answer.body).toBeLessThan(500)
+        expect(status, status < 500 ? '' : lines.findLast(line => line.includes('"level":50'))).toBeLessThan(500)
         if (status >= 400)
           expect(answer.json()).toMatchObject({ status, error: expect.any(String), code: expect.any(String) })
       }),
@@ -188,6 +185,6 @@ describe('generated requests', () => {
   })
 
   it('sometimes get through', () => {
-    expect(reached.length).toBeGreaterThan(100)
+    expect(reached).toBeGreaterThan(100)
   })
 })

@@ -6,6 +6,8 @@
 import { ApiError } from './errors.ts'
 
 export const maxDepth = 32
+/** More members and entries than any request needs; checking a megabyte of tiny ones would hold up everyone else. */
+export const maxValues = 50_000
 const forbiddenKeys = new Set(['__proto__', 'constructor'])
 
 const bad = (message: string, cause?: unknown) => new ApiError('invalid_request', `The body ${message}.`, { cause })
@@ -47,6 +49,7 @@ function scan(source: string): void {
   const open: (Set<string> | null)[] = []
   let at = 0
   let keyNext = false
+  let values = 0
   while (at < source.length) {
     const char = source.charCodeAt(at)
     if (char === quote) {
@@ -65,7 +68,11 @@ function scan(source: string): void {
     } else if (char === 0x7d || char === 0x5d) {
       open.pop()
       keyNext = false
-    } else if (char === 0x2c) keyNext = open.at(-1) !== null
+    } else if (char === 0x2c) {
+      keyNext = open.at(-1) !== null
+      values += 1
+      if (values > maxValues) throw bad(`has more than ${maxValues} values`)
+    }
     at += 1
   }
 }

@@ -19,10 +19,17 @@ export interface Security {
    */
   authenticate(credential: string, origin: Origin): Promise<Caller>
   /**
+   * Both questions at once, since one query can answer them and every request to a project asks them.
    * @param selector slug or uuid from the path, `X-Project` or `?project=`; undefined: the token's or the default project
-   * @throws ApiError `not_found` for unknown and foreign alike
+   * @throws ApiError `unauthenticated`
    */
-  resolveProject(caller: Caller, selector: string | undefined): Promise<ProjectAccess>
+  authenticateInProject(credential: string, selector: string | undefined, origin: Origin): Promise<CallerInProject>
+}
+
+export interface CallerInProject {
+  readonly caller: Caller
+  /** Undefined for an unknown project and a foreign one alike. */
+  readonly project: ProjectAccess | undefined
 }
 
 /** One row of the audit log. */

@@ -195,10 +195,10 @@ describe('an event stream', () => {
       streamLimits: { heartbeatMs: 10 },
       security: {
         ...security,
-        authenticate: async (credential, origin) => {
+        authenticateInProject: async (...asked) => {
           if (answer === 'revoked') throw unauthenticated()
           if (answer === 'outage') throw new Error('no database')
-          return security.authenticate(credential, origin)
+          return security.authenticateInProject(...asked)
         },
       },
     })

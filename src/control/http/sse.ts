@@ -185,7 +185,7 @@ export function createStreamRegistry(perOwner: number): StreamRegistry {
     },
     count: () => open.size,
     endWhere(matches, reason) {
-      for (const [stream, owner] of [...open]) if (matches(owner)) stream.end(reason)
+      for (const [stream, owner] of open) if (matches(owner)) stream.end(reason)
     },
   }
 }

@@ -11,15 +11,22 @@ interface PropertySchema {
   readonly default?: unknown
 }
 
-/** Checks a JSON body; fills in defaults. */
+/**
+ * Checks a JSON body, fills in defaults, and keeps only the members that the schema names: what a client makes up
+ * (`role`, `tenant_id`) cannot end in a row by being spread into it.
+ */
 export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
   const validator = Compile(schema)
-  const defaults = Object.entries(propertiesOf(schema)).filter(([, property]) => property.default !== undefined)
+  const properties = Object.entries(propertiesOf(schema))
   return value => {
     if (!validator.Check(value)) throw refused(schema, validator.Errors(value)[1])
-    if (isRecord(value))
-      for (const [name, property] of defaults) if (value[name] === undefined) value[name] = property.default
-    return value
+    if (properties.length === 0 || !isRecord(value)) return value
+    const kept: Record<string, unknown> = {}
+    for (const [name, property] of properties) {
+      const member = value[name] === undefined ? property.default : value[name]
+      if (member !== undefined) kept[name] = member
+    }
+    return kept
   }
 }
 

@@ -72,7 +72,10 @@ async function deliver(
     return 'sent'
   } catch (cause) {
     const wait = isFinal(cause) ? undefined : retryMs[mail.attempt]
-    log.warn({ notification: mail.id, attempt: mail.attempt, err: message(cause) }, 'a notification could not be mailed')
+    log.warn(
+      { notification: mail.id, attempt: mail.attempt, err: message(cause) },
+      'a notification could not be mailed',
+    )
     if (wait === undefined) await settled(db, mail.id, 'failed')
     else await postponed(db, mail.id, new Date(now.getTime() + wait))
     return wait === undefined ? 'failed' : 'postponed'

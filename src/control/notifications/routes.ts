@@ -25,15 +25,19 @@ export const notificationsFeature = ({ db }: Pick<Deps, 'db'>) =>
       },
     },
     markNotificationRead: {
-      write: async ({ caller, params }) => async tx => {
-        if (!(await read(tx, caller, params.notification_id))) throw notFound()
-        return { status: 'read' }
-      },
+      write:
+        async ({ caller, params }) =>
+        async tx => {
+          if (!(await read(tx, caller, params.notification_id))) throw notFound()
+          return { status: 'read' }
+        },
     },
     markAllNotificationsRead: {
-      write: async ({ caller }) => async tx => {
-        await readAll(tx, caller)
-        return { status: 'read' }
-      },
+      write:
+        async ({ caller }) =>
+        async tx => {
+          await readAll(tx, caller)
+          return { status: 'read' }
+        },
     },
   })

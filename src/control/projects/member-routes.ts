@@ -32,42 +32,51 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
     }),
   },
   inviteMember: {
-    write: async ({ project: access, caller, body, audit }) => async tx => {
-      const email = body.email.trim().toLowerCase()
-      const limits = await lockProject(tx, access.id)
-      const current = await members.membersOf(tx, access.id)
-      assertMayManage(current, caller.userId, [body.role])
-      if (current.some(member => member.email === email)) throw invalidState(`${email} is a member already.`)
-      const now = clock.now()
-      const open = (await members.invitationsOf(tx, access.id, now)).filter(other => other.email !== email)
-      assertWithin(limits, 'maxTeamMembers', current.length + open.length)
-      const id = await members.invite(tx, {
-        id: newId(),
-        projectId: access.id,
-        email,
-        role: body.role,
-        invitedBy: caller.userId,
-        expiresAt: new Date(now.getTime() + invitationLifeMs),
-      })
-      audit({ action: 'member.invited', resourceType: 'invitation', resourceId: id, details: { email, role: body.role } })
-      await tellInvited(tx, email, access.name, caller.email)
-      const made = (await members.invitationsOf(tx, access.id, now)).find(other => other.id === id)
-      if (!made) throw new Error('BUG: an invitation vanished in its own transaction')
-      return viewInvitation(made)
-    },
+    write:
+      async ({ project: access, caller, body, audit }) =>
+      async tx => {
+        const email = body.email.trim().toLowerCase()
+        const limits = await lockProject(tx, access.id)
+        const current = await members.membersOf(tx, access.id)
+        assertMayManage(current, caller.userId, [body.role])
+        if (current.some(member => member.email === email)) throw invalidState(`${email} is a member already.`)
+        const now = clock.now()
+        const open = (await members.invitationsOf(tx, access.id, now)).filter(other => other.email !== email)
+        assertWithin(limits, 'maxTeamMembers', current.length + open.length)
+        const id = await members.invite(tx, {
+          id: newId(),
+          projectId: access.id,
+          email,
+          role: body.role,
+          invitedBy: caller.userId,
+          expiresAt: new Date(now.getTime() + invitationLifeMs),
+        })
+        audit({
+          action: 'member.invited',
+          resourceType: 'invitation',
+          resourceId: id,
+          details: { email, role: body.role },
+        })
+        await tellInvited(tx, email, access.name, caller.email)
+        const made = (await members.invitationsOf(tx, access.id, now)).find(other => other.id === id)
+        if (!made) throw new Error('BUG: an invitation vanished in its own transaction')
+        return viewInvitation(made)
+      },
   },
   updateMember: {
-    write: async ({ project: access, caller, params, body, audit }) => async tx => {
-      await lockProject(tx, access.id)
-      const current = await members.membersOf(tx, access.id)
-      const target = find(current, params.user_id)
-      assertMayManage(current, caller.userId, [target.role, body.role])
-      if (target.role === 'owner' && body.role !== 'owner') assertAnotherOwner(current, target.accountId)
-      await members.setRole(tx, access.id, target.accountId, body.role)
-      const details = { from: target.role, to: body.role }
-      audit({ action: 'member.role_changed', resourceType: 'member', resourceId: target.accountId, details })
-      return viewMember({ ...target, role: body.role })
-    },
+    write:
+      async ({ project: access, caller, params, body, audit }) =>
+      async tx => {
+        await lockProject(tx, access.id)
+        const current = await members.membersOf(tx, access.id)
+        const target = find(current, params.user_id)
+        assertMayManage(current, caller.userId, [target.role, body.role])
+        if (target.role === 'owner' && body.role !== 'owner') assertAnotherOwner(current, target.accountId)
+        await members.setRole(tx, access.id, target.accountId, body.role)
+        const details = { from: target.role, to: body.role }
+        audit({ action: 'member.role_changed', resourceType: 'member', resourceId: target.accountId, details })
+        return viewMember({ ...target, role: body.role })
+      },
   },
   removeMember: {
     write: async ({ project: access, caller, params, audit }) => {
@@ -89,14 +98,21 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
     },
   },
   withdrawInvitation: {
-    write: async ({ project: access, caller, params, audit }) => async tx => {
-      assertMayManage(await members.membersOf(tx, access.id), caller.userId, ['member'])
-      const gone = await members.cancelInvitation(tx, params.invitation_id, access.id)
-      if (!gone) throw notFound()
-      const details = { email: gone.email }
-      audit({ action: 'member.invitation_withdrawn', resourceType: 'invitation', resourceId: params.invitation_id, details })
-      return { status: 'withdrawn' }
-    },
+    write:
+      async ({ project: access, caller, params, audit }) =>
+      async tx => {
+        assertMayManage(await members.membersOf(tx, access.id), caller.userId, ['member'])
+        const gone = await members.cancelInvitation(tx, params.invitation_id, access.id)
+        if (!gone) throw notFound()
+        const details = { email: gone.email }
+        audit({
+          action: 'member.invitation_withdrawn',
+          resourceType: 'invitation',
+          resourceId: params.invitation_id,
+          details,
+        })
+        return { status: 'withdrawn' }
+      },
   },
   listInvitations: {
     read: async ({ caller }) => {
@@ -147,7 +163,10 @@ function assertMayManage(current: readonly members.Member[], accountId: string, 
 
 function assertAnotherOwner(current: readonly members.Member[], accountId: string): void {
   if (current.some(member => member.role === 'owner' && member.accountId !== accountId)) return
-  throw new ApiError('invalid_state', 'The project needs an owner. Make somebody else owner first, or delete the project.')
+  throw new ApiError(
+    'invalid_state',
+    'The project needs an owner. Make somebody else owner first, or delete the project.',
+  )
 }
 
 /** Only who has an account can be told here; others find the invitation when they register with that address. */

@@ -95,6 +95,7 @@ export interface NewInvitation {
 /** Inviting again renews. Returns the id it has. */
 export const invite = async (tx: Tx, i: NewInvitation) =>
   (await tx.one(putInvitation, [i.id, i.projectId, i.email, i.role, i.invitedBy, i.expiresAt])).id
-export const acceptInvitation = (tx: Tx, id: string, email: string, now: Date) => tx.maybe(takeInvitation, [id, email, now])
+export const acceptInvitation = (tx: Tx, id: string, email: string, now: Date) =>
+  tx.maybe(takeInvitation, [id, email, now])
 export const cancelInvitation = (tx: Tx, id: string, projectId: string) => tx.maybe(withdrawInvitation, [id, projectId])
 export const accountIdByEmail = async (sql: Sql, email: string) => (await sql.maybe(accountByEmail, [email]))?.id

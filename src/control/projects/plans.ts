@@ -110,9 +110,13 @@ export const wireName = {
 export function assertWithin(limits: PlanLimits, limit: CountedLimit, used: number, adding = 1): void {
   const max = limits[limit]
   if (used + adding <= max) return
-  throw new ApiError('plan_limit_exceeded', `The plan of this project allows ${max} ${limitText[limit]}; ${used} in use.`, {
-    extra: { limit: wireName[limit], used, max },
-  })
+  throw new ApiError(
+    'plan_limit_exceeded',
+    `The plan of this project allows ${max} ${limitText[limit]}; ${used} in use.`,
+    {
+      extra: { limit: wireName[limit], used, max },
+    },
+  )
 }
 
 export type Permission = { [K in keyof PlanLimits]: PlanLimits[K] extends boolean ? K : never }[keyof PlanLimits]

@@ -28,10 +28,13 @@ const projectHandlers = (deps: Pick<Deps, 'db' | 'config'>): ProjectHandlers => 
           ownerId: caller.userId,
         })
         const details = { slug: made.slug, name: made.name }
-        audit({ action: 'project.created', resourceType: 'project', resourceId: made.id, details }, {
-          userId: caller.userId,
-          projectId: made.id,
-        })
+        audit(
+          { action: 'project.created', resourceType: 'project', resourceId: made.id, details },
+          {
+            userId: caller.userId,
+            projectId: made.id,
+          },
+        )
         return viewProject(made)
       }
     },
@@ -60,7 +63,12 @@ const projectHandlers = (deps: Pick<Deps, 'db' | 'config'>): ProjectHandlers => 
       assertRole(access, 'owner')
       return async tx => {
         if (!(await deleteProject(tx, access.id))) throw notFound()
-        audit({ action: 'project.deleted', resourceType: 'project', resourceId: access.id, details: { slug: access.slug } })
+        audit({
+          action: 'project.deleted',
+          resourceType: 'project',
+          resourceId: access.id,
+          details: { slug: access.slug },
+        })
         return { status: 'deleting' }
       }
     },

@@ -8,6 +8,7 @@ export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
 export { vmMachine } from './machine.ts'
 export { recordSeen } from './seen.ts'
 export { seenOnHost } from './store.ts'
+export { pokeWaiting } from './waiting.ts'
 
 /** A VM that shall run: its row and its machine. */
 export async function createVm(

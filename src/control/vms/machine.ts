@@ -12,6 +12,7 @@ import * as hosts from '../hosts/store.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { explain, place } from '../scheduler/place.ts'
 import { hypervisorName, reached, wanted } from './rules.ts'
+import { pokeWaiting } from './waiting.ts'
 import { recordSeen } from './seen.ts'
 import * as store from './store.ts'
 import type { Vm } from './store.ts'
@@ -90,6 +91,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
         return done(async tx => {
           if (hostId) await hosts.release(tx, hostId, vm)
           await store.remove(tx, vm.id)
+          await pokeWaiting(tx)
           await refreshRoute(tx, vm.appId)
           await poke(tx, 'deployment', vm.deploymentId)
         })

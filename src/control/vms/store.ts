@@ -78,6 +78,10 @@ const recordSeen = statement<{ deploymentId: string; appId: string; projectId: s
          IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10)
    RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId"`,
 )
+const waitingForHost = statement<{ id: string }>(
+  'vms.waitingForHost',
+  `SELECT id FROM machine WHERE kind = 'vm' AND phase = 'placing' ORDER BY entered_at LIMIT $1`,
+)
 const seenByHost = statement<SeenVm>(
   'vms.seenByHost',
   `SELECT id, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
@@ -116,6 +120,8 @@ export const assign = async (tx: Tx, id: string, hostId: string, hypervisor: str
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
 /** True when the wish changed; `absent` is final. */
 export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.run(setWant, [id, want])) === 1
+/** VMs that wait for a host, longest first. */
+export const waiting = async (sql: Sql, limit: number) => (await sql.rows(waitingForHost, [limit])).map(row => row.id)
 /** What was last seen of every VM that belongs to the host, by VM id. */
 export const seenOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))

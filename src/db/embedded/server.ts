@@ -104,6 +104,27 @@ const pollMs = 4
 /** Crash recovery of a large cluster takes a while; a server that is neither ready nor gone by then is stuck. */
 const startTimeoutMs = 120_000
 
+/** The processes of a server that was killed take a moment to go, and PostgreSQL rightly refuses to start before. */
+const stillGoing = /lock file "postmaster.pid" already exists|pre-existing shared memory block/
+const goneTimeoutMs = 10_000
+
+/** Like `startServer`, but waits for the remains of a killed predecessor. */
+export async function startAfterCrash(
+  cluster: Cluster,
+  settings: Readonly<Record<string, string>>,
+): Promise<Postmaster> {
+  const deadline = performance.now() + goneTimeoutMs
+  for (;;) {
+    try {
+      return await startServer(cluster, settings)
+    } catch (error) {
+      const wait = error instanceof Error && stillGoing.test(error.message) && performance.now() < deadline
+      if (!wait) throw error
+      await delay(50)
+    }
+  }
+}
+
 /** Starts the server in a session of its own: it must survive us, and Ctrl-C on our terminal must not reach it. */
 export async function startServer(cluster: Cluster, settings: Readonly<Record<string, string>>): Promise<Postmaster> {
   const program = join(cluster.binaries.binDir, 'postgres')

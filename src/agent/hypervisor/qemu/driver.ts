@@ -6,6 +6,7 @@ import { isRunning } from '../../../lib/process-identity.ts'
 import { makeScratch } from '../../disk/scratch.ts'
 import { configDisk } from '../../guest/config-disk.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
+import { hostTscKhz } from '../../guest/tsc.ts'
 import type { RunConfig } from '../../image/config.ts'
 import { ImageError } from '../../image/reference.ts'
 import type { ImageStore } from '../../image/store.ts'
@@ -14,7 +15,7 @@ import type { Driver, Machine, PrepareContext, Prepared, Running, VmHome, Watche
 import { kernelArgs, qemuArgs } from './argv.ts'
 import { openConsole } from './console.ts'
 import { connectMachine, endProcess, enableMemoryStats, parseWorkload, qemuMachine } from './machine.ts'
-import { probeQemu, tscKhz } from './probe.ts'
+import { probeQemu } from './probe.ts'
 import { spawnQemu } from './spawn.ts'
 
 export interface QemuDeps {
@@ -30,12 +31,13 @@ export interface QemuDeps {
 /** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
 export function qemuDriver(deps: QemuDeps): Driver {
   let accel: 'kvm' | 'tcg' = 'tcg'
+  let tscKhz: Promise<number> | undefined
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: false, hotplugDisk: false, balloon: false, migrate: 'none' },
     network: deps.network.mode,
     async probe(signal) {
-      const proof = await probeQemu(deps.kernel, signal)
+      const proof = await probeQemu(deps.cacheDir, deps.kernel, signal)
       accel = proof.accel
       return proof
     },
@@ -45,7 +47,10 @@ export function qemuDriver(deps: QemuDeps): Driver {
       await writePrivate(join(home.dir, 'config.img'), guestConfig(home, base.config, nic))
       return { imageDigest: base.config.digest, endpoint: nic.endpoint, notes: notesOf(base.file, nic) }
     },
-    boot: (home, prepared, boot, watcher, context) => bootVm(deps, accel, { home, prepared, boot }, watcher, context),
+    async boot(home, prepared, boot, watcher, context) {
+      const plan = { home, prepared, boot, accel, tscKhz: await (tscKhz ??= hostTscKhz()) }
+      return bootVm(deps, plan, watcher, context)
+    },
     adopt: (home, running, fromSeq, watcher) => adoptVm(home, running, fromSeq, watcher),
     async release(vmId) {
       await deps.network.release(vmId)
@@ -59,12 +64,13 @@ interface Boot {
   readonly home: VmHome
   readonly prepared: Prepared
   readonly boot: number
+  readonly accel: 'kvm' | 'tcg'
+  readonly tscKhz: number
 }
 
 async function bootVm(
   deps: QemuDeps,
-  accel: 'kvm' | 'tcg',
-  { home, prepared, boot }: Boot,
+  { home, prepared, boot, accel, tscKhz }: Boot,
   watcher: Watcher,
   context: PrepareContext,
 ): Promise<Machine> {
@@ -73,7 +79,7 @@ async function bootVm(
   const { kernel, initrd } = await deps.kernel()
   const { netdev, mac, base, tap } = readNotes(prepared)
   const args = qemuArgs({
-    ...{ accel, kernel, initrd, kernelArgs: kernelArgs(tscKhz()), vcpus: spec.vcpus, memoryMib: spec.memoryMib },
+    ...{ accel, kernel, initrd, kernelArgs: kernelArgs(tscKhz), vcpus: spec.vcpus, memoryMib: spec.memoryMib },
     ...{ base, scratch: 'scratch.img', config: 'config.img', netdev, mac },
   })
   const process = await spawnQemu(dir, args)

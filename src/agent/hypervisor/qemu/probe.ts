@@ -1,10 +1,12 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
-import { hasCode } from '../../../lib/files.ts'
+import { hasCode, readIfExists, writeFileAtomic } from '../../../lib/files.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
+import { hostTscKhz } from '../../guest/tsc.ts'
 import { kernelArgs } from './argv.ts'
 import { qemuBinary, spawnQemu } from './spawn.ts'
 import { openConsole } from './console.ts'
@@ -21,11 +23,15 @@ const proofLimitMs = 4_000
  * Whether QEMU is here, and whether KVM carries a real guest: a /dev/kvm that opens is not yet one that works, so the
  * guest's kernel is booted once under KVM until our init speaks on the console.
  */
-export async function probeQemu(kernel: () => Promise<GuestKernel>, signal: AbortSignal): Promise<QemuProof> {
+export async function probeQemu(
+  cacheDir: string,
+  kernel: () => Promise<GuestKernel>,
+  signal: AbortSignal,
+): Promise<QemuProof> {
   try {
     const version = /version (\S+)/.exec(await run(qemuBinary, ['--version'], { signal }))?.[1] ?? 'unknown'
     const guest = await kernel()
-    const kvm = existsSync('/dev/kvm') ? await proveKvm(guest, signal) : 'there is no /dev/kvm'
+    const kvm = existsSync('/dev/kvm') ? await cachedProof(cacheDir, guest, signal) : 'there is no /dev/kvm'
     if (kvm === undefined) return { available: true, accel: 'kvm', detail: `kvm, QEMU ${version}, Linux ${guest.version}` }
     return { available: true, accel: 'tcg', detail: `tcg (${kvm}), QEMU ${version}, Linux ${guest.version}` }
   } catch (error) {
@@ -35,6 +41,20 @@ export async function probeQemu(kernel: () => Promise<GuestKernel>, signal: Abor
   }
 }
 
+/** One proof for each boot of the machine and guest kernel: nothing else changes its outcome, and it can take seconds. */
+async function cachedProof(cacheDir: string, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
+  const bootId = await readIfExists('/proc/sys/kernel/random/boot_id')
+  const key = createHash('sha256').update(`${bootId} ${process.getuid?.()} ${guest.initrd}`).digest('hex').slice(0, 16)
+  const file = join(cacheDir, 'kvm-proof', key)
+  const known = await readIfExists(file)
+  if (known !== undefined) return known || undefined
+  const reason = await proveKvm(guest, signal)
+  signal.throwIfAborted()
+  await mkdir(dirname(file), { recursive: true })
+  await writeFileAtomic(file, reason ?? '')
+  return reason
+}
+
 /** @returns undefined when KVM works, otherwise why not. */
 async function proveKvm(guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-kvm-'))
@@ -42,7 +62,7 @@ async function proveKvm(guest: GuestKernel, signal: AbortSignal): Promise<string
     const qemu = await spawnQemu(dir, [
       ...['-M', 'microvm,acpi=on,pit=off,pic=off,x-option-roms=off', '-accel', 'kvm', '-cpu', 'host', '-m', '128'],
       ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
-      ...['-kernel', guest.kernel, '-initrd', guest.initrd, '-append', kernelArgs(tscKhz())],
+      ...['-kernel', guest.kernel, '-initrd', guest.initrd, '-append', kernelArgs(await hostTscKhz())],
       ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ])
     try {
@@ -79,10 +99,4 @@ async function untilInitSpeaks(dir: string, ended: Promise<never>, signal: Abort
   } finally {
     console.close()
   }
-}
-
-/** The host's TSC frequency for `tsc_early_khz`, from /proc/cpuinfo; it only needs to be near the truth. */
-export function tscKhz(): number {
-  const mhz = /^cpu MHz\s*:\s*([\d.]+)/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1]
-  return mhz === undefined ? 2_000_000 : Math.round(Number(mhz) * 1000)
 }

@@ -1,0 +1,121 @@
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { until } from '../../test/support/wait.ts'
+import { type HostBeat, subjects, type VmObserved } from '../contract/agent.ts'
+import { createFakeHost } from './hypervisor/fake/host.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
+
+const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
+const hasQemu = readdirSync('/usr/bin').includes('qemu-system-x86_64')
+const spec = testSpec({ hypervisor: 'fake' })
+const wish = (vmId: string, generation: number, want: 'running' | 'stopped' | 'absent' = 'running') => ({
+  ...{ vmId, generation, want, spec },
+})
+
+test('a second agent on the same data directory is refused, and may start after the first', async () => {
+  await using dir = await testDir()
+  const config = { hypervisor: 'fake', dataDir: dir.path } as const
+  {
+    await using _first = await testAgent(config)
+    await expect(testAgent(config)).rejects.toThrow(/another agent/)
+  }
+  await using _second = await testAgent(config)
+})
+
+test('faults on the way are tried again; two failed boots are the end of it', async () => {
+  const fake = createFakeHost(instant)
+  await using host = await testAgent({ hypervisor: 'fake' }, fake)
+  fake.fail('prepare', 'a', 'registry is down', 2)
+  fake.fail('boot', 'a', 'hung')
+  await host.put(wish('a', 1))
+  const seen = await host.until('a', 'the fault is told', vm => vm.error !== null)
+  expect(seen).toMatchObject({ state: 'preparing', error: { code: 'step_failed', message: 'registry is down' } })
+  await host.until('a', 'healthy', vm => vm.healthy && vm.error === null)
+  fake.fail('boot', 'b', 'hung', 9)
+  await host.put(wish('b', 1))
+  const crashed = await host.until('b', 'crashed', vm => vm.state === 'crashed')
+  expect(crashed.error).toEqual({ code: 'boot_failed', message: 'hung' })
+  expect((await host.logs('b')).map(({ line }) => line)).toContain('hung (try 2)')
+})
+
+test('a VM that dies under us is booted again, as often as maxRestarts says', async () => {
+  const fake = createFakeHost(instant)
+  await using host = await testAgent({ hypervisor: 'fake' }, fake)
+  await host.put({ ...wish('a', 1), spec: { ...spec, maxRestarts: 1 } })
+  await host.until('a', 'healthy', vm => vm.healthy)
+  fake.vms.get('a')?.die('killed')
+  await host.until('a', 'healthy again', vm => vm.healthy && vm.restartCount === 1)
+  fake.vms.get('a')?.die('killed')
+  expect((await host.until('a', 'crashed', vm => vm.state === 'crashed')).error?.code).toBe('vm_died')
+})
+
+test('a newer wish cuts a boot short; a raised restart counter boots once more', async () => {
+  const fake = createFakeHost({ ...instant, bootMs: 60_000 })
+  await using host = await testAgent({ hypervisor: 'fake' }, fake)
+  await host.put(wish('a', 1))
+  await host.until('a', 'booting', vm => vm.state === 'booting')
+  await host.put(wish('a', 2, 'stopped'))
+  await host.until('a', 'stopped', vm => vm.state === 'stopped')
+  fake.timing = instant
+  await host.put(wish('a', 3))
+  await host.until('a', 'healthy', vm => vm.healthy)
+  await host.put({ ...wish('a', 4), spec: { ...spec, restarts: 1, healthCheckPath: null, maxRestarts: 7 } })
+  await host.until('a', 'restarted', vm => vm.healthy && vm.restartCount === 1)
+  await host.put({ ...wish('a', 5), spec: { ...spec, restarts: 1, healthCheckPath: '/other', maxRestarts: 2 } })
+  expect((await host.until('a', 'followed', vm => vm.generation === 5)).restartCount).toBe(1)
+})
+
+test('two hundred VMs at once; the first beat has them all, later ones only now and then', { timeout: 30_000 }, async () => {
+  await using dir = await testDir()
+  const config = { hypervisor: 'fake', dataDir: dir.path } as const
+  await using host = await testAgent(config, createFakeHost(instant))
+  const ids = Array.from({ length: 200 }, (_, n) => `vm-${n}`)
+  await Promise.all(ids.map(id => host.put(wish(id, 1))))
+  await Promise.all(ids.map(id => host.until(id, 'healthy', vm => vm.healthy)))
+  const { vms } = (await host.request('vm.list', {})) as { vms: VmObserved[] }
+  expect(new Set(vms.map(({ endpoint }) => endpoint?.host)).size).toBe(200)
+  const beats: HostBeat[] = []
+  await host.bus.subscribe(subjects.beat(host.agent.hostId), ({ data }) => void beats.push(data as HostBeat))
+  await host.restart()
+  await until(() => beats.length > 1, { what: 'two beats' })
+  expect(beats[0]?.vms).toHaveLength(200)
+  expect(beats[0]?.vms?.every(({ state, restartCount }) => state === 'running' && restartCount === 0)).toBe(true)
+  expect(beats[1]?.vms).toBeNull()
+  expect(beats[1]?.stats).toHaveLength(200)
+})
+
+test('what does not fit the contract is refused with a code', async () => {
+  await using host = await testAgent({ hypervisor: 'fake' })
+  await expect(host.request('vm.put', { vmId: 'a' })).rejects.toMatchObject({ remoteCode: 'invalid_request' })
+  for (const vmId of ['../x', 'a/b', '', '.', 'x'.repeat(80)]) {
+    await expect(host.put(wish(vmId, 1))).rejects.toMatchObject({ remoteCode: 'invalid_vm' })
+    await expect(host.request('vm.logs', { vmId, tail: 1, afterUs: 0 })).rejects.toMatchObject({ remoteCode: 'invalid_vm' })
+  }
+  const other = { ...wish('a', 1), spec: { ...spec, hypervisor: 'qemu' as const } }
+  await expect(host.put(other)).rejects.toMatchObject({ remoteCode: 'unsupported_by_hypervisor' })
+})
+
+test.skipIf(!hasQemu)(
+  'a guest that does not come up in time is tried once more, then crashed, and nothing is left (needs qemu)',
+  { timeout: 60_000 },
+  async () => {
+    await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 250 })
+    await host.put({ ...wish('a', 1), spec: testSpec() })
+    const crashed = await host.until('a', 'crashed', vm => vm.state === 'crashed')
+    expect(crashed.error?.code).toBe('boot_failed')
+    expect((await host.logs('a')).filter(({ line }) => /\(try [12]\)$/.test(line))).toHaveLength(2)
+    expect(await vmmsIn(host.config.dataDir)).toEqual([])
+  },
+)
+
+test.skipIf(!hasQemu)('stopVms ends the VMs, and they come back with the next agent (needs qemu)', { timeout: 60_000 }, async () => {
+  await using dir = await testDir()
+  await using host = await testAgent({ hypervisor: 'qemu', dataDir: dir.path })
+  await host.put({ ...wish('a', 1), spec: testSpec() })
+  await host.until('a', 'healthy', vm => vm.healthy)
+  await host.agent.stop({ stopVms: true })
+  expect(await vmmsIn(join(dir.path))).toEqual([])
+  await host.restart()
+  await host.until('a', 'healthy', vm => vm.healthy)
+})

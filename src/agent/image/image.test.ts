@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
+import { type Pack, pack } from 'tar-stream'
+import { describe, expect, test } from 'vitest'
+import { testDir } from '../testing.ts'
+import { ImageError, parseImage } from './reference.ts'
+import { writeSampleImage } from './sample.ts'
+import { context } from './testing.ts'
+import { imageStore } from './store.ts'
+
+const tools = existsSync('/usr/bin/umoci') && existsSync('/usr/bin/skopeo')
+
+describe('references', () => {
+  const digest = `sha256:${'a'.repeat(64)}`
+  test.each([
+    ['oci:hello', { kind: 'layout', name: 'hello', tag: 'latest' }],
+    ['oci:my-app:v1.2', { kind: 'layout', name: 'my-app', tag: 'v1.2' }],
+    ['nginx', { kind: 'registry', registry: 'docker.io', repository: 'docker.io/library/nginx', tag: 'latest', digest: null }],
+    ['acme/web:3', { kind: 'registry', registry: 'docker.io', repository: 'docker.io/acme/web', tag: '3', digest: null }],
+    ['ghcr.io/a/b/c', { kind: 'registry', registry: 'ghcr.io', repository: 'ghcr.io/a/b/c', tag: 'latest', digest: null }],
+    ['localhost:5000/x:1', { kind: 'registry', registry: 'localhost:5000', repository: 'localhost:5000/x', tag: '1', digest: null }],
+    [`r.io/x@${digest}`, { kind: 'registry', registry: 'r.io', repository: 'r.io/x', tag: 'latest', digest }],
+  ])('%s', (text, expected) => expect(parseImage(text)).toEqual(expected))
+
+  test.each([
+    'oci:', 'oci:../etc', 'oci:a/b', 'oci:..', 'oci:a..b', 'oci:.hidden', 'oci:a:b:c', '', ' x', 'X/Y', '--flag', 'a@sha256:12', 'a b', 'docker://x', 'r.io/../x', `a${'b'.repeat(600)}`,
+  ])('%s is refused', text => expect(() => parseImage(text)).toThrow(ImageError))
+})
+
+/** Writes an OCI layout with one gzip layer. */
+async function layout(dir: string, config: object, fill: (tar: Pack) => void): Promise<void> {
+  const tar = pack()
+  fill(tar)
+  tar.finalize()
+  const put = async (data: Buffer) => {
+    const hex = createHash('sha256').update(data).digest('hex')
+    await mkdir(join(dir, 'blobs/sha256'), { recursive: true })
+    await writeFile(join(dir, 'blobs/sha256', hex), data)
+    return { digest: `sha256:${hex}`, size: data.length }
+  }
+  const raw = await buffer(tar)
+  const layer = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', ...(await put(gzipSync(raw))) }
+  const diff = `sha256:${createHash('sha256').update(raw).digest('hex')}`
+  const json = { os: 'linux', architecture: 'amd64', config, rootfs: { type: 'layers', diff_ids: [diff] } }
+  const blob = { mediaType: 'application/vnd.oci.image.config.v1+json', ...(await put(Buffer.from(JSON.stringify(json)))) }
+  const manifest = { schemaVersion: 2, config: blob, layers: [layer] }
+  const entry = { mediaType: 'application/vnd.oci.image.manifest.v1+json', ...(await put(Buffer.from(JSON.stringify(manifest)))) }
+  await writeFile(join(dir, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
+  await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
+}
+
+describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
+  const storeIn = (path: string, maxImageMib = 64) =>
+    imageStore({ cacheDir: join(path, 'cache'), imageDir: path, registries: [], maxImageMib })
+
+  test('the sample has the same digest every time', async () => {
+    await using dir = await testDir()
+    const digests = await Promise.all(['a', 'b'].map(name => writeSampleImage(join(dir.path, name))))
+    expect(digests[0]).toBe(digests[1])
+    expect(await writeSampleImage(join(dir.path, 'c'), { greeting: 'Bye' })).not.toBe(digests[0])
+  })
+
+  test('twenty askers at once: built once, one file for two names of one image', async () => {
+    await using dir = await testDir()
+    for (const name of ['one', 'two']) await writeSampleImage(join(dir.path, name))
+    const bases = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => storeIn(dir.path).base(n % 2 ? 'oci:one' : 'oci:two', context())),
+    )
+    expect(new Set(bases.map(({ file }) => file)).size).toBe(1)
+    expect(readdirSync(join(dir.path, 'cache/bases'))).toHaveLength(1)
+    expect(bases[0]?.config).toMatchObject({ uid: 1000, gid: 1000, cwd: '/app', env: { HOME: '/app', PORT: '8080' } })
+  })
+
+  test('the user is looked up in the image, with groups; an unknown one is a clear fault', async () => {
+    await using dir = await testDir()
+    const files = (tar: Pack) => {
+      tar.entry({ name: 'etc', type: 'directory' })
+      tar.entry({ name: 'etc/passwd' }, 'root:x:0:0::/root:/bin/sh\napp:x:70:71::/srv:/bin/sh\n')
+      tar.entry({ name: 'etc/group' }, 'app:x:71:\nssl:x:72:app,web\nother:x:99:\n')
+    }
+    const run = async (User: string) => {
+      const name = `u${createHash('md5').update(User).digest('hex').slice(0, 8)}`
+      await layout(join(dir.path, name), { User, Cmd: ['/x'], StopSignal: 'SIGQUIT' }, files)
+      return (await storeIn(dir.path).base(`oci:${name}`, context())).config
+    }
+    expect(await run('app')).toMatchObject({ uid: 70, gid: 71, groups: [72], env: { HOME: '/srv' }, stopSignal: 3 })
+    expect(await run('app:other')).toMatchObject({ uid: 70, gid: 99, groups: [] })
+    expect(await run('1234')).toMatchObject({ uid: 1234, gid: 0 })
+    expect(await run('')).toMatchObject({ uid: 0, gid: 0, env: { HOME: '/root' } })
+    await expect(run('nobody')).rejects.toMatchObject({ code: 'image_unusable' })
+  })
+
+  test('a layer cannot write outside its root, nor read a host file as its /etc/passwd', async () => {
+    await using dir = await testDir()
+    const outside = join(dir.path, 'outside')
+    await mkdir(outside)
+    await writeFile(join(outside, 'passwd'), 'evil:x:4242:0::/:/bin/sh\n')
+    await layout(join(dir.path, 'evil'), { Cmd: ['/x'], User: 'evil' }, tar => {
+      tar.entry({ name: '../../../../../../escaped' }, 'x')
+      tar.entry({ name: 'link', type: 'symlink', linkname: outside })
+      tar.entry({ name: 'link/through-link' }, 'x')
+      tar.entry({ name: 'etc', type: 'directory' })
+      tar.entry({ name: 'etc/passwd', type: 'symlink', linkname: join(outside, 'passwd') })
+    })
+    await expect(storeIn(dir.path).base('oci:evil', context())).rejects.toThrow()
+    expect(readdirSync(outside)).toEqual(['passwd'])
+    expect(existsSync('/escaped')).toBe(false)
+    expect(readdirSync(join(dir.path, 'cache/bases'))).toEqual([])
+  })
+
+  test('an image that unpacks to more than the limit is refused before anything is unpacked', async () => {
+    await using dir = await testDir()
+    await layout(join(dir.path, 'bomb'), { Cmd: ['/x'] }, tar => void tar.entry({ name: 'zeros' }, Buffer.alloc(3 << 20)))
+    await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
+  })
+
+  test('a blob that is not what its digest says is refused', async () => {
+    await using dir = await testDir()
+    await writeSampleImage(join(dir.path, 'bad'))
+    const blobs = join(dir.path, 'bad/blobs/sha256')
+    const sizes = await Promise.all(readdirSync(blobs).map(async name => ({ name, data: await readFile(join(blobs, name)) })))
+    const largest = sizes.sort((a, b) => b.data.length - a.data.length)[0]
+    largest?.data.writeUInt8(0x2a, largest.data.length >> 1)
+    await writeFile(join(blobs, largest?.name ?? ''), largest?.data ?? '')
+    await expect(storeIn(dir.path).base('oci:bad', context())).rejects.toThrow()
+  })
+
+  test('a missing layout and a missing tag are image_not_found', async () => {
+    await using dir = await testDir()
+    await writeSampleImage(join(dir.path, 'here'), { tag: 'v1' })
+    await expect(storeIn(dir.path).base('oci:gone', context())).rejects.toMatchObject({ code: 'image_not_found' })
+    await expect(storeIn(dir.path).base('oci:here:v2', context())).rejects.toMatchObject({ code: 'image_not_found' })
+  })
+})

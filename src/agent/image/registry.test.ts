@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { connect, createServer as createTcp } from 'node:net'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { run } from '../../lib/exec.ts'
+import { testDir } from '../testing.ts'
+import { context } from './testing.ts'
+import { writeSampleImage } from './sample.ts'
+import { imageStore } from './store.ts'
+
+const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))
+
+test.skipIf(missing.length > 0)(
+  `a registry with a login: tag, pinned digest, wrong password, no such image (needs ${missing.join(' ') || 'nothing'})`,
+  { timeout: 60_000 },
+  async () => {
+    await using dir = await testDir()
+    await using tokens = await tokenServer()
+    await using registry = await startRegistry(dir.path, tokens.url)
+    const layoutDir = join(dir.path, 'images/hello')
+    const digest = await writeSampleImage(layoutDir)
+    const target = `docker://${registry.host}/team/hello:v1`
+    const policy = join(dir.path, 'policy.json')
+    await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
+    const flags = ['--policy', policy, 'copy', '-q', '--preserve-digests', '--dest-tls-verify=false', '--dest-creds', 'user:secret']
+    await run('skopeo', [...flags, `oci:${layoutDir}:latest`, target])
+
+    const store = (password: string, cache: string) =>
+      imageStore({
+        cacheDir: join(dir.path, cache),
+        imageDir: dir.path,
+        registries: [{ host: registry.host, plainHttp: true, username: 'user', password }],
+        maxImageMib: 64,
+      })
+    const said: string[] = []
+    const base = await store('secret', 'a').base(`${registry.host}/team/hello:v1`, context(said))
+    expect(base.config).toMatchObject({ digest, uid: 1000 })
+    expect(said.join()).toContain('pulling')
+    const again: string[] = []
+    await store('secret', 'a').base(`${registry.host}/team/hello@${digest}`, context(again))
+    expect(again).toEqual([])
+    const pinned = await store('secret', 'b').base(`${registry.host}/team/hello@${digest}`, context())
+    expect(await readFile(pinned.file)).toEqual(await readFile(base.file))
+
+    const wrong = store('wrong', 'c').base(`${registry.host}/team/hello:v1`, context())
+    await expect(wrong).rejects.toMatchObject({ code: 'image_not_found' })
+    await expect(wrong).rejects.not.toThrow(/wrong/)
+    const none = store('secret', 'a').base(`${registry.host}/team/nothing:v1`, context())
+    await expect(none).rejects.toMatchObject({ code: 'image_not_found' })
+  },
+)
+
+/** Debian's registry; its "silly" access control wants any token, which the token server gives for the password. */
+async function startRegistry(dir: string, realm: string) {
+  const port = await freePort()
+  const host = `127.0.0.1:${port}`
+  const data = join(dir, 'registry')
+  await mkdir(data)
+  const config = join(dir, 'registry.yml')
+  await writeFile(
+    config,
+    `version: 0.1\nlog: {level: error}\nstorage: {filesystem: {rootdirectory: ${data}}}\nhttp: {addr: "${host}"}\n` +
+      `auth: {silly: {realm: "${realm}", service: test}}\n`,
+  )
+  const child = spawn('docker-registry', ['serve', config], { stdio: 'ignore' })
+  const exited = new Promise<void>(resolve => child.once('exit', () => resolve()))
+  await until(() => accepts(port), { what: 'the registry', timeoutMs: 10_000 })
+  return {
+    host,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+async function tokenServer() {
+  const expected = `Basic ${Buffer.from('user:secret').toString('base64')}`
+  const server = createServer((request, response) => {
+    const allowed = request.headers.authorization === expected
+    response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(allowed ? { token: 'yes' } : { details: 'unauthorized: authentication required' }))
+  })
+  const port = await freePort()
+  await new Promise<void>(resolve => server.listen(port, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${port}/token`,
+    [Symbol.asyncDispose]: () => {
+      server.closeAllConnections()
+      return new Promise<void>(resolve => server.close(() => resolve()))
+    },
+  }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    socket.on('error', () => resolve(false)).on('connect', () => socket.destroy())
+  })
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createTcp().listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port'))))
+    })
+  })
+}

@@ -1,0 +1,78 @@
+/** What only the memory bus has: a heap to protect and a clock to turn. */
+import { pino } from 'pino'
+import { expect, test } from 'vitest'
+import { until } from '../../test/support/wait.ts'
+import { createMemoryBus } from './memory.ts'
+import { streams } from './streams.ts'
+import { covers, overlap } from './subjects.ts'
+
+const log = pino({ level: 'silent' })
+
+async function kept(bus: ReturnType<typeof createMemoryBus>, subject: string): Promise<unknown[]> {
+  const seen: unknown[] = []
+  const subscription = await bus.subscribe(subject, ({ data }) => void seen.push(data), { from: 0 })
+  await bus.publish(subject, 'end')
+  await until(() => seen.includes('end'), { what: 'the end' })
+  await subscription.stop()
+  return seen.slice(0, -1)
+}
+
+test('messages older than the policy are gone, and ids are forgotten after two minutes', async () => {
+  let nowMs = 1_000_000
+  const bus = createMemoryBus({ log, nowMs: () => nowMs })
+  const first = await bus.publish('log.a', 'old', { id: 'x' })
+  nowMs += 120_000
+  expect(await bus.publish('log.a', 'same', { id: 'x' })).toBe(first)
+  nowMs += 1
+  expect(await bus.publish('log.a', 'again', { id: 'x' })).toBe(first + 1)
+  nowMs += streams[0].maxAgeSeconds * 1000 - 120_000
+  expect(await kept(bus, 'log.a')).toEqual(['again'])
+  await bus.close()
+})
+
+test('a stream is bounded in bytes over all of its subjects', async () => {
+  const bus = createMemoryBus({ log, maxStreamBytes: 10_000 })
+  for (let n = 0; n < 50; n++) await bus.publish(`log.${n % 5}`, 'x'.repeat(990))
+  const left = (await Promise.all([0, 1, 2, 3, 4].map(n => kept(bus, `log.${n}`)))).flat()
+  expect(left.length).toBeGreaterThan(3)
+  expect(left.length).toBeLessThanOrEqual(10)
+  await bus.close()
+})
+
+test('a reader that is stuck holds no more than what is kept', async () => {
+  const bus = createMemoryBus({ log, maxStreamBytes: 5_000 })
+  const gate = Promise.withResolvers<void>()
+  const seen: unknown[] = []
+  await bus.subscribe('log.a', async ({ data }) => {
+    await gate.promise
+    seen.push(data)
+  })
+  for (let n = 0; n < 20_000; n++) await bus.publish('log.a', n)
+  gate.resolve()
+  await until(() => seen.at(-1) === 19_999, { what: 'the newest' })
+  expect(seen.length).toBeLessThan(1_000)
+  await bus.close()
+})
+
+test.each([
+  ['a.>', 'a.b', true],
+  ['a.>', 'a', false],
+  ['a.*', 'a.>', false],
+  ['a.>', 'a.*.c', true],
+  ['*.*', 'a.b', true],
+  ['*.*', 'a.>', false],
+  ['>', '>', true],
+])('%s covers %s: %s', (outer, inner, expected) => {
+  expect(covers(outer, inner)).toBe(expected)
+})
+
+test.each([
+  ['a.>', '*.b', true],
+  ['a.*', 'b.>', false],
+  ['*.x', 'a.*', true],
+  ['a.b', 'a.b.c', false],
+  ['a.b.>', 'a.>', true],
+  ['>', 'a', true],
+])('%s and %s overlap: %s', (one, two, expected) => {
+  expect([overlap(one, two), overlap(two, one)]).toEqual([expected, expected])
+})

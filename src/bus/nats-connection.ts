@@ -1,0 +1,78 @@
+/** How a NATS connection is made, and how its errors are told to callers of the bus. */
+import { readFile } from 'node:fs/promises'
+import { credsAuthenticator, errors, type NodeConnectionOptions } from '@nats-io/transport-node'
+import type { Logger } from 'pino'
+import { BusError } from './bus.ts'
+import { inboxPrefixOf } from './permissions.ts'
+
+export interface NatsBusOptions {
+  /** `nats://host:port`; `nats://user:password@host:port` sets user and password. */
+  readonly servers: string | readonly string[]
+  /** Shown in the server's connection list. */
+  readonly name: string
+  readonly log: Logger
+  readonly user?: string
+  readonly password?: string
+  readonly token?: string
+  /** Path of a `.creds` file (JWT and nkey). */
+  readonly credsFile?: string
+  readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string }
+  /** Answers to this connection arrive below it. Default: the one that `permissions.ts` gives the user, else `_INBOX`. */
+  readonly inboxPrefix?: string
+  /** Make and update the streams: control does, hosts and gateways have no right to. Default true. */
+  readonly manageStreams?: boolean
+}
+
+/** How long a publish to a kept subject waits for the stream's word, and how long the first connect may take. */
+export const answerTimeoutMs = 5_000
+
+export async function connectionOptions(options: NatsBusOptions): Promise<NodeConnectionOptions> {
+  const { token, credsFile, tls } = options
+  const servers = [options.servers].flat().map(server => new URL(server.includes('://') ? server : `nats://${server}`))
+  const user = options.user ?? decodeURIComponent(servers[0]?.username ?? '')
+  const password = options.password ?? decodeURIComponent(servers[0]?.password ?? '')
+  const inboxPrefix = options.inboxPrefix ?? (user === '' ? undefined : inboxPrefixOf(user))
+  return {
+    servers: servers.map(({ host }) => host),
+    name: options.name,
+    timeout: answerTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    reconnectJitter: 250,
+    pingInterval: 10_000,
+    ignoreAuthErrorAbort: true,
+    ...(user === '' ? {} : { user, pass: password }),
+    ...(token === undefined ? {} : { token }),
+    ...(credsFile === undefined ? {} : { authenticator: credsAuthenticator(await readFile(credsFile)) }),
+    ...(tls === undefined ? {} : { tls }),
+    ...(inboxPrefix === undefined ? {} : { inboxPrefix }),
+  }
+}
+
+export function withoutSecrets(servers: string | readonly string[]): string {
+  return [servers]
+    .flat()
+    .map(server => server.replace(/\/\/[^@/]*@/, '//'))
+    .join(', ')
+}
+
+/** What the client library threw, as a BusError where the contract has one. */
+export function busError(error: unknown, subject: string): unknown {
+  if (error instanceof BusError) return error
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const noResponder =
+    error instanceof errors.NoRespondersError ||
+    cause instanceof errors.NoRespondersError ||
+    (error instanceof errors.RequestError && error.isNoResponders())
+  if (noResponder) return new BusError('no_responder', `nobody answers ${subject}`, { cause: error })
+  if (error instanceof errors.PermissionViolationError || cause instanceof errors.PermissionViolationError) {
+    return new BusError('no_responder', `this connection is not permitted to use ${subject}`, { cause: error })
+  }
+  if (error instanceof errors.TimeoutError || cause instanceof errors.TimeoutError) {
+    return new BusError('timeout', `no answer from ${subject} in time`, { cause: error })
+  }
+  if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError) {
+    return new BusError('closed', 'the bus is closed', { cause: error })
+  }
+  return error
+}

@@ -1,0 +1,92 @@
+/**
+ * What each program may do on a NATS server, and nothing more: a host that is taken over can speak only for itself.
+ * Answers to requests are allowed by `allow_responses`, so nobody needs the right to publish to foreign inboxes; answers
+ * to one's own requests arrive below an inbox of one's own, so nobody can read those of others.
+ */
+import { streams } from './streams.ts'
+
+export type BusRole = { readonly kind: 'host' | 'gateway'; readonly id: string } | { readonly kind: 'control' }
+
+export interface BusPermissions {
+  /** User name on the server; the inbox prefix is derived from it. */
+  readonly user: string
+  readonly inboxPrefix: string
+  readonly publish: readonly string[]
+  readonly subscribe: readonly string[]
+}
+
+export interface BusUser {
+  readonly role: BusRole
+  /** A bcrypt hash (`$2a$...`, from `nats server passwd`) or the password itself. */
+  readonly password: string
+}
+
+/** The inbox prefix that belongs to a user name; `connectNatsBus` uses the same. */
+export function inboxPrefixOf(user: string): string {
+  return `_INBOX_${user}`
+}
+
+/** @throws RangeError when the id could name other subjects than its own. */
+export function permissionsFor(role: BusRole): BusPermissions {
+  const user = role.kind === 'control' ? 'control' : `${role.kind}-${tokenOf(role.id)}`
+  const inboxPrefix = inboxPrefixOf(user)
+  const inbox = `${inboxPrefix}.>`
+  switch (role.kind) {
+    case 'host':
+      return {
+        user,
+        inboxPrefix,
+        publish: [`host.${role.id}.out.>`, `log.${role.id}.>`],
+        subscribe: [`host.${role.id}.in.>`, inbox],
+      }
+    case 'gateway':
+      return { user, inboxPrefix, publish: ['control.in.>', 'gateway.out.>'], subscribe: ['route.>', inbox] }
+    case 'control':
+      return {
+        user,
+        inboxPrefix,
+        publish: ['host.*.in.>', 'route.>', ...jetStreamApi()],
+        subscribe: ['host.*.out.>', 'control.in.>', 'gateway.out.>', inbox],
+      }
+  }
+}
+
+/** Only the calls that `nats-streams.ts` and `nats-reader.ts` make, on our streams only. */
+function jetStreamApi(): string[] {
+  const perStream = streams.flatMap(({ name }) => [
+    `$JS.API.STREAM.*.${name}`,
+    `$JS.API.CONSUMER.CREATE.${name}`,
+    `$JS.API.CONSUMER.*.${name}.>`,
+    `$JS.API.CONSUMER.MSG.NEXT.${name}.>`,
+    `$JS.API.DIRECT.GET.${name}`,
+    `$JS.ACK.${name}.>`,
+    `$JS.FC.${name}.>`,
+  ])
+  return ['$JS.API.INFO', ...perStream]
+}
+
+/** The `authorization` block of a nats-server configuration for these users. */
+export function natsAuthorization(users: readonly BusUser[]): string {
+  const blocks = users.map(({ role, password }) => {
+    const { user, publish, subscribe } = permissionsFor(role)
+    return [
+      `    { user: ${quote(user)}, password: ${quote(password)}, permissions: {`,
+      `        publish: { allow: [${publish.map(quote).join(', ')}] }`,
+      `        subscribe: { allow: [${subscribe.map(quote).join(', ')}] }`,
+      // One answer to each request, for as long as the longest request waits.
+      '        allow_responses: { max: 1, expires: "2m" }',
+      '    } }',
+    ].join('\n')
+  })
+  return `authorization {\n  users = [\n${blocks.join('\n')}\n  ]\n}\n`
+}
+
+function tokenOf(id: string): string {
+  if (!/^[A-Za-z0-9_-]+$/.test(id)) throw new RangeError(`not an id for the bus: ${JSON.stringify(id)}`)
+  return id
+}
+
+/** Double quotes keep `$` from being read as a variable of the configuration file. */
+function quote(text: string): string {
+  return JSON.stringify(text)
+}

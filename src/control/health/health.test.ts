@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createMemoryBus } from '../../bus/memory.ts'
+import type { Db } from '../../db/db.ts'
+import { systemClock } from '../../lib/clock.ts'
+import { createFixture } from '../http/fixture.ts'
+import { healthFeature } from './index.ts'
+import { createProbe } from './probe.ts'
+
+type Behaviour = 'up' | 'down' | 'hanging'
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+/** A service over a database that behaves as the test says; the bus is the real in-process one. */
+function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
+  const real = createMemoryBus()
+  const bus = { ...real, connected: () => state.bus }
+  const refuse = async () => Promise.reject(new Error('not part of this test'))
+  const db: Db = {
+    one: async () => {
+      if (state.postgres === 'hanging') await new Promise(() => {})
+      if (state.postgres === 'down') throw new Error('connection refused')
+      // The probe only asks whether an answer comes.
+      return undefined as never
+    },
+    rows: refuse,
+    maybe: refuse,
+    run: refuse,
+    tx: refuse,
+    listen: refuse,
+    withLock: refuse,
+    close: async () => {},
+  }
+  let ms = 0
+  // Every look at the clock is two seconds later, so that no answer of the probe is reused.
+  const clock = cached ? systemClock : { ...systemClock, monotonicMs: () => (ms += 2_000) }
+  const feature = healthFeature({ db, bus, clock }, { streamEveryMs: 5 })
+  const { app } = createFixture({ catalogue: feature.operations, features: [feature] })
+  closers.push(
+    () => app.close(),
+    () => real.close(),
+  )
+  return { app, probe: createProbe({ db, bus, clock }) }
+}
+
+describe('health', () => {
+  it('is alive whatever is down', async () => {
+    const { app } = service({ postgres: 'down', bus: false })
+    const answer = await app.inject({ url: '/v1/health/live' })
+    expect([answer.statusCode, answer.headers['content-type'], answer.body]).toEqual([
+      200,
+      'text/plain; charset=utf-8',
+      'ok\n',
+    ])
+  })
+
+  it.each([
+    ['up', true, 200, 'ok', 'ok'],
+    ['down', true, 503, 'unavailable', 'ok'],
+    ['hanging', true, 503, 'unavailable', 'ok'],
+    ['up', false, 503, 'ok', 'unavailable'],
+    ['hanging', false, 503, 'unavailable', 'unavailable'],
+  ] as const)('with postgres %s and the bus %s is ready: %i', async (postgres, bus, status, first, second) => {
+    const { app } = service({ postgres, bus })
+    const started = performance.now()
+    const answer = await app.inject({ url: '/v1/health/ready' })
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(answer.statusCode).toBe(status)
+    const body = answer.json()
+    expect(body).toMatchObject({ services: { postgres: first, bus: second }, version: expect.any(String) })
+    if (status === 200) return expect(body.status).toBe('ok')
+    expect(body).toMatchObject({ status: 503, code: 'unavailable', error: expect.stringContaining('Not ready') })
+    expect(answer.headers['retry-after']).toBe('2')
+  })
+
+  it('says what is wrong with 200 where only the state is asked', async () => {
+    const { app } = service({ postgres: 'down', bus: true })
+    const answer = await app.inject({ url: '/v1/health' })
+    expect([answer.statusCode, answer.json().status]).toEqual([200, 'unavailable'])
+  })
+
+  it('asks the database at most once a second, however many ask it', async () => {
+    let asked = 0
+    const bus = createMemoryBus()
+    closers.push(() => bus.close())
+    const db = { one: async () => void (asked += 1) as never } as unknown as Db
+    const probe = createProbe({ db, bus, clock: systemClock })
+    await Promise.all(Array.from({ length: 100 }, () => probe.check()))
+    expect(asked).toBe(1)
+  })
+
+  it('streams a snapshot, then what changes', async () => {
+    const state: { postgres: Behaviour; bus: boolean } = { postgres: 'up', bus: true }
+    const { app } = service(state)
+    const address = await app.listen({ port: 0, host: '127.0.0.1' })
+    const gone = new AbortController()
+    const response = await fetch(`${address}/v1/health/stream`, { signal: gone.signal })
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    const readUntil = async (what: string) => {
+      while (!text.includes(what)) text += (await reader?.read())?.value ?? ''
+    }
+    await readUntil('event: snapshot')
+    await readUntil('"status":"ok"')
+    state.bus = false
+    await readUntil('event: health')
+    await readUntil('"bus":"unavailable"')
+    expect(text.match(/^id: \d+$/gm)).toEqual(['id: 1', 'id: 2'])
+    const closed = once(gone.signal, 'abort')
+    gone.abort()
+    await closed
+  })
+})

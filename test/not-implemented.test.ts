@@ -1,0 +1,105 @@
+/** Which operations are declared and not implemented yet. They answer 501; the list only ever gets shorter. */
+import { pino } from 'pino'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createMemoryBus } from '../src/bus/memory.ts'
+import { features } from '../src/control/app.ts'
+import { parseControlConfig } from '../src/control/config.ts'
+import { createLiveStats } from '../src/control/hosts/index.ts'
+import { allOperations } from '../src/control/http/catalogue.ts'
+import { docsFeature } from '../src/control/http/docs.ts'
+import type { Feature } from '../src/control/http/operation.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import { createVault } from '../src/lib/vault.ts'
+import { type TestDatabase, testDatabase } from './support/database.ts'
+
+const notYet: readonly string[] = [
+  'reAttach',
+  'validateGenerations',
+  'receiveBillingWebhook',
+  'receiveAppWebhook',
+  'receiveScmWebhook',
+  'getBilling',
+  'listBillingProducts',
+  'refreshBillingProducts',
+  'chooseCheckoutProduct',
+  'createCheckout',
+  'openBillingPortal',
+  'installScm',
+  'scmCallback',
+  'listRepositories',
+  'listScmAccounts',
+  'createVmSnapshot',
+  'listVmSnapshots',
+  'restoreVmSnapshot',
+  'deleteVmSnapshot',
+  'attachRuntimeVolume',
+  'detachRuntimeVolume',
+  'startMigration',
+  'cancelMigration',
+  'getMigration',
+  'getBalloon',
+  'setBalloon',
+  'listSecurityRules',
+  'createSecurityRule',
+  'deleteSecurityRule',
+  'getMesh',
+  'streamMesh',
+  'listVolumes',
+  'createVolume',
+  'deleteVolume',
+  'getVolumeUsage',
+  'listVolumeSnapshots',
+  'createVolumeSnapshot',
+  'restoreVolume',
+  'cloneVolume',
+  'deleteVolumeSnapshot',
+  'listAppVolumes',
+  'attachVolume',
+  'detachVolume',
+  'listDatabases',
+  'createDatabase',
+  'deleteDatabase',
+  'getDatabaseConnection',
+  'listDatabaseBranches',
+  'getDatabaseBackups',
+  'listDatabaseSnapshots',
+  'createDatabaseSnapshot',
+  'restoreDatabase',
+  'deleteDatabaseSnapshot',
+]
+
+let database: TestDatabase
+let implemented: readonly Feature[] = []
+const bus = createMemoryBus()
+
+beforeAll(async () => {
+  database = await testDatabase()
+  const config = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8) })
+  implemented = features({
+    config,
+    bus,
+    db: database.db,
+    log: pino({ level: 'silent' }),
+    clock: systemClock,
+    vault: createVault(config.secrets),
+    live: createLiveStats(systemClock),
+  })
+})
+afterAll(async () => {
+  await bus.close()
+  await database.drop()
+})
+
+it('are exactly these', () => {
+  const done = new Set(
+    [...implemented, docsFeature(allOperations)].flatMap(feature =>
+      Object.entries(feature.handlers).flatMap(([id, handler]) => (handler ? [id] : [])),
+    ),
+  )
+  expect(Object.keys(allOperations).filter(id => !done.has(id))).toEqual(notYet)
+})
+
+it('belong to the catalogue when a feature implements them', () => {
+  const strangers = implemented.flatMap(feature => Object.keys(feature.operations)).filter(id => !(id in allOperations))
+  expect(strangers).toEqual([])
+})

@@ -1,0 +1,187 @@
+/**
+ * Malformed requests to every operation: zero 5xx, zero rows changed, always the error shape. `MOTE_FUZZ=2000` sends
+ * more of them.
+ */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { newId } from '../../src/lib/ids.ts'
+import type { Identity } from '../support/identity.ts'
+import { type Belongings, type Case, bodyOf, everyOperation, pathOf, settle, startWholeApi } from './cases.ts'
+import { type Fingerprints, fingerprints } from './fingerprint.ts'
+import { malformedBodies, randomFrom } from './malformed.ts'
+
+const perOperation = Number(process.env['MOTE_FUZZ'] ?? 500)
+const slowestMs = 250
+
+let api: Identity
+let prints: Fingerprints
+let owner: Belongings
+let cases: readonly Case[]
+let requests = 0
+const times: number[] = []
+const statuses = new Map<number, number>()
+
+beforeAll(async () => {
+  api = await startWholeApi()
+  owner = await settle(api)
+  prints = await fingerprints(api.url)
+  cases = everyOperation(api)
+})
+afterAll(async () => {
+  await prints.close()
+  await api[Symbol.asyncDispose]()
+  times.sort((a, b) => a - b)
+  const p99 = times[Math.floor(times.length * 0.99)] ?? 0
+  const by = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
+  process.stdout.write(
+    `fuzz: ${requests} requests to ${cases.length} operations, p99 ${p99.toFixed(1)} ms (${by.join(', ')})\n`,
+  )
+})
+
+async function send(subject: Case, what: string, url: string, payload?: string | Buffer, headers = {}) {
+  requests++
+  const began = performance.now()
+  const reply = await api.app.inject({
+    method: subject.operation.method,
+    url,
+    headers: { authorization: `Bearer ${owner.person.token}`, ...headers },
+    ...(payload === undefined ? {} : { payload }),
+  })
+  times.push(performance.now() - began)
+  statuses.set(reply.statusCode, (statuses.get(reply.statusCode) ?? 0) + 1)
+  const context = [subject.id, what, reply.statusCode, reply.body.slice(0, 300)]
+  // 501 is what an operation says that is declared and not there yet.
+  expect(reply.statusCode < 500 || reply.statusCode === 501, context.join(' ')).toBe(true)
+  if (reply.statusCode < 400) return reply
+  const body: unknown = JSON.parse(reply.body)
+  expect(body, context.join(' ')).toMatchObject({
+    error: expect.any(String),
+    status: reply.statusCode,
+    code: expect.any(String),
+  })
+  return reply
+}
+
+it('refuses malformed bodies of every operation that has one', async () => {
+  const before = await prints.take()
+  for (const subject of cases) {
+    const { operation } = subject
+    const example = bodyOf(subject)
+    if (!operation.body || example === undefined) continue
+    const random = randomFrom(perOperation + subject.id.length)
+    for (const { what, payload, contentType } of malformedBodies(operation.body, example, perOperation, random)) {
+      const headers = { 'content-type': contentType ?? 'application/json' }
+      const reply = await send(subject, what, pathOf(subject, owner.params), payload, headers)
+      expect(
+        reply.statusCode,
+        `${subject.id}: ${what} was accepted: ${String(payload).slice(0, 200)}`,
+      ).toBeGreaterThanOrEqual(400)
+    }
+  }
+  expect(await prints.take()).toEqual(before)
+  expect(times.filter(ms => ms > slowestMs).length).toBeLessThan(times.length / 100)
+}, 240_000)
+
+const oddSegments = [
+  '%00',
+  'a%00b',
+  '%2e%2e',
+  '..%2f..%2fetc',
+  '%2f',
+  '%',
+  '%zz',
+  '%ed%a0%80',
+  '%F0%9F%98%80',
+  '%20',
+  '*',
+  "'%20OR%201=1--",
+  'x'.repeat(600),
+  '-1',
+  '0',
+  'null',
+  'undefined',
+  '__proto__',
+  'constructor',
+  '00000000-0000-0000-0000-000000000000',
+  `${newId()}x`,
+  newId().toUpperCase(),
+  '{app_name}',
+  '%252e',
+  'é',
+  '+',
+  ';',
+  '%0d%0aSet-Cookie:x=1',
+]
+
+it('finds nothing behind odd path parameters', async () => {
+  const before = await prints.take()
+  for (const subject of cases) {
+    const names = [...subject.operation.path.matchAll(/\{(\w+)\}/g)].map(match => match[1] ?? '')
+    if (subject.operation.auth === 'none') continue
+    for (const name of names)
+      for (const odd of oddSegments) {
+        const marker = 'odd-segment'
+        const url = pathOf(subject, { ...owner.params, [name]: marker }).replace(marker, odd)
+        const body = bodyOf(subject)
+        const headers = body ? { 'content-type': 'application/json' } : {}
+        const reply = await send(subject, `${name} = ${odd}`, url, body && JSON.stringify(body), headers)
+        expect(reply.statusCode, `${subject.id} ${url}`).toBeGreaterThanOrEqual(400)
+      }
+  }
+  expect(await prints.take()).toEqual(before)
+}, 120_000)
+
+const oddValues = [
+  '-1',
+  'x',
+  '1e9',
+  '9999999999999999999',
+  '',
+  '1.5',
+  'NaN',
+  '%00',
+  '%ed%a0%80',
+  'true',
+  '[]',
+  'x'.repeat(3000),
+  '1&limit=2',
+  '٣',
+]
+
+it('answers odd query parameters with an answer or a reason', async () => {
+  const before = await prints.take()
+  for (const subject of cases) {
+    const { operation } = subject
+    // Everything else would do what it is for.
+    if (operation.method !== 'GET' || operation.answer === 'stream' || !operation.query) continue
+    const fields = Object.keys((Reflect.get(operation.query, 'properties') ?? {}) as object)
+    for (const field of [...fields, 'project', 'unknown', '__proto__'])
+      for (const odd of oddValues)
+        await send(subject, `${field} = ${odd}`, `${pathOf(subject, owner.params)}?${field}=${odd}`)
+  }
+  // Asking for a captcha makes one.
+  const { captcha: _, ...after } = await prints.take()
+  expect(after).toEqual(Object.fromEntries(Object.entries(before).filter(([name]) => name !== 'captcha')))
+}, 120_000)
+
+it('refuses malformed headers', async () => {
+  const before = await prints.take()
+  const [subject] = cases.filter(({ id }) => id === 'createToken')
+  if (!subject) throw new Error('createToken is gone')
+  const body = JSON.stringify(bodyOf(subject))
+  const odd: Record<string, string>[] = [
+    { 'idempotency-key': '' },
+    { 'idempotency-key': 'x'.repeat(300) },
+    { 'idempotency-key': 'a b' },
+    { authorization: 'Bearer' },
+    { authorization: `Bearer ${'x'.repeat(10_000)}` },
+    { authorization: 'Bearer \u00ff' },
+  ]
+  for (const headers of odd) {
+    const reply = await send(subject, JSON.stringify(headers).slice(0, 60), '/v1/auth/tokens', body, {
+      'content-type': 'application/json',
+      ...headers,
+    })
+    expect(reply.statusCode).toBeGreaterThanOrEqual(400)
+  }
+  expect(await prints.take()).toEqual(before)
+})

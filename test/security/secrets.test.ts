@@ -1,0 +1,105 @@
+/** No secret in any log line, audit row, error or table: everything that has a secret is done once, then all is searched. */
+import { Writable } from 'node:stream'
+import { Secret, TOTP } from 'otpauth'
+import pg from 'pg'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import { type Identity, testPassword } from '../support/identity.ts'
+import { startWholeApi } from './cases.ts'
+
+const secretKey = 'the-installation-secret-that-nobody-may-see'
+const newPassword = 'quite another staple 8 horses'
+
+/** Does everything that makes or takes a secret, right and wrong, and returns all of them by what they are. */
+async function useEverySecret(api: Identity): Promise<Map<string, string>> {
+  const secrets = new Map([
+    ['password', testPassword],
+    ['new password', newPassword],
+    ['secret key', secretKey],
+  ])
+  const remember = (what: string, value: unknown) => secrets.set(what, String(value))
+  const person = await api.person()
+  const { token, email } = person
+  remember('session token', token)
+  remember('refresh token', person.refreshToken)
+  const refreshed = await api.call('POST', '/v1/auth/refresh', { body: { refresh_token: person.refreshToken } })
+  remember('second refresh token', refreshed.body['refresh_token'])
+
+  const setup = await api.call('POST', '/v1/auth/2fa/setup', { token })
+  const totp = String(setup.body['secret'])
+  remember('TOTP secret', totp)
+  const code = () => new TOTP({ secret: Secret.fromBase32(totp) }).generate({ timestamp: api.clock.now().getTime() })
+  const verified = await api.call('POST', '/v1/auth/2fa/verify', { token, body: { code: code() } })
+  for (const [i, recovery] of verified.body['recovery_codes'].entries()) remember(`recovery code ${i}`, recovery)
+  const wrong = 'a wrong password somebody typed'
+  remember('wrong password', wrong)
+  await api.call('POST', '/v1/auth/login', { body: { email, password: wrong } })
+  await api.call('POST', '/v1/auth/login', { body: { email, password: testPassword, code: '999999' } })
+  await api.call('POST', '/v1/auth/login', {
+    body: { email, password: testPassword, code: secrets.get('recovery code 0') },
+  })
+  await api.call('POST', '/v1/auth/login', { body: { email: [wrong], password: { wrong } } })
+
+  const headers = { 'idempotency-key': 'same-answer-twice' }
+  const pat = await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'x' }, headers })
+  const again = await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'x' }, headers })
+  expect(again.body['token']).toBe(pat.body['token'])
+  remember('access token', pat.body['token'])
+  await api.call('GET', `/v1/projects?token=${pat.body['token']}`, { token: pat.body['token'] })
+  await api.call('GET', '/v1/audit-logs', { token: `${token}broken` })
+
+  await api.call('POST', '/v1/apps', { token, body: { name: 'shop', git_url: '' } })
+  const app = await api.call('GET', '/v1/apps/shop/secret', { token })
+  remember('webhook secret', app.body['scm_webhook_secret'])
+  const passwords = { current_password: testPassword, new_password: newPassword }
+  await api.call('POST', '/v1/auth/password', { token, body: passwords, headers: { 'idempotency-key': 'once' } })
+  await api.call('POST', '/v1/auth/refresh', { body: { refresh_token: person.refreshToken } })
+  return secrets
+}
+
+async function dump(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    const tables = await client.query<{ name: string }>(
+      `SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`,
+    )
+    const texts = []
+    for (const { name } of tables.rows) {
+      // As text, and binary columns also as the text they may hold.
+      const { rows } = await client.query<{ row: string }>(`SELECT t::text AS row FROM ${pg.escapeIdentifier(name)} t`)
+      texts.push(...rows.map(({ row }) => row))
+    }
+    const text = texts.join('\n')
+    const binary = [...text.matchAll(/\\\\x([0-9a-f]+)/g)].map(match =>
+      Buffer.from(match[1] ?? '', 'hex').toString('latin1'),
+    )
+    return [text, ...binary].join('\n')
+  } finally {
+    await client.end()
+  }
+}
+
+it('writes no secret into logs or tables', async () => {
+  const lines: string[] = []
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString())
+      done()
+    },
+  })
+  await using api = await startWholeApi({ env: { MOTE_SECRET_KEY: secretKey }, log: pino({ level: 'trace' }, sink) })
+  const secrets = await useEverySecret(api)
+  expect(secrets.size).toBeGreaterThan(18)
+  expect([...secrets].filter(([, value]) => value === 'undefined' || value.length < 6)).toEqual([])
+  const logged = lines.join('')
+  expect(lines.length).toBeGreaterThan(15)
+  const stored = await dump(api.url)
+  for (const [what, secret] of secrets) {
+    expect(logged.includes(secret), `${what} is in the logs`).toBe(false)
+    expect(stored.includes(secret), `${what} is in the database`).toBe(false)
+  }
+  // The search itself works.
+  expect(stored).toContain('token.created')
+  expect(logged).toContain('/v1/auth/tokens')
+})

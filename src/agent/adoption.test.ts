@@ -77,4 +77,3 @@ async function firstLine(process: ChildProcess): Promise<string> {
 async function runningProcess(dataDir: string): Promise<{ pid: number }> {
   return JSON.parse(await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8')).running.process
 }
-

@@ -66,7 +66,9 @@ test('a newer wish cuts a boot short; a raised restart counter boots once more',
   expect((await host.until('a', 'followed', vm => vm.generation === 5)).restartCount).toBe(1)
 })
 
-test('two hundred VMs at once; the first beat has them all, later ones only now and then', { timeout: 30_000 }, async () => {
+test('two hundred VMs at once; the first beat has them all, later ones only now and then', {
+  timeout: 30_000,
+}, async () => {
   await using dir = await testDir()
   const config = { hypervisor: 'fake', dataDir: dir.path } as const
   await using host = await testAgent(config, createFakeHost(instant))
@@ -90,7 +92,9 @@ test('what does not fit the contract is refused with a code', async () => {
   await expect(host.request('vm.put', { vmId: 'a' })).rejects.toMatchObject({ remoteCode: 'invalid_request' })
   for (const vmId of ['../x', 'a/b', '', '.', 'x'.repeat(80)]) {
     await expect(host.put(wish(vmId, 1))).rejects.toMatchObject({ remoteCode: 'invalid_vm' })
-    await expect(host.request('vm.logs', { vmId, tail: 1, afterUs: 0 })).rejects.toMatchObject({ remoteCode: 'invalid_vm' })
+    await expect(host.request('vm.logs', { vmId, tail: 1, afterUs: 0 })).rejects.toMatchObject({
+      remoteCode: 'invalid_vm',
+    })
   }
   const other = { ...wish('a', 1), spec: { ...spec, hypervisor: 'qemu' as const } }
   await expect(host.put(other)).rejects.toMatchObject({ remoteCode: 'unsupported_by_hypervisor' })
@@ -109,13 +113,17 @@ test.skipIf(!hasQemu)(
   },
 )
 
-test.skipIf(!hasQemu)('stopVms ends the VMs, and they come back with the next agent (needs qemu)', { timeout: 60_000 }, async () => {
-  await using dir = await testDir()
-  await using host = await testAgent({ hypervisor: 'qemu', dataDir: dir.path })
-  await host.put({ ...wish('a', 1), spec: testSpec() })
-  await host.until('a', 'healthy', vm => vm.healthy)
-  await host.agent.stop({ stopVms: true })
-  expect(await vmmsIn(join(dir.path))).toEqual([])
-  await host.restart()
-  await host.until('a', 'healthy', vm => vm.healthy)
-})
+test.skipIf(!hasQemu)(
+  'stopVms ends the VMs, and they come back with the next agent (needs qemu)',
+  { timeout: 60_000 },
+  async () => {
+    await using dir = await testDir()
+    await using host = await testAgent({ hypervisor: 'qemu', dataDir: dir.path })
+    await host.put({ ...wish('a', 1), spec: testSpec() })
+    await host.until('a', 'healthy', vm => vm.healthy)
+    await host.agent.stop({ stopVms: true })
+    expect(await vmmsIn(join(dir.path))).toEqual([])
+    await host.restart()
+    await host.until('a', 'healthy', vm => vm.healthy)
+  },
+)

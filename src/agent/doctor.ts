@@ -28,7 +28,13 @@ const tools: readonly Tool[] = [
   { name: 'umoci', programs: ['umoci'], package: 'umoci', without: 'images cannot be unpacked', ok: 'missing' },
   { name: 'mke2fs', programs: ['mke2fs'], package: 'e2fsprogs', without: 'no scratch disks', ok: 'missing' },
   { name: 'erofs', programs: ['mkfs.erofs'], package: 'erofs-utils', without: 'bases are ext4, larger', ok: 'limited' },
-  { name: 'compiler', programs: ['musl-gcc', 'gcc', 'cc'], package: 'musl-tools', without: 'the guest init cannot be built', ok: 'missing' },
+  {
+    name: 'compiler',
+    programs: ['musl-gcc', 'gcc', 'cc'],
+    package: 'musl-tools',
+    without: 'the guest init cannot be built',
+    ok: 'missing',
+  },
   { name: 'ip', programs: ['ip'], package: 'iproute2', without: 'no taps: user networking only', ok: 'limited' },
   { name: 'nft', programs: ['nft'], package: 'nftables', without: 'no taps: user networking only', ok: 'limited' },
 ]
@@ -49,7 +55,12 @@ export async function inspectHost(
   const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernelDir ?? undefined)
   const made = await kernel().then(
     ({ version }): Finding => ({ name: 'kernel', ok: 'yes', detail: `Linux ${version}`, fix: null }),
-    (error: unknown): Finding => ({ name: 'kernel', ok: 'missing', detail: String(error), fix: 'apt-get update, then try again' }),
+    (error: unknown): Finding => ({
+      name: 'kernel',
+      ok: 'missing',
+      detail: String(error),
+      fix: 'apt-get update, then try again',
+    }),
   )
   findings.push(made)
   if (made.ok === 'yes' && findings[0]?.ok === 'yes') findings.push(await kvmFinding(config.cacheDir, kernel))

@@ -60,7 +60,10 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   await reconciler.resume(stored.vms)
   await serveHost(bus, { hostId: state.hostId, incarnation }, reconciler, end.signal)
   const network = [...drivers.values()][0]?.network ?? 'none'
-  const beats = { ...{ hostId: state.hostId, incarnation, version, network, config, reconciler, bus }, offers: probes.offers }
+  const beats = {
+    ...{ hostId: state.hostId, incarnation, version, network, config, reconciler, bus },
+    offers: probes.offers,
+  }
   startBeats(beats, err => log.error({ err }, 'cannot publish the beat'), end.signal)
 
   let stopping: Promise<void> | undefined

@@ -1,5 +1,5 @@
-import { readdir, readlink, rm } from 'node:fs/promises'
-import { join, resolve, sep } from 'node:path'
+import { readdir, readlink, realpath, rm } from 'node:fs/promises'
+import { join, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../lib/process-identity.ts'
@@ -34,7 +34,7 @@ export async function reclaim({ state, stored, drivers, cacheDir, vmsDir, log }:
 
 /** Processes whose working directory is one of our VM folders: only a VMM is started there. */
 async function strays(vmsDir: string, known: readonly ProcessIdentity[]): Promise<ProcessIdentity[]> {
-  const root = resolve(vmsDir) + sep
+  const root = (await realpath(vmsDir)) + sep
   const found: ProcessIdentity[] = []
   for (const name of await readdir('/proc')) {
     const pid = Number(name)

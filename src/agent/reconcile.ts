@@ -1,5 +1,13 @@
 import type { Logger } from 'pino'
-import { subjects, type HypervisorName, type LogBatch, type VmForget, type VmLogsRequest, type VmObserved, type VmPut } from '../contract/agent.ts'
+import {
+  subjects,
+  type HypervisorName,
+  type LogBatch,
+  type VmForget,
+  type VmLogsRequest,
+  type VmObserved,
+  type VmPut,
+} from '../contract/agent.ts'
 import type { Bus } from '../bus/bus.ts'
 import type { Semaphore } from '../lib/semaphore.ts'
 import type { Driver } from './hypervisor/driver.ts'
@@ -184,4 +192,3 @@ function absent(vmId: string, generation: number): VmObserved {
     ...{ error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
   }
 }
-

@@ -30,5 +30,8 @@ export async function serveHost(
 function parsed<T extends TSchema>(schema: T, data: unknown): Static<T> {
   if (Value.Check(schema, data)) return data
   const [first] = Value.Errors(schema, data)
-  throw new StepError('invalid_request', `the request does not fit the contract: ${first?.instancePath} ${first?.message}`)
+  throw new StepError(
+    'invalid_request',
+    `the request does not fit the contract: ${first?.instancePath} ${first?.message}`,
+  )
 }

@@ -22,6 +22,7 @@ export interface StateDir {
   load(): Promise<{ vms: StoredVm[]; rubbish: string[] }>
   /** After it resolves the wish survives a power cut. */
   saveWish(wish: VmPut): Promise<void>
+  /** Survives a crash of the agent, not a power cut. */
   saveRecord(vmId: string, record: VmRecord): Promise<void>
   /** The generation under which the VM went, 0 when the host never had it. */
   buriedGeneration(vmId: string): Promise<number>
@@ -58,7 +59,9 @@ export async function openStateDir(dataDir: string): Promise<StateDir> {
       await mkdir(vmDir(wish.vmId), { recursive: true, mode: 0o700 })
       await writeFileAtomic(join(vmDir(wish.vmId), 'wish.json'), JSON.stringify(wish))
     },
-    saveRecord: (vmId, record) => writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record)),
+    // Not durable: a power cut ends the VMs too, and the wish alone brings them back. Saves 2 ms at each step of a boot.
+    saveRecord: (vmId, record) =>
+      writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record), { durable: false }),
     async buriedGeneration(vmId) {
       return Number((await readIfExists(join(dirs.gone, vmId))) ?? 0)
     },
@@ -90,9 +93,12 @@ async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[
 }
 
 function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T> | undefined {
-  if (text === undefined) return undefined
-  const value: unknown = JSON.parse(text)
-  return Value.Check(schema, value) ? value : undefined
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return Value.Check(schema, value) ? value : undefined
+  } catch {
+    return undefined // empty or cut short by a power cut
+  }
 }
 
 const HostFile = Type.Object({ hostId: Type.String() })

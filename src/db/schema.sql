@@ -472,8 +472,9 @@ CREATE OR REPLACE FUNCTION public.audit_log_is_append_only()
 AS $function$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
+    -- The generated column is computed only after this trigger.
     IF OLD.position IS NULL AND NEW.position IS NOT NULL
-      AND (to_jsonb(NEW) - 'position' - 'hash') = (to_jsonb(OLD) - 'position' - 'hash') THEN
+      AND to_jsonb(NEW) - '{position,hash,scope_id}'::text[] = to_jsonb(OLD) - '{position,hash,scope_id}'::text[] THEN
       RETURN NEW;
     END IF;
   ELSIF TG_OP = 'DELETE' AND OLD.position IS NOT NULL AND current_setting('mote.audit_retention', true) = 'on' THEN

@@ -105,15 +105,23 @@ class MachineRunner implements Runner {
   }
 
   async start(): Promise<void> {
-    const { db, log } = this.#options
+    const { db, log, statements } = this.#options
     const listening = await db.listen(wakeChannel, () => this.#wake.resolve())
     const held = Promise.withResolvers<void>()
     const presence = this.#bePresent(held.resolve)
-    await held.promise
-    await this.upkeepOnce()
-    const unknown = await db.rows(this.#options.statements.unknownKinds, [[...this.#machines.keys()]])
-    if (unknown.length > 0)
-      log.error({ kinds: unknown.map(({ kind }) => kind) }, 'machines of unknown kinds are not run by this version')
+    try {
+      await held.promise
+      await this.upkeepOnce()
+      const unknown = await db.rows(statements.unknownKinds, [[...this.#machines.keys()]])
+      if (unknown.length > 0) {
+        const kinds = unknown.map(({ kind }) => kind)
+        log.error({ kinds }, 'machines of unknown kinds are not run by this version of the program')
+      }
+    } catch (error) {
+      this.#gone.abort()
+      await Promise.all([presence, listening.stop()])
+      throw error
+    }
     this.#loops = Promise.all([this.#claimLoop(), this.#upkeepLoop(), presence]).finally(() => listening.stop())
   }
 

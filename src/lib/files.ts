@@ -6,20 +6,27 @@ export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
 }
 
-/** Replaces the file in one step; after it resolves, a power cut leaves the new content. */
-export async function writeFileAtomic(path: string, data: string | Buffer, mode = 0o600): Promise<void> {
+/**
+ * Replaces the file in one step: a reader, and a crash of this process, see the old content or the new. With
+ * `durable` (the default) a power cut after it resolved leaves the new content; without, perhaps an empty file.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Buffer,
+  { mode = 0o600, durable = true }: { readonly mode?: number; readonly durable?: boolean } = {},
+): Promise<void> {
   const temporary = `${path}.${process.pid}.${Math.random().toString(36).slice(2)}.tmp`
   try {
     await withFile(temporary, 'wx', mode, async file => {
       await file.writeFile(data)
-      await file.sync()
+      if (durable) await file.sync()
     })
     await rename(temporary, path)
   } catch (error) {
     await rm(temporary, { force: true })
     throw error
   }
-  await withFile(dirname(path), 'r', undefined, dir => dir.sync())
+  if (durable) await withFile(dirname(path), 'r', undefined, dir => dir.sync())
 }
 
 /** The file's text, or undefined when there is no such file. */

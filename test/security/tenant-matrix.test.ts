@@ -91,8 +91,14 @@ function send(subject: Case, options: CallOptions, params = victim.params): Prom
   return api.call(subject.operation.method, pathOf(subject, params), { ...(body ? { body } : {}), ...options })
 }
 
+/** That a credential was refused is itself written down. */
+async function allButAudit(): Promise<Readonly<Record<string, string>>> {
+  const { audit_log: _, ...rest } = await prints.take()
+  return rest
+}
+
 it.each(credentialFaults)('refuses everything: %s', async fault => {
-  const before = await prints.take()
+  const before = await allButAudit()
   for (const subject of cases) {
     const tries = headers[fault].length === 0 ? [undefined] : headers[fault]
     for (const authorization of tries) {
@@ -106,7 +112,7 @@ it.each(credentialFaults)('refuses everything: %s', async fault => {
     }
     cells++
   }
-  expect(await prints.take()).toEqual(before)
+  expect(await allButAudit()).toEqual(before)
 })
 
 it("does not find a stranger's project, and says the same of one that does not exist", async () => {

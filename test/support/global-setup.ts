@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process'
 import { chmod, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
 import { pino } from 'pino'
@@ -100,9 +101,11 @@ async function makeTemplate(adminUrl: string): Promise<TestServer> {
   }
 }
 
+const cacheDir = fileURLToPath(new URL('../../.cache/test-postgres/', import.meta.url))
+
 /** initdb takes most of a second per server, a copy 60 ms: one initialised cluster for each version is kept. */
 async function initialisedCluster(binaries: PostgresBinaries): Promise<string> {
-  const cache = join(tmpdir(), `mote-test-cluster-${process.getuid?.() ?? 0}-v2`, String(binaries.major))
+  const cache = join(cacheDir, String(binaries.major))
   if (await stat(cache).catch(() => undefined)) return cache
   const made = `${cache}.${process.pid}`
   await mkdir(join(cache, '..'), { recursive: true, mode: 0o711 })

@@ -9,6 +9,7 @@ import {
   authFeature,
   createAuthenticator,
   createIdempotencyStore,
+  endRevokedStreams,
 } from '../../src/control/auth/index.ts'
 import { type ControlConfig, parseControlConfig } from '../../src/control/config.ts'
 import type { Deps } from '../../src/control/deps.ts'
@@ -107,7 +108,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const clock = testClock()
   const deps: Deps = { db: database.db, bus: createMemoryBus(), config, clock, vault: createVault(config.secrets), log }
   const security = createAuthenticator(deps)
-  const { app } = createServer({
+  const { app, streams } = createServer({
     features: (options.features ?? identityFeatures)(deps),
     deps,
     security,
@@ -117,6 +118,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
     checkAnswers: true,
   })
   await app.ready()
+  const revocations = await endRevokedStreams(deps.db, streams)
 
   const call: Identity['call'] = async (method, path, { token, body, headers = {}, ip } = {}) => {
     const answer = await app.inject({
@@ -168,6 +170,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
     person: async email => login((await register(email)).email),
     async [Symbol.asyncDispose]() {
       await app.close()
+      await revocations.stop()
       await security.stop()
       await deps.bus.close()
       await database.drop()

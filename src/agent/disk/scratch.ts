@@ -24,7 +24,14 @@ async function scratchTemplate(cacheDir: string, sizeMib: number): Promise<strin
     const partial = `${file}.partial`
     await writeFile(partial, '', { mode: 0o600 })
     await truncate(partial, sizeMib * 2 ** 20)
-    const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-E', 'lazy_itable_init=1,root_owner=0:0,nodiscard']
+    const features = [
+      '-O',
+      '^has_journal,^resize_inode',
+      '-m',
+      '0',
+      '-E',
+      'lazy_itable_init=1,root_owner=0:0,nodiscard',
+    ]
     await run('mke2fs', ['-q', '-F', '-t', 'ext4', ...features, partial])
     await rename(partial, file)
     return file

@@ -46,9 +46,12 @@ export function configDisk(config: GuestConfig): Buffer {
     ['gateway_mac', network.gatewayMac],
     ['dns', network.dns],
   ]
-  const lines = pairs.filter(([, value]) => value !== undefined).map(([key, value]) => `${key}=${encode(String(value))}\n`)
+  const lines = pairs
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${key}=${encode(String(value))}\n`)
   const text = Buffer.from(lines.join(''))
-  if (text.length > maxBytes) throw new Error(`environment and command need ${text.length} bytes, at most ${maxBytes} fit`)
+  if (text.length > maxBytes)
+    throw new Error(`environment and command need ${text.length} bytes, at most ${maxBytes} fit`)
   return Buffer.concat([text, Buffer.alloc((blockBytes - (text.length % blockBytes)) % blockBytes)])
 }
 

@@ -32,7 +32,10 @@ export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) 
         if (at < 0) rest = rest.subarray(Math.max(0, rest.length - helloMark.length))
         return
       }
-      const [nowUs, lastSeq] = rest.toString('latin1', at + helloMark.length, end).split(' ').map(Number)
+      const [nowUs, lastSeq] = rest
+        .toString('latin1', at + helloMark.length, end)
+        .split(' ')
+        .map(Number)
       hello = { nowUs: nowUs ?? 0, lastSeq: lastSeq ?? 0 }
       rest = rest.subarray(end + 1)
     }

@@ -12,7 +12,8 @@ import { tscKhzFrom } from './tsc.ts'
 import { lz4Block } from './vmlinux.ts'
 
 describe('frames', () => {
-  const text = 'noise L 1 1 1 3\nold\n\nH abc 5000 2\nL 1 1000 1 5\nhello\nL 2 4000 2 3\na\nb\nL 3 6000 1 0\n\nL 4 6001 3 4\nüx\n\n'
+  const text =
+    'noise L 1 1 1 3\nold\n\nH abc 5000 2\nL 1 1000 1 5\nhello\nL 2 4000 2 3\na\nb\nL 3 6000 1 0\n\nL 4 6001 3 4\nüx\n\n'
   const expected: Frame[] = [
     { seq: 1, stream: 'stdout', ageUs: 4000, line: 'hello' },
     { seq: 2, stream: 'stderr', ageUs: 1000, line: 'a\nb' },
@@ -75,12 +76,19 @@ test.skipIf(!existsSync('/bin/busybox'))('busybox reads the cpio archive back (n
     { path: 'd/file', mode: 0o100644, data: Buffer.from('abc') },
     { path: 'x', mode: 0o100755, data: Buffer.alloc(5) },
   ])
-  const listed = execFileSync('/bin/busybox', ['cpio', '-t'], { input: archive, stdio: ['pipe', 'pipe', 'ignore'] }).toString()
+  const listed = execFileSync('/bin/busybox', ['cpio', '-t'], {
+    input: archive,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  }).toString()
   expect(listed.trim().split('\n')).toEqual(['d', 'd/file', 'x'])
 })
 
 test.each([
-  ['[0.1] tsc: Detected 2596.120 MHz processor\n[1.2] tsc: Refined TSC clocksource calibration: 2596.001 MHz', '', 2596001],
+  [
+    '[0.1] tsc: Detected 2596.120 MHz processor\n[1.2] tsc: Refined TSC clocksource calibration: 2596.001 MHz',
+    '',
+    2596001,
+  ],
   ['', 'model name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\ncpu MHz\t\t: 3100.5', 2200000],
   ['', 'model name\t: AMD EPYC\ncpu MHz\t\t: 2596.120\n', 2596120],
   ['', '', 2000000],

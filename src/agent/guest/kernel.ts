@@ -34,7 +34,10 @@ export async function ensureKernel(
   if (arch() !== 'x64') throw new Error('guests need an x86-64 host: the kernel recipe for other machines is missing')
   const source = kernelDir ?? (await cachedDir(join(cacheDir, 'kernel'), dir => fetchKernel(dir, onProgress)))
   const version = (await readIfExists(join(source, 'version')))?.trim() ?? 'custom'
-  const key = createHash('sha256').update(`${source} ${version} ${await initSourceHash()}`).digest('hex').slice(0, 16)
+  const key = createHash('sha256')
+    .update(`${source} ${version} ${await initSourceHash()}`)
+    .digest('hex')
+    .slice(0, 16)
   const initrdDir = await cachedDir(join(cacheDir, 'initrd', key), async dir => {
     const init = await buildInit(cacheDir, onProgress)
     await writeFile(join(dir, 'init.cpio'), await initramfs(source, version, await readFile(init)))

@@ -29,97 +29,133 @@ const cases: readonly Case[] = [
 ]
 
 describe.each(cases)('driver $name', ({ config, spec, skip }) => {
-  const wish = (generation: number, want: 'running' | 'paused' | 'stopped' | 'absent', change: Partial<VmSpec> = {}) => ({
+  const wish = (
+    generation: number,
+    want: 'running' | 'paused' | 'stopped' | 'absent',
+    change: Partial<VmSpec> = {},
+  ) => ({
     ...{ vmId: 'vm-1', generation, want },
     spec: testSpec({ ...spec, ...change }),
   })
   const fetchText = async (endpoint: { host: string; port: number } | null) =>
     (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()
 
-  test.skipIf(skip)('a whole life: run, pause, survive an agent restart, stop, run again, absent', { timeout: 180_000 }, async () => {
-    await using host = await testAgent(config)
-    const { dataDir } = host.config
-    const answer = await host.put(wish(5, 'running'))
-    expect(answer.state).toBe('preparing')
-    const running = await host.until('vm-1', 'healthy', vm => vm.healthy)
-    expect(running).toMatchObject({ state: 'running', generation: 5, error: null, restartCount: 0 })
-    expect(running.imageDigest).toMatch(/^sha256:/)
-    expect(running.steps.map(step => step.name)).toEqual(expect.arrayContaining(['image', 'boot', 'healthy']))
-    expect(await fetchText(running.endpoint)).toContain('Hello from hello-1')
-    await until(async () => (await host.logs('vm-1')).some(({ line }) => line.includes('listening on port 8080')), {
-      what: 'the first log line',
-    })
+  test.skipIf(skip)(
+    'a whole life: run, pause, survive an agent restart, stop, run again, absent',
+    { timeout: 180_000 },
+    async () => {
+      await using host = await testAgent(config)
+      const { dataDir } = host.config
+      const answer = await host.put(wish(5, 'running'))
+      expect(answer.state).toBe('preparing')
+      const running = await host.until('vm-1', 'healthy', vm => vm.healthy)
+      expect(running).toMatchObject({ state: 'running', generation: 5, error: null, restartCount: 0 })
+      expect(running.imageDigest).toMatch(/^sha256:/)
+      expect(running.steps.map(step => step.name)).toEqual(expect.arrayContaining(['image', 'boot', 'healthy']))
+      expect(await fetchText(running.endpoint)).toContain('Hello from hello-1')
+      await until(async () => (await host.logs('vm-1')).some(({ line }) => line.includes('listening on port 8080')), {
+        what: 'the first log line',
+      })
 
-    await host.put(wish(6, 'paused'))
-    await host.until('vm-1', 'paused', vm => vm.state === 'paused' && !vm.healthy)
-    await host.put(wish(7, 'running'))
-    await host.until('vm-1', 'resumed', vm => vm.state === 'running' && vm.healthy)
+      await host.put(wish(6, 'paused'))
+      await host.until('vm-1', 'paused', vm => vm.state === 'paused' && !vm.healthy)
+      await host.put(wish(7, 'running'))
+      await host.until('vm-1', 'resumed', vm => vm.state === 'running' && vm.healthy)
 
-    const record = await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8')
-    await host.restart()
-    const adopted = await host.until('vm-1', 'healthy after adoption', vm => vm.healthy)
-    expect(adopted).toMatchObject({ generation: 7, endpoint: running.endpoint, restartCount: 0, startedAtMs: running.startedAtMs })
-    expect(processOf(await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8'))).toEqual(processOf(record))
-    await expect(host.put(wish(6, 'absent'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
+      const record = await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8')
+      await host.restart()
+      const adopted = await host.until('vm-1', 'healthy after adoption', vm => vm.healthy)
+      expect(adopted).toMatchObject({
+        generation: 7,
+        endpoint: running.endpoint,
+        restartCount: 0,
+        startedAtMs: running.startedAtMs,
+      })
+      expect(processOf(await readFile(join(dataDir, 'vms/vm-1/record.json'), 'utf8'))).toEqual(processOf(record))
+      await expect(host.put(wish(6, 'absent'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
 
-    await host.put(wish(8, 'stopped'))
-    expect((await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')).endpoint).toBeNull()
-    await host.put(wish(9, 'running'))
-    await host.until('vm-1', 'healthy again', vm => vm.healthy)
-    await host.put(wish(10, 'absent'))
-    await host.until('vm-1', 'absent', vm => vm.state === 'absent')
-    expect(readdirSync(join(dataDir, 'vms'))).toEqual([])
-    expect((await host.logs('vm-1')).length).toBeGreaterThan(0)
-    await host.restart()
-    await expect(host.put(wish(9, 'running'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
-  })
+      await host.put(wish(8, 'stopped'))
+      expect((await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')).endpoint).toBeNull()
+      await host.put(wish(9, 'running'))
+      await host.until('vm-1', 'healthy again', vm => vm.healthy)
+      await host.put(wish(10, 'absent'))
+      await host.until('vm-1', 'absent', vm => vm.state === 'absent')
+      expect(readdirSync(join(dataDir, 'vms'))).toEqual([])
+      expect((await host.logs('vm-1')).length).toBeGreaterThan(0)
+      await host.restart()
+      await expect(host.put(wish(9, 'running'))).rejects.toMatchObject({ remoteCode: 'stale_generation' })
+    },
+  )
 
-  test.skipIf(skip)('a workload that ends is started again as often as it may, then the VM is crashed', { timeout: 120_000 }, async () => {
-    await using host = await testAgent(config)
-    const failing = { command: ['/bin/sh', '-c', 'echo out; echo err >&2; exit 3'], env: { MOTE_FAKE: 'crash' }, maxRestarts: 1 }
-    await host.put(wish(1, 'running', failing))
-    const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
-    expect(crashed.error?.code).toBe('exited')
-    expect(crashed.exitCode).toBe(spec.hypervisor === 'fake' ? 1 : 3)
-    expect(crashed.restartCount).toBe(1)
-    expect(crashed.endpoint).toBeNull()
-    if (spec.hypervisor !== 'fake') {
-      const lines = (await host.logs('vm-1')).filter(({ stream }) => stream !== 'system')
-      expect(lines.map(({ stream, line }) => `${stream} ${line}`).sort()).toEqual(['stderr err', 'stderr err', 'stdout out', 'stdout out'])
-    }
-    await host.put(wish(2, 'running'))
-    await host.until('vm-1', 'healthy under a new generation', vm => vm.healthy)
-  })
+  test.skipIf(skip)(
+    'a workload that ends is started again as often as it may, then the VM is crashed',
+    { timeout: 120_000 },
+    async () => {
+      await using host = await testAgent(config)
+      const failing = {
+        command: ['/bin/sh', '-c', 'echo out; echo err >&2; exit 3'],
+        env: { MOTE_FAKE: 'crash' },
+        maxRestarts: 1,
+      }
+      await host.put(wish(1, 'running', failing))
+      const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
+      expect(crashed.error?.code).toBe('exited')
+      expect(crashed.exitCode).toBe(spec.hypervisor === 'fake' ? 1 : 3)
+      expect(crashed.restartCount).toBe(1)
+      expect(crashed.endpoint).toBeNull()
+      if (spec.hypervisor !== 'fake') {
+        const lines = (await host.logs('vm-1')).filter(({ stream }) => stream !== 'system')
+        expect(lines.map(({ stream, line }) => `${stream} ${line}`).sort()).toEqual([
+          'stderr err',
+          'stderr err',
+          'stdout out',
+          'stdout out',
+        ])
+      }
+      await host.put(wish(2, 'running'))
+      await host.until('vm-1', 'healthy under a new generation', vm => vm.healthy)
+    },
+  )
 
-  test.skipIf(skip)('a fault of the image is final; absent takes the VM away in any state', { timeout: 60_000 }, async () => {
-    await using host = await testAgent(config)
-    await host.put(wish(1, 'running', { image: 'oci:nothing', env: { MOTE_FAKE: 'image-missing' } }))
-    const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
-    expect(crashed.error?.code).toBe('image_not_found')
-    await host.put(wish(2, 'running'))
-    await host.until('vm-1', 'on its way', vm => vm.state !== 'crashed')
-    await host.request('vm.forget', { vmId: 'vm-1', generation: 2 })
-    await host.until('vm-1', 'absent', vm => vm.state === 'absent')
-    expect(readdirSync(join(host.config.dataDir, 'vms'))).toEqual([])
-  })
+  test.skipIf(skip)(
+    'a fault of the image is final; absent takes the VM away in any state',
+    { timeout: 60_000 },
+    async () => {
+      await using host = await testAgent(config)
+      await host.put(wish(1, 'running', { image: 'oci:nothing', env: { MOTE_FAKE: 'image-missing' } }))
+      const crashed = await host.until('vm-1', 'crashed', vm => vm.state === 'crashed')
+      expect(crashed.error?.code).toBe('image_not_found')
+      await host.put(wish(2, 'running'))
+      await host.until('vm-1', 'on its way', vm => vm.state !== 'crashed')
+      await host.request('vm.forget', { vmId: 'vm-1', generation: 2 })
+      await host.until('vm-1', 'absent', vm => vm.state === 'absent')
+      expect(readdirSync(join(host.config.dataDir, 'vms'))).toEqual([])
+    },
+  )
 
-  test.skipIf(skip)('beats carry the offer and statistics; log batches come over the bus', { timeout: 60_000 }, async () => {
-    await using host = await testAgent(config)
-    const batches: LogBatch[] = []
-    const stats: number[] = []
-    await host.bus.subscribe('log.>', ({ data }) => void batches.push(data as LogBatch))
-    await host.bus.subscribe(subjects.beat(host.agent.hostId), ({ data }) => {
-      const beat = data as { stats: Array<{ ramUsedBytes: number; rxBytes: number }> }
-      for (const one of beat.stats) if (one.rxBytes > 0) stats.push(one.ramUsedBytes)
-    })
-    await host.put(wish(1, 'running'))
-    const { endpoint } = await host.until('vm-1', 'healthy', vm => vm.healthy)
-    await fetchText(endpoint)
-    await until(() => stats.some(bytes => bytes > 0), { what: 'statistics in a beat', timeoutMs: 20_000 })
-    await until(() => batches.some(({ lines }) => lines.some(({ stream }) => stream === 'stdout')), { what: 'a log batch' })
-    const times = batches.flatMap(({ lines }) => lines.map(({ atUs }) => atUs))
-    expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
-  })
+  test.skipIf(skip)(
+    'beats carry the offer and statistics; log batches come over the bus',
+    { timeout: 60_000 },
+    async () => {
+      await using host = await testAgent(config)
+      const batches: LogBatch[] = []
+      const stats: number[] = []
+      await host.bus.subscribe('log.>', ({ data }) => void batches.push(data as LogBatch))
+      await host.bus.subscribe(subjects.beat(host.agent.hostId), ({ data }) => {
+        const beat = data as { stats: Array<{ ramUsedBytes: number; rxBytes: number }> }
+        for (const one of beat.stats) if (one.rxBytes > 0) stats.push(one.ramUsedBytes)
+      })
+      await host.put(wish(1, 'running'))
+      const { endpoint } = await host.until('vm-1', 'healthy', vm => vm.healthy)
+      await fetchText(endpoint)
+      await until(() => stats.some(bytes => bytes > 0), { what: 'statistics in a beat', timeoutMs: 20_000 })
+      await until(() => batches.some(({ lines }) => lines.some(({ stream }) => stream === 'stdout')), {
+        what: 'a log batch',
+      })
+      const times = batches.flatMap(({ lines }) => lines.map(({ atUs }) => atUs))
+      expect(times).toEqual([...new Set(times)].sort((a, b) => a - b))
+    },
+  )
 })
 
 function processOf(record: string): unknown {

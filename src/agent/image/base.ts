@@ -7,7 +7,15 @@ import { createGunzip, createZstdDecompress } from 'node:zlib'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
 import { type RunConfig, runConfigOf } from './config.ts'
-import { blobPath, type Descriptor, type FoundManifest, ImageConfig, parseDocument, readBlob, refName } from './layout.ts'
+import {
+  blobPath,
+  type Descriptor,
+  type FoundManifest,
+  ImageConfig,
+  parseDocument,
+  readBlob,
+  refName,
+} from './layout.ts'
 import { ImageError } from './reference.ts'
 
 /** One value for all: the same image gives the same file on every host. */
@@ -48,7 +56,8 @@ async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBy
     const count = new Writable({
       write(chunk: Buffer, _encoding, done) {
         total += chunk.length
-        const tooLarge = () => new ImageError('image_too_large', `the image unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`)
+        const tooLarge = () =>
+          new ImageError('image_too_large', `the image unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`)
         done(total > maxBytes ? tooLarge() : null)
       },
     })
@@ -107,5 +116,7 @@ async function makeExt4(rootfs: string, target: string, signal: AbortSignal): Pr
   const sizeKib = Math.ceil(usedKib * 1.25) + files * 5 + 8192
   const options = `lazy_itable_init=1,root_owner=0:0,hash_seed=${fixedUuid}`
   const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-N', String(files + 64), '-E', options]
-  await run('mke2fs', ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', rootfs, target, `${sizeKib}k`], { signal })
+  await run('mke2fs', ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', rootfs, target, `${sizeKib}k`], {
+    signal,
+  })
 }

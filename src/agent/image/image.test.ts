@@ -19,15 +19,42 @@ describe('references', () => {
   test.each([
     ['oci:hello', { kind: 'layout', name: 'hello', tag: 'latest' }],
     ['oci:my-app:v1.2', { kind: 'layout', name: 'my-app', tag: 'v1.2' }],
-    ['nginx', { kind: 'registry', registry: 'docker.io', repository: 'docker.io/library/nginx', tag: 'latest', digest: null }],
-    ['acme/web:3', { kind: 'registry', registry: 'docker.io', repository: 'docker.io/acme/web', tag: '3', digest: null }],
-    ['ghcr.io/a/b/c', { kind: 'registry', registry: 'ghcr.io', repository: 'ghcr.io/a/b/c', tag: 'latest', digest: null }],
-    ['localhost:5000/x:1', { kind: 'registry', registry: 'localhost:5000', repository: 'localhost:5000/x', tag: '1', digest: null }],
+    [
+      'nginx',
+      { kind: 'registry', registry: 'docker.io', repository: 'docker.io/library/nginx', tag: 'latest', digest: null },
+    ],
+    [
+      'acme/web:3',
+      { kind: 'registry', registry: 'docker.io', repository: 'docker.io/acme/web', tag: '3', digest: null },
+    ],
+    [
+      'ghcr.io/a/b/c',
+      { kind: 'registry', registry: 'ghcr.io', repository: 'ghcr.io/a/b/c', tag: 'latest', digest: null },
+    ],
+    [
+      'localhost:5000/x:1',
+      { kind: 'registry', registry: 'localhost:5000', repository: 'localhost:5000/x', tag: '1', digest: null },
+    ],
     [`r.io/x@${digest}`, { kind: 'registry', registry: 'r.io', repository: 'r.io/x', tag: 'latest', digest }],
   ])('%s', (text, expected) => expect(parseImage(text)).toEqual(expected))
 
   test.each([
-    'oci:', 'oci:../etc', 'oci:a/b', 'oci:..', 'oci:a..b', 'oci:.hidden', 'oci:a:b:c', '', ' x', 'X/Y', '--flag', 'a@sha256:12', 'a b', 'docker://x', 'r.io/../x', `a${'b'.repeat(600)}`,
+    'oci:',
+    'oci:../etc',
+    'oci:a/b',
+    'oci:..',
+    'oci:a..b',
+    'oci:.hidden',
+    'oci:a:b:c',
+    '',
+    ' x',
+    'X/Y',
+    '--flag',
+    'a@sha256:12',
+    'a b',
+    'docker://x',
+    'r.io/../x',
+    `a${'b'.repeat(600)}`,
   ])('%s is refused', text => expect(() => parseImage(text)).toThrow(ImageError))
 })
 
@@ -46,9 +73,15 @@ async function layout(dir: string, config: object, fill: (tar: Pack) => void): P
   const layer = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', ...(await put(gzipSync(raw))) }
   const diff = `sha256:${createHash('sha256').update(raw).digest('hex')}`
   const json = { os: 'linux', architecture: 'amd64', config, rootfs: { type: 'layers', diff_ids: [diff] } }
-  const blob = { mediaType: 'application/vnd.oci.image.config.v1+json', ...(await put(Buffer.from(JSON.stringify(json)))) }
+  const blob = {
+    mediaType: 'application/vnd.oci.image.config.v1+json',
+    ...(await put(Buffer.from(JSON.stringify(json)))),
+  }
   const manifest = { schemaVersion: 2, config: blob, layers: [layer] }
-  const entry = { mediaType: 'application/vnd.oci.image.manifest.v1+json', ...(await put(Buffer.from(JSON.stringify(manifest)))) }
+  const entry = {
+    mediaType: 'application/vnd.oci.image.manifest.v1+json',
+    ...(await put(Buffer.from(JSON.stringify(manifest)))),
+  }
   await writeFile(join(dir, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
@@ -114,7 +147,11 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
 
   test('an image that unpacks to more than the limit is refused before anything is unpacked', async () => {
     await using dir = await testDir()
-    await layout(join(dir.path, 'bomb'), { Cmd: ['/x'] }, tar => void tar.entry({ name: 'zeros' }, Buffer.alloc(3 << 20)))
+    await layout(
+      join(dir.path, 'bomb'),
+      { Cmd: ['/x'] },
+      tar => void tar.entry({ name: 'zeros' }, Buffer.alloc(3 << 20)),
+    )
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
   })
 
@@ -122,7 +159,9 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await using dir = await testDir()
     await writeSampleImage(join(dir.path, 'bad'))
     const blobs = join(dir.path, 'bad/blobs/sha256')
-    const sizes = await Promise.all(readdirSync(blobs).map(async name => ({ name, data: await readFile(join(blobs, name)) })))
+    const sizes = await Promise.all(
+      readdirSync(blobs).map(async name => ({ name, data: await readFile(join(blobs, name)) })),
+    )
     const largest = sizes.sort((a, b) => b.data.length - a.data.length)[0]
     largest?.data.writeUInt8(0x2a, largest.data.length >> 1)
     await writeFile(join(blobs, largest?.name ?? ''), largest?.data ?? '')

@@ -26,7 +26,16 @@ test.skipIf(missing.length > 0)(
     const target = `docker://${registry.host}/team/hello:v1`
     const policy = join(dir.path, 'policy.json')
     await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
-    const flags = ['--policy', policy, 'copy', '-q', '--preserve-digests', '--dest-tls-verify=false', '--dest-creds', 'user:secret']
+    const flags = [
+      '--policy',
+      policy,
+      'copy',
+      '-q',
+      '--preserve-digests',
+      '--dest-tls-verify=false',
+      '--dest-creds',
+      'user:secret',
+    ]
     await run('skopeo', [...flags, `oci:${layoutDir}:latest`, target])
 
     const store = (password: string, cache: string) =>
@@ -107,7 +116,9 @@ function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createTcp().listen(0, '127.0.0.1', () => {
       const address = server.address()
-      server.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port'))))
+      server.close(() =>
+        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port')),
+      )
     })
   })
 }

@@ -27,7 +27,12 @@ export async function manifestDigest(
   signal: AbortSignal,
 ): Promise<string> {
   return withSkopeo(reference, registries, signal, async skopeo => {
-    const raw = await skopeo(['inspect', '--raw', ...noVerify(reference, registries, '--tls-verify=false'), source(reference)])
+    const raw = await skopeo([
+      'inspect',
+      '--raw',
+      ...noVerify(reference, registries, '--tls-verify=false'),
+      source(reference),
+    ])
     const document: unknown = JSON.parse(raw)
     if (!Value.Check(Index, document)) return `sha256:${createHash('sha256').update(raw).digest('hex')}`
     const fits = document.manifests.find(

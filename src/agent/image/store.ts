@@ -36,7 +36,9 @@ export function imageStore(config: ImageStoreConfig): ImageStore {
   return {
     async base(image, context) {
       const reference = parseImage(image)
-      return reference.kind === 'layout' ? fromLayout(config, reference, context) : fromRegistry(config, reference, context)
+      return reference.kind === 'layout'
+        ? fromLayout(config, reference, context)
+        : fromRegistry(config, reference, context)
     },
   }
 }
@@ -44,7 +46,11 @@ export function imageStore(config: ImageStoreConfig): ImageStore {
 type LayoutReference = Extract<ImageReference, { kind: 'layout' }>
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
-async function fromLayout(config: ImageStoreConfig, reference: LayoutReference, context: PrepareContext): Promise<Base> {
+async function fromLayout(
+  config: ImageStoreConfig,
+  reference: LayoutReference,
+  context: PrepareContext,
+): Promise<Base> {
   const layoutDir = join(config.imageDir, reference.name)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
   return context.time('base', () => ensureBase(config, found.digest, context, use => use(layoutDir, found)))
@@ -56,7 +62,8 @@ async function fromRegistry(
   context: PrepareContext,
 ): Promise<Base> {
   const digest =
-    reference.digest ?? (await context.time('image', () => manifestDigest(reference, config.registries, context.signal)))
+    reference.digest ??
+    (await context.time('image', () => manifestDigest(reference, config.registries, context.signal)))
   return context.time('base', () =>
     ensureBase(config, digest, context, async use => {
       const dir = await mkdtemp(join(tmpdir(), 'mote-pull-'))

@@ -18,7 +18,12 @@ function open(dir: string, limits = wide, nowMs = () => 1_000) {
   return { log, batches, errors }
 }
 const frames = (from: number, to: number, size = 3): Frame[] =>
-  Array.from({ length: to - from + 1 }, (_, i) => ({ seq: from + i, stream: 'stdout', ageUs: 0, line: 'x'.repeat(size) }))
+  Array.from({ length: to - from + 1 }, (_, i) => ({
+    seq: from + i,
+    stream: 'stdout',
+    ageUs: 0,
+    line: 'x'.repeat(size),
+  }))
 
 test('times rise strictly, batches hold at most 256 lines, the ack comes after the disk', async () => {
   await using dir = await testDir()

@@ -23,7 +23,7 @@ export async function claimSlot(dataDir: string): Promise<number> {
     if (mine >= 0) return mine
     const free = owners.findIndex(owner => owner === undefined || !existsSync(owner))
     if (free < 0) throw new Error(`all ${slotCount} network slots of this machine are taken: see ${slotDir}`)
-    await writeFileAtomic(join(slotDir, String(free)), dataDir, 0o644)
+    await writeFileAtomic(join(slotDir, String(free)), dataDir, { mode: 0o644 })
     return free
   } finally {
     await lock.release()

@@ -14,59 +14,68 @@ const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-
 const tryAll = (places: readonly string[]) =>
   `for p in ${places.join(' ')}; do if [ -n "$(printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 2 \${p%:*} \${p#*:})" ]; then echo "open $p"; else echo "shut $p"; fi; done; echo done; exec sleep 600`
 
-test.skipIf(why !== '')(`a guest reaches neither the host nor another guest, but the outside ${why}`, { timeout: 120_000 }, async () => {
-  await using outside = await outsideWorld()
-  const server = createServer((_, response) => response.end('host')).listen(0, '0.0.0.0')
-  await once(server, 'listening')
-  using _closing = { [Symbol.dispose]: () => void server.close().closeAllConnections() }
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
-  await using host = await testAgent({ hypervisor: 'qemu', network: 'tap' })
-  await using other = await testAgent({ hypervisor: 'qemu', network: 'tap' })
-  await host.put({ vmId: 'neighbour', generation: 1, want: 'running', spec: testSpec() })
-  await other.put({ vmId: 'stranger', generation: 1, want: 'running', spec: testSpec() })
-  const neighbour = await host.until('neighbour', 'healthy', vm => vm.healthy)
-  const stranger = await other.until('stranger', 'healthy', vm => vm.healthy)
-  expect(neighbour.endpoint?.host).not.toBe(stranger.endpoint?.host)
+test.skipIf(why !== '')(
+  `a guest reaches neither the host nor another guest, but the outside ${why}`,
+  { timeout: 120_000 },
+  async () => {
+    await using outside = await outsideWorld()
+    const server = createServer((_, response) => response.end('host')).listen(0, '0.0.0.0')
+    await once(server, 'listening')
+    using _closing = { [Symbol.dispose]: () => void server.close().closeAllConnections() }
+    const address = server.address()
+    const port = typeof address === 'object' ? address?.port : 0
+    await using host = await testAgent({ hypervisor: 'qemu', network: 'tap' })
+    await using other = await testAgent({ hypervisor: 'qemu', network: 'tap' })
+    await host.put({ vmId: 'neighbour', generation: 1, want: 'running', spec: testSpec() })
+    await other.put({ vmId: 'stranger', generation: 1, want: 'running', spec: testSpec() })
+    const neighbour = await host.until('neighbour', 'healthy', vm => vm.healthy)
+    const stranger = await other.until('stranger', 'healthy', vm => vm.healthy)
+    expect(neighbour.endpoint?.host).not.toBe(stranger.endpoint?.host)
 
-  const gateway = neighbour.endpoint?.host.replace(/\d+$/, last => String(Number(last) - 1))
-  const shut = [
-    `${gateway}:${port}`,
-    `${outside.hostAddress}:${port}`,
-    ...[neighbour, stranger].map(({ endpoint }) => `${endpoint?.host}:8080`),
-  ]
-  const places = [...shut, outside.place]
-  const spec = testSpec({ command: ['/bin/sh', '-c', tryAll(places)], healthCheckPath: null })
-  await host.put({ vmId: 'prober', generation: 1, want: 'running', spec })
-  const finished = async () => (await host.logs('prober')).some(({ line }) => line === 'done')
-  await host.until('prober', 'running', vm => vm.state === 'running')
-  await until(finished, { what: 'the probes', timeoutMs: 40_000 })
-  const said = (await host.logs('prober')).map(({ line }) => line).filter(line => /^(open|shut) /.test(line))
-  expect(said).toEqual([...shut.map(place => `shut ${place}`), `open ${outside.place}`])
-})
+    const gateway = neighbour.endpoint?.host.replace(/\d+$/, last => String(Number(last) - 1))
+    const shut = [
+      `${gateway}:${port}`,
+      `${outside.hostAddress}:${port}`,
+      ...[neighbour, stranger].map(({ endpoint }) => `${endpoint?.host}:8080`),
+    ]
+    const places = [...shut, outside.place]
+    const spec = testSpec({ command: ['/bin/sh', '-c', tryAll(places)], healthCheckPath: null })
+    await host.put({ vmId: 'prober', generation: 1, want: 'running', spec })
+    const finished = async () => (await host.logs('prober')).some(({ line }) => line === 'done')
+    await host.until('prober', 'running', vm => vm.state === 'running')
+    await until(finished, { what: 'the probes', timeoutMs: 40_000 })
+    const said = (await host.logs('prober')).map(({ line }) => line).filter(line => /^(open|shut) /.test(line))
+    expect(said).toEqual([...shut.map(place => `shut ${place}`), `open ${outside.place}`])
+  },
+)
 
-test.skipIf(process.getuid?.() !== 0)('two agents share nothing; what nobody keeps is reclaimed (needs root)', async () => {
-  await using one = await testDir()
-  await using two = await testDir()
-  const first = await tapNetwork(one.path, '10.213.0.0/16')
-  const second = await tapNetwork(two.path, '10.213.0.0/16')
-  const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
-  expect(new Set(nics.map(nic => nic.guest.ip)).size).toBe(3)
-  expect(new Set(nics.map(nic => nic.tap)).size).toBe(3)
-  expect(await first.connect('a', 80)).toEqual(nics[0])
+test.skipIf(process.getuid?.() !== 0)(
+  'two agents share nothing; what nobody keeps is reclaimed (needs root)',
+  async () => {
+    await using one = await testDir()
+    await using two = await testDir()
+    const first = await tapNetwork(one.path, '10.213.0.0/16')
+    const second = await tapNetwork(two.path, '10.213.0.0/16')
+    const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
+    expect(new Set(nics.map(nic => nic.guest.ip)).size).toBe(3)
+    expect(new Set(nics.map(nic => nic.tap)).size).toBe(3)
+    expect(await first.connect('a', 80)).toEqual(nics[0])
 
-  const again = await tapNetwork(one.path, '10.213.0.0/16') // as after kill -9
-  await again.reclaim(new Set(['b']))
-  expect(await again.connect('b', 80)).toEqual(nics[1])
-  const taps = readdirSync('/sys/class/net')
-  expect(taps).not.toContain(nics[0]?.tap)
-  expect(taps).toEqual(expect.arrayContaining([nics[1]?.tap, nics[2]?.tap]))
-  await again.release('b')
-  await second.release('a')
-  await again.close()
-  await second.close()
-  expect(await run('nft', ['list', 'tables'])).not.toMatch(new RegExp(`mote_[${slotOf(nics[0]?.tap)}${slotOf(nics[2]?.tap)}]$`, 'm'))
-})
+    const again = await tapNetwork(one.path, '10.213.0.0/16') // as after kill -9
+    await again.reclaim(new Set(['b']))
+    expect(await again.connect('b', 80)).toEqual(nics[1])
+    const taps = readdirSync('/sys/class/net')
+    expect(taps).not.toContain(nics[0]?.tap)
+    expect(taps).toEqual(expect.arrayContaining([nics[1]?.tap, nics[2]?.tap]))
+    await again.release('b')
+    await second.release('a')
+    await again.close()
+    await second.close()
+    expect(await run('nft', ['list', 'tables'])).not.toMatch(
+      new RegExp(`mote_[${slotOf(nics[0]?.tap)}${slotOf(nics[2]?.tap)}]$`, 'm'),
+    )
+  },
+)
 
 const slotOf = (tap: string | null | undefined) => tap?.at('mote'.length) ?? ''
 
@@ -78,7 +87,11 @@ async function outsideWorld() {
   await ip('link', 'add', `vo${process.pid}`, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', name)
   await ip('addr', 'add', '198.51.100.1/30', 'dev', `vo${process.pid}`)
   await ip('link', 'set', `vo${process.pid}`, 'up')
-  for (const args of [['addr', 'add', '198.51.100.2/30', 'dev', 'eth0'], ['link', 'set', 'eth0', 'up'], ['link', 'set', 'lo', 'up']]) {
+  for (const args of [
+    ['addr', 'add', '198.51.100.2/30', 'dev', 'eth0'],
+    ['link', 'set', 'eth0', 'up'],
+    ['link', 'set', 'lo', 'up'],
+  ]) {
     await ip('-n', name, ...args)
   }
   const web = "require('http').createServer((q,s)=>s.end('out')).listen(80,'198.51.100.2')"

@@ -1,36 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import type { VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
-import { backoffMs } from '../../lib/backoff.ts'
-import type { Semaphore } from '../../lib/semaphore.ts'
-import type { Driver, Machine, PrepareContext, VmHome, Watcher } from '../hypervisor/driver.ts'
-import type { VmLog } from '../logs/vm-log.ts'
+import type { Machine, PrepareContext, VmHome, Watcher } from '../hypervisor/driver.ts'
 import { decide, type VmAction } from './decide.ts'
-import { bootAttempts, isFinal, StepError } from './errors.ts'
-import { type HealthTiming, watchHealth } from './health.ts'
+import type { ActorDeps } from './deps.ts'
+import { StepError } from './errors.ts'
+import { watchHealth } from './health.ts'
 import { isCrashed, observe, type Stage } from './observe.ts'
 import { probeOf } from './probe.ts'
 import { bootKey, type VmRecord } from './record.ts'
+import { recentRestarts, restartPauseMs } from './restarts.ts'
+import { Retry } from './retry.ts'
 import { cpuMeter } from './stats.ts'
 
-export interface ActorDeps {
-  readonly driver: Driver
-  readonly dir: string
-  readonly vmLog: VmLog
-  readonly log: Logger
-  readonly bootSlots: Semaphore
-  readonly health: HealthTiming
-  readonly stopGraceMs: number
-  /** Resolves once the driver may boot: its proof is done. */
-  readonly ready: Promise<void>
-  readonly saveRecord: (record: VmRecord) => Promise<void>
-  readonly onSeen: (seen: VmObserved) => void
-  /** The VM has given everything back; removes what is left of it on disk. */
-  readonly bury: (generation: number) => Promise<void>
-}
-
-/** A workload that ran this long has earned its restarts back. */
-const steadyMs = 10 * 60_000
 const absentGraceMs = 2_000
 
 /** One VM on this host. It follows its wish level-triggered, one step at a time, until it is absent. */
@@ -43,8 +24,7 @@ export class VmActor {
   #workload: 'running' | 'exited' = 'running'
   #stage: Stage = null
   #healthy = false
-  #fault: VmObserved['error'] = null
-  #attempt = 0
+  readonly #retry = new Retry()
   #step: { readonly action: VmAction; readonly key: string; readonly abort: AbortController } | undefined
   #healthWatch: AbortController | undefined
   #wake = Promise.withResolvers<void>()
@@ -64,7 +44,13 @@ export class VmActor {
 
   observed(): VmObserved {
     return observe({
-      ...{ wish: this.#wish, record: this.#record, stage: this.#stage, healthy: this.#healthy, fault: this.#fault },
+      ...{
+        wish: this.#wish,
+        record: this.#record,
+        stage: this.#stage,
+        healthy: this.#healthy,
+        fault: this.#retry.fault,
+      },
     })
   }
 
@@ -79,8 +65,7 @@ export class VmActor {
     const before = this.#wish
     this.#wish = wish
     if (wish.generation > before.generation) {
-      this.#attempt = 0
-      this.#fault = null
+      this.#retry.reset()
       if (this.#record.crash) this.#record = { ...this.#record, recentRestarts: 0 }
     }
     const step = this.#step
@@ -130,8 +115,7 @@ export class VmActor {
     this.#step = { action, key: bootKey(this.#wish.spec), abort }
     try {
       await this.#perform(action, abort.signal)
-      this.#attempt = 0
-      this.#fault = null
+      this.#retry.reset()
     } catch (error) {
       if (!abort.signal.aborted) await this.#failed(action, error, wake)
     } finally {
@@ -143,17 +127,15 @@ export class VmActor {
 
   /** Final faults crash the VM; everything else is tried again, later and later. */
   async #failed(action: VmAction, error: unknown, wake: Promise<void>): Promise<void> {
-    const { code, message } = StepError.of(error)
-    this.#attempt += 1
-    this.#fault = { code, message }
-    this.#deps.log.warn({ vmId: this.#wish.vmId, action, attempt: this.#attempt, err: error }, 'step failed')
-    this.#deps.vmLog.say(`${message} (try ${this.#attempt})`)
-    const bootFailed = code === 'boot_failed' && this.#attempt >= bootAttempts
-    if (bootFailed || isFinal(error)) return this.#crash(code, message)
+    const { code, message, final } = this.#retry.failed(error)
+    const { attempt } = this.#retry
+    this.#deps.log.warn({ vmId: this.#wish.vmId, action, attempt, err: error }, 'step failed')
+    this.#deps.vmLog.say(`${message} (try ${attempt})`)
+    if (final) return this.#crash(code, message)
     this.#stage = null
     this.#seen()
     const timer = new AbortController()
-    const pause = sleep(backoffMs(this.#attempt, Math.random(), { capMs: 30_000 }), undefined, { signal: timer.signal })
+    const pause = sleep(this.#retry.pauseMs(Math.random()), undefined, { signal: timer.signal })
     await Promise.race([pause.catch(() => undefined), wake])
     timer.abort()
   }
@@ -245,7 +227,7 @@ export class VmActor {
   }
 
   async #crash(code: string, message: string): Promise<void> {
-    this.#fault = null
+    this.#retry.reset()
     this.#deps.vmLog.say(`crashed: ${message}`)
     await this.#save({ crash: { generation: this.#wish.generation, code, message } })
   }
@@ -290,7 +272,12 @@ export class VmActor {
     this.#healthWatch = watch
     const startedMs = performance.now()
     const probe = probeOf(driver, machine, machine.running.prepared.endpoint, this.#wish.spec)
-    void watchHealth(probe, health, healthy => this.#healthChanged(healthy, performance.now() - startedMs), watch.signal)
+    void watchHealth(
+      probe,
+      health,
+      healthy => this.#healthChanged(healthy, performance.now() - startedMs),
+      watch.signal,
+    )
   }
 
   #healthChanged(healthy: boolean, ms: number): void {
@@ -330,21 +317,16 @@ export class VmActor {
   }
 
   #restartsLeft(): boolean {
-    return this.#recentRestarts() < this.#wish.spec.maxRestarts
-  }
-
-  #recentRestarts(): number {
-    const { startedAtMs, recentRestarts } = this.#record
-    return startedAtMs !== null && Date.now() - startedAtMs > steadyMs ? 0 : recentRestarts
+    return recentRestarts(this.#record, Date.now()) < this.#wish.spec.maxRestarts
   }
 
   async #countRestart(): Promise<void> {
-    await this.#save({ recentRestarts: this.#recentRestarts() + 1 })
+    await this.#save({ recentRestarts: recentRestarts(this.#record, Date.now()) + 1 })
   }
 
   async #restartPause(signal: AbortSignal): Promise<void> {
-    const { recentRestarts } = this.#record
-    if (recentRestarts > 0) await sleep(backoffMs(recentRestarts, Math.random(), { capMs: 30_000 }), undefined, { signal })
+    const ms = restartPauseMs(this.#record, Math.random())
+    if (ms > 0) await sleep(ms, undefined, { signal })
   }
 
   #home(): VmHome {

@@ -8,7 +8,9 @@ const every: VmFacts[] = wants.flatMap(want =>
   (['none', 'running', 'paused'] as const).flatMap(machine =>
     (['running', 'exited'] as const).flatMap(workload =>
       flags.flatMap(current =>
-        flags.flatMap(crashed => flags.map(restartsLeft => ({ want, machine, workload, current, crashed, restartsLeft }))),
+        flags.flatMap(crashed =>
+          flags.map(restartsLeft => ({ want, machine, workload, current, crashed, restartsLeft })),
+        ),
       ),
     ),
   ),
@@ -29,17 +31,20 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
   return { ...facts, ...effects[action] }
 }
 
-test.each(every)('from $want $machine $workload current=$current crashed=$crashed left=$restartsLeft the wish comes true', start => {
-  let facts = start
-  const taken: VmAction[] = []
-  for (let action = decide(facts); action !== 'rest' && action !== 'release'; action = decide(facts)) {
-    taken.push(action)
-    expect(taken.length).toBeLessThan(6)
-    facts = perform(facts, action)
-  }
-  const goal = { running: 'running', paused: 'paused', stopped: 'none', absent: 'none' } as const
-  expect(facts.machine).toBe(facts.crashed && !start.crashed ? 'none' : start.crashed ? 'none' : goal[facts.want])
-  if (facts.want === 'absent') expect(decide(facts)).toBe('release')
-  if (facts.want === 'absent' || facts.want === 'stopped') expect(taken).not.toContain('boot')
-  if (start.crashed) expect(taken.filter(action => action !== 'stop')).toEqual([])
-})
+test.each(every)(
+  'from $want $machine $workload current=$current crashed=$crashed left=$restartsLeft the wish comes true',
+  start => {
+    let facts = start
+    const taken: VmAction[] = []
+    for (let action = decide(facts); action !== 'rest' && action !== 'release'; action = decide(facts)) {
+      taken.push(action)
+      expect(taken.length).toBeLessThan(6)
+      facts = perform(facts, action)
+    }
+    const goal = { running: 'running', paused: 'paused', stopped: 'none', absent: 'none' } as const
+    expect(facts.machine).toBe(facts.crashed && !start.crashed ? 'none' : start.crashed ? 'none' : goal[facts.want])
+    if (facts.want === 'absent') expect(decide(facts)).toBe('release')
+    if (facts.want === 'absent' || facts.want === 'stopped') expect(taken).not.toContain('boot')
+    if (start.crashed) expect(taken.filter(action => action !== 'stop')).toEqual([])
+  },
+)

@@ -49,7 +49,15 @@ const answerMs = 4_000
 export function httpProbe({ host, port }: Endpoint, path: string): Probe {
   return signal =>
     new Promise(resolve => {
-      const asked = request({ host, port, path, agent: false, signal, timeout: connectMs, headers: { 'user-agent': 'mote-health' } })
+      const asked = request({
+        host,
+        port,
+        path,
+        agent: false,
+        signal,
+        timeout: connectMs,
+        headers: { 'user-agent': 'mote-health' },
+      })
       // A SYN sent before the guest's network is up would be repeated only after a second: give up early, try anew.
       asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
       asked.on('timeout', () => asked.destroy())

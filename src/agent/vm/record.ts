@@ -46,7 +46,10 @@ export const newRecord: VmRecord = {
 /** Changes when the VM has to boot again for the spec to be true; the other fields are followed while it runs. */
 export function bootKey(spec: VmSpec): string {
   const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...rest } = spec
-  return createHash('sha256').update(JSON.stringify(sorted(rest))).digest('hex').slice(0, 24)
+  return createHash('sha256')
+    .update(JSON.stringify(sorted(rest)))
+    .digest('hex')
+    .slice(0, 24)
 }
 
 function sorted(value: unknown): unknown {

@@ -27,6 +27,12 @@ export interface PrincipalInProjectRow extends PrincipalRow {
   readonly memberRole: MemberRole
 }
 
+export interface SessionKey {
+  readonly sessionId: string
+  readonly userId: string
+  readonly epoch: number
+}
+
 /** Which project is meant; none of both: the token's, else the account's default one. */
 export interface Selection {
   readonly id: string | null
@@ -79,12 +85,12 @@ const touchPats = statement(
    FROM unnest($1::uuid[], $2::timestamptz[]) AS used (id, at) WHERE pat.id = used.id`,
 )
 
-export const principalBySession = (db: Db, sessionId: string, userId: string, epoch: number) =>
-  db.maybe(bySession, [sessionId, userId, epoch])
+export const principalBySession = (db: Db, session: SessionKey) =>
+  db.maybe(bySession, [session.sessionId, session.userId, session.epoch])
 export const principalByPat = (db: Db, hash: Buffer) => db.maybe(byPat, [hash])
 export const principalBySessionInProject = (
   db: Db,
-  session: { sessionId: string; userId: string; epoch: number },
+  session: SessionKey,
   selection: Selection,
 ) => db.maybe(bySessionInProject, [session.sessionId, session.userId, session.epoch, selection.id, selection.slug])
 export const principalByPatInProject = (db: Db, hash: Buffer, selection: Selection) =>

@@ -3,7 +3,7 @@ import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { unauthenticated } from '../http/errors.ts'
 import type { Caller, ProjectAccess, Scope } from '../http/operation.ts'
-import type { Security } from '../http/ports.ts'
+import type { Origin, Security } from '../http/ports.ts'
 import {
   type PrincipalInProjectRow,
   type PrincipalRow,
@@ -16,6 +16,7 @@ import {
 import { looksIssued, patPrefix, purposes } from './credentials.ts'
 import { type SessionClaims, createSessionTokens } from './jwt.ts'
 import { type PatUse, trackPatUse } from './pat-use.ts'
+import { recordRefusals } from './refusals.ts'
 import { allScopes, expandScopes } from './rules.ts'
 
 /** What the frame asks for. */
@@ -30,49 +31,53 @@ type Credential =
 
 const everything: ReadonlySet<Scope> = new Set(allScopes)
 
-/** The text never says which part was wrong. */
-const invalidToken = () => unauthenticated('The token is not valid or has expired. Sign in again.')
 export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 'config' | 'log'>): Authenticator {
   const { db, vault, clock, config } = deps
   const tokens = createSessionTokens({ vault, clock, ttlSeconds: config.accessTokenTtlSeconds })
   const uses = trackPatUse({ db, clock, log: deps.log })
+  const refusals = recordRefusals(deps)
 
-  const parse = (credential: string): Credential => {
-    if (looksIssued(credential, patPrefix)) return { kind: 'pat', hash: vault.hash(purposes.pat, credential) }
-    const claims = tokens.verify(credential)
-    if (!claims) throw invalidToken()
-    return { kind: 'session', claims }
+  const parse = (text: string): Credential | undefined => {
+    if (looksIssued(text, patPrefix)) return { kind: 'pat', hash: vault.hash(purposes.pat, text) }
+    const claims = tokens.verify(text)
+    return claims && { kind: 'session', claims }
+  }
+
+  /** Asks the database about the credential; who is not found is refused, and that is written down. */
+  async function ask<Row extends PrincipalRow>(
+    text: string,
+    origin: Origin,
+    find: (credential: Credential) => Promise<Row | undefined>,
+  ): Promise<{ readonly caller: Caller; readonly row: Row }> {
+    const credential = parse(text)
+    const row = credential && (await find(credential))
+    if (credential && row) return { caller: callerOf(row, credential, uses), row }
+    // Only a signature of ours proves whose token it was.
+    await refusals.record(origin, credential?.kind === 'session' ? credential.claims.userId : undefined)
+    throw unauthenticated('The token is not valid or has expired. Sign in again.')
   }
 
   return {
-    async authenticate(text) {
-      const credential = parse(text)
-      const row = await principal(credential)
-      return callerOf(row, credential, uses)
+    async authenticate(text, origin) {
+      const { caller } = await ask(text, origin, credential =>
+        credential.kind === 'pat' ? principalByPat(db, credential.hash) : principalBySession(db, credential.claims),
+      )
+      return caller
     },
-    async authenticateInProject(text, selector) {
-      const credential = parse(text)
-      const row = await principalInProject(credential, selectionOf(selector))
-      return { caller: callerOf(row, credential, uses), project: projectOf(row) }
+    async authenticateInProject(text, selector, origin) {
+      const selection = selectionOf(selector)
+      const { caller, row } = await ask(text, origin, credential =>
+        credential.kind === 'pat'
+          ? principalByPatInProject(db, credential.hash, selection)
+          : principalBySessionInProject(db, credential.claims, selection),
+      )
+      return { caller, project: projectOf(row) }
     },
     stop: () => uses.stop(),
   }
-
-  function principal(credential: Credential): Promise<PrincipalRow | undefined> {
-    if (credential.kind === 'pat') return principalByPat(db, credential.hash)
-    const { sessionId, userId, epoch } = credential.claims
-    return principalBySession(db, sessionId, userId, epoch)
-  }
-
-  function principalInProject(credential: Credential, selection: Selection) {
-    return credential.kind === 'pat'
-      ? principalByPatInProject(db, credential.hash, selection)
-      : principalBySessionInProject(db, credential.claims, selection)
-  }
 }
 
-function callerOf(row: PrincipalRow | undefined, credential: Credential, uses: PatUse): Caller {
-  if (!row) throw invalidToken()
+function callerOf(row: PrincipalRow, credential: Credential, uses: PatUse): Caller {
   const { userId, email, role, boundProjectId } = row
   if (credential.kind === 'session') {
     const via = { kind: 'session', sessionId: credential.claims.sessionId } as const
@@ -90,8 +95,8 @@ function callerOf(row: PrincipalRow | undefined, credential: Credential, uses: P
   }
 }
 
-function projectOf(row: PrincipalInProjectRow | undefined): ProjectAccess | undefined {
-  if (!row || row.projectId === null) return undefined
+function projectOf(row: PrincipalInProjectRow): ProjectAccess | undefined {
+  if (row.projectId === null) return undefined
   return { id: row.projectId, slug: row.projectSlug, name: row.projectName, memberRole: row.memberRole }
 }
 

@@ -1,3 +1,4 @@
+export { resealTotpSecrets, revokeAllSessions, setAccountRole } from './admin.ts'
 export { type Authenticator, createAuthenticator } from './authenticate.ts'
 export { createIdempotencyStore } from './idempotency.ts'
 export { endRevokedStreams } from './revocation.ts'

@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.ts'
-import { agentClient } from '../hosts/agent.ts'
+import { agentClient } from '../hosts/index.ts'
 import type { Deployment } from './store.ts'
 
 const shownLines = 10

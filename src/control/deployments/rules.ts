@@ -1,5 +1,5 @@
 import { ApiError, invalidField } from '../http/errors.ts'
-import { hypervisorNumber } from '../vms/rules.ts'
+import { hypervisorNumber } from '../vms/index.ts'
 
 export const deploymentStatuses = [
   'pending',

@@ -1,4 +1,3 @@
-export { type AgentClient, agentClient } from './agent.ts'
+export { agentClient } from './agent.ts'
 export { type LiveStats, createLiveStats } from './live.ts'
-export { startHostReceiver } from './receiver.ts'
-export { list as listHosts } from './store.ts'
+export { list as listHosts, release, reserve, touch as touchHosts, upsert as recordBeat } from './store.ts'

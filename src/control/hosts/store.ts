@@ -1,6 +1,5 @@
 import type { HostBeat, HypervisorOffer } from '../../contract/agent.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
-import type { HostView } from '../scheduler/place.ts'
 
 export interface HostRow {
   readonly id: string
@@ -51,15 +50,13 @@ const releaseRoom = statement(
    WHERE id = $1`,
 )
 
-export interface Room {
+interface Room {
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number
 }
 
 export const list = (db: Db, timeoutSeconds: number) => db.rows(listHosts, [timeoutSeconds])
-
-export const views = async (db: Db, timeoutSeconds: number): Promise<readonly HostView[]> => list(db, timeoutSeconds)
 
 export const upsert = (db: Db, beat: HostBeat, cpuOvercommit: number) =>
   db.run(upsertHost, [

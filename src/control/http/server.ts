@@ -24,7 +24,7 @@ import { sendFailure, sendJson, sendText } from './respond.ts'
 import { buildCall, createRoute, type RecordedNote, type Route } from './route.ts'
 import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
 import { runStream, type StreamContext } from './stream-route.ts'
-import { requestIdOf, traceOf } from './trace.ts'
+import { createTraces, requestIdOf } from './trace.ts'
 import { runWrite } from './write.ts'
 
 const bodyLimitBytes = 1 << 20
@@ -47,9 +47,10 @@ export function createServer(options: ServerOptions): ApiServer {
     registry: streams,
     admission,
   }
-  const app = createFastify(deps)
+  const traces = createTraces()
+  const app = createFastify(deps, traces)
   app.decorateRequest('state', null)
-  installHooks(app, options, admission, streams)
+  installHooks(app, options, { admission, streams, traces })
   installBodyParser(app)
   app.setErrorHandler(sendFailure)
   installNotFound(app, methodTable(Object.values(operations)), deps.config.corsOrigins)
@@ -79,11 +80,13 @@ function handlersOf(features: readonly Feature[]): Map<string, Handler<never>> {
   return handlers
 }
 
-function createFastify(deps: FrameDeps): FastifyInstance {
+function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
   const loggerInstance: FastifyBaseLogger = deps.log
   return Fastify({
     loggerInstance,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'request_id' }),
+    childLoggerFactory: (logger, bindings, options, raw) =>
+      logger.child({ ...bindings, trace_id: traces.of(raw).traceId }, options),
     genReqId: raw => requestIdOf(raw.headers['x-request-id']),
     trustProxy: deps.config.trustedProxies.length > 0 ? [...deps.config.trustedProxies] : false,
     bodyLimit: bodyLimitBytes,
@@ -110,12 +113,14 @@ function createFastify(deps: FrameDeps): FastifyInstance {
   })
 }
 
-function installHooks(
-  app: FastifyInstance,
-  options: ServerOptions,
-  admission: Admission,
-  streams: StreamRegistry,
-): void {
+interface Parts {
+  readonly admission: Admission
+  readonly streams: StreamRegistry
+  readonly traces: Traces
+}
+type Traces = ReturnType<typeof createTraces>
+
+function installHooks(app: FastifyInstance, options: ServerOptions, { admission, streams, traces }: Parts): void {
   const { config } = options.deps
   let stopping = false
   app.addHook('preClose', async () => {
@@ -125,11 +130,9 @@ function installHooks(
   app.addHook('onRequest', async (request, reply) => {
     // Not the onResponse hook: that one never comes for a client that goes away, as most readers of streams do.
     reply.raw.once('close', () => finish(options, request, reply))
-    const trace = traceOf(single(request.headers.traceparent))
-    request.log = request.log.child({ trace_id: trace.traceId })
     request.state = {
       ip: plainAddress(request.ip),
-      traceparent: trace.traceparent,
+      traceparent: traces.of(request.raw).traceparent,
       caller: undefined,
       project: undefined,
     }
@@ -244,5 +247,3 @@ function emailOf(body: unknown): string {
   const email: unknown = typeof body === 'object' && body !== null ? Reflect.get(body, 'email') : undefined
   return typeof email === 'string' ? email : ''
 }
-
-const single = (header: string | string[] | undefined) => (typeof header === 'string' ? header : undefined)

@@ -7,8 +7,7 @@ import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
-import { agentClient } from '../hosts/agent.ts'
-import * as hosts from '../hosts/store.ts'
+import { agentClient, listHosts, release, reserve } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { explain, place } from '../scheduler/place.ts'
 import { hypervisorName, reached, wanted } from './rules.ts'
@@ -39,7 +38,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
     phases: {
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
-        const placement = place(await hosts.views(deps.db, deps.config.hostTimeoutSeconds), {
+        const placement = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
           hypervisor: hypervisorName(vm.requestedHypervisor),
           vcpus: vm.vcpus,
           memoryMib: vm.memoryMib,
@@ -54,7 +53,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
         return go(
           'starting',
           async tx => {
-            if (!(await hosts.reserve(tx, host.id, vm))) throw new Error(`host ${host.name} filled up meanwhile`)
+            if (!(await reserve(tx, host.id, vm))) throw new Error(`host ${host.name} filled up meanwhile`)
             if (!(await store.assign(tx, vm.id, host.id, host.hypervisor))) throw new Error(`BUG: vm ${vm.id} placed twice`)
             await poke(tx, 'deployment', vm.deploymentId)
           },
@@ -89,7 +88,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
           if (!reached(vm, seen)) return wait(lookAgainMs)
         }
         return done(async tx => {
-          if (hostId) await hosts.release(tx, hostId, vm)
+          if (hostId) await release(tx, hostId, vm)
           await store.remove(tx, vm.id)
           await pokeWaiting(tx)
           await refreshRoute(tx, vm.appId)

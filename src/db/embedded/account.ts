@@ -28,7 +28,7 @@ export async function serverAccount(clusterDir: string): Promise<Account | undef
   if (existing !== undefined && existing.uid !== 0) return { uid: existing.uid, gid: existing.gid }
   const known = (await passwdEntry('postgres')) ?? (await passwdEntry(ownAccount))
   if (known !== undefined) return known
-  await run('useradd', ['--system', '--no-create-home', '--shell', '/usr/sbin/nologin', ownAccount])
+  await run('/usr/sbin/useradd', ['--system', '--no-create-home', '--shell', '/usr/sbin/nologin', ownAccount])
   const made = await passwdEntry(ownAccount)
   if (made === undefined)
     throw new Error(`useradd ${ownAccount} left no entry in /etc/passwd; make that account by hand`)
@@ -71,7 +71,7 @@ export async function launchAs(
   }
   const identity = ['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups']
   const ambient = ['--inh-caps', `+${capability}`, '--ambient-caps', `+${capability}`]
-  return { command: 'setpriv', args: [...identity, ...ambient, program, ...args] }
+  return { command: '/usr/bin/setpriv', args: [...identity, ...ambient, program, ...args] }
 }
 
 async function firstClosedParent(path: string, account: Account): Promise<string | undefined> {

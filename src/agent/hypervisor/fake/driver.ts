@@ -29,7 +29,8 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
       const { port } = await serve()
       await time('image', () => host.pass('prepare', vmId, host.timing.imageMs, signal))
       const reference = parseImage(spec.image)
-      if (spec.env.MOTE_FAKE === 'image-missing') throw new ImageError('image_not_found', `there is no image ${spec.image}`)
+      if (spec.env.MOTE_FAKE === 'image-missing')
+        throw new ImageError('image_not_found', `there is no image ${spec.image}`)
       const index = takeIndex(indexes, vmId)
       return {
         imageDigest: `sha256:${createHash('sha256').update(JSON.stringify(reference)).digest('hex')}`,
@@ -39,7 +40,8 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
     },
     async boot(home, prepared, boot, watcher, { time, signal }): Promise<Machine> {
       await time('boot', () => host.pass('boot', home.vmId, host.timing.bootMs, signal))
-      if (home.spec.env.MOTE_FAKE === 'boot-fails') throw new StepError('boot_failed', 'the guest did not start: asked to fail')
+      if (home.spec.env.MOTE_FAKE === 'boot-fails')
+        throw new StepError('boot_failed', 'the guest did not start: asked to fail')
       await writeFile(runFile(home), JSON.stringify({ boot }))
       const running: Running = { prepared, process: { pid: process.pid, startTicks: 0 }, boot }
       return fakeMachine({ host, home, running, watcher, fresh: true, runFile: runFile(home) })

@@ -27,7 +27,13 @@ export function fakeMachine({ host, home, running, watcher, fresh, runFile }: Fa
   }
   const vm: FakeVm = {
     ...{ vmId, hostname: spec.hostname, deploymentId: spec.deploymentId, address: running.prepared.endpoint.host },
-    ...{ healthy: false, paused: false, rxBytes: 0, txBytes: 0, load: { cpu: 0.05, ramBytes: spec.memoryMib * 2 ** 18 } },
+    ...{
+      healthy: false,
+      paused: false,
+      rxBytes: 0,
+      txBytes: 0,
+      load: { cpu: 0.05, ramBytes: spec.memoryMib * 2 ** 18 },
+    },
     say: (stream, line) => watcher.onFrames([frame(stream, line)]),
     exit(code) {
       vm.healthy = false

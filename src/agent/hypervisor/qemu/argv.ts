@@ -1,5 +1,3 @@
-
-
 export interface QemuPlan {
   readonly accel: 'kvm' | 'tcg'
   readonly kernel: string

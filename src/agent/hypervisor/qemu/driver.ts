@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { readlink, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode } from '../../../lib/files.ts'
@@ -95,7 +95,9 @@ async function bootVm(
         links.qmp.close()
         links.guest.close()
         console.close()
-        throw new Error(`the guest did not start: ${messageOf(error)}; console: ${console.tail() || 'silent'}`, { cause: error })
+        throw new Error(`the guest did not start: ${messageOf(error)}; console: ${console.tail() || 'silent'}`, {
+          cause: error,
+        })
       }),
     )
     await enableMemoryStats(links.qmp)
@@ -120,8 +122,15 @@ async function connectSoon(dir: string, watcher: Watcher, signal: AbortSignal) {
   }
 }
 
-async function adoptVm(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<Machine | undefined> {
-  if (!isRunning(running.process)) return undefined
+async function adoptVm(
+  home: VmHome,
+  running: Running,
+  fromSeq: number,
+  watcher: Watcher,
+): Promise<Machine | undefined> {
+  // The working directory too: after a reboot of the host, pid and start time may by chance be those of a stranger.
+  const cwd = await readlink(`/proc/${running.process.pid}/cwd`).catch(() => '')
+  if (!isRunning(running.process) || cwd !== (await realpath(home.dir))) return undefined
   try {
     const links = await connectMachine(home.dir, fromSeq, watcher)
     const console = await openConsole(home.dir)

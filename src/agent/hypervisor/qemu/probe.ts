@@ -32,7 +32,8 @@ export async function probeQemu(
     const version = /version (\S+)/.exec(await run(qemuBinary, ['--version'], { signal }))?.[1] ?? 'unknown'
     const guest = await kernel()
     const kvm = existsSync('/dev/kvm') ? await cachedProof(cacheDir, guest, signal) : 'there is no /dev/kvm'
-    if (kvm === undefined) return { available: true, accel: 'kvm', detail: `kvm, QEMU ${version}, Linux ${guest.version}` }
+    if (kvm === undefined)
+      return { available: true, accel: 'kvm', detail: `kvm, QEMU ${version}, Linux ${guest.version}` }
     return { available: true, accel: 'tcg', detail: `tcg (${kvm}), QEMU ${version}, Linux ${guest.version}` }
   } catch (error) {
     if (signal.aborted) throw error

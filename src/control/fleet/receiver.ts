@@ -6,10 +6,8 @@ import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { HostBeat, VmObserved, subjects } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
+import { type LiveStats, agentClient, recordBeat, touchHosts } from '../hosts/index.ts'
 import { isNews, pokeWaiting, recordSeen, seenOnHost } from '../vms/index.ts'
-import { agentClient } from './agent.ts'
-import type { LiveStats } from './live.ts'
-import * as store from './store.ts'
 
 /** Beats of many hosts become one UPDATE this often. */
 const flushMs = 1000
@@ -24,7 +22,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
   const onBeat = async (beat: HostBeat) => {
     const description = JSON.stringify({ ...beat, vms: null, stats: null })
     if (known.get(beat.hostId) !== description) {
-      await store.upsert(deps.db, beat, deps.config.cpuOvercommit)
+      await recordBeat(deps.db, beat, deps.config.cpuOvercommit)
       known.set(beat.hostId, description)
       await pokeWaiting(deps.db)
     }
@@ -35,7 +33,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     deps.live.prune(deps.clock.now().getTime())
     const hostIds = [...heard]
     heard.clear()
-    if (hostIds.length > 0) await store.touch(deps.db, hostIds)
+    if (hostIds.length > 0) await touchHosts(deps.db, hostIds)
   }
   const timer = setInterval(() => {
     flush().catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not record the beats of hosts'))

@@ -1,0 +1,24 @@
+import type { Logger } from 'pino'
+import type { VmObserved } from '../../contract/agent.ts'
+import type { Semaphore } from '../../lib/semaphore.ts'
+import type { Driver } from '../hypervisor/driver.ts'
+import type { VmLog } from '../logs/vm-log.ts'
+import type { HealthTiming } from './health.ts'
+import type { VmRecord } from './record.ts'
+
+/** What an actor works with. */
+export interface ActorDeps {
+  readonly driver: Driver
+  readonly dir: string
+  readonly vmLog: VmLog
+  readonly log: Logger
+  readonly bootSlots: Semaphore
+  readonly health: HealthTiming
+  readonly stopGraceMs: number
+  /** Resolves once the driver may boot: its proof is done. */
+  readonly ready: Promise<void>
+  readonly saveRecord: (record: VmRecord) => Promise<void>
+  readonly onSeen: (seen: VmObserved) => void
+  /** The VM has given everything back; removes what is left of it on disk. */
+  readonly bury: (generation: number) => Promise<void>
+}

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest'
+import { startIdentity } from '../../../test/support/identity.ts'
+import { statement } from '../../db/db.ts'
+import { createVault } from '../../lib/vault.ts'
+import { purposes } from './credentials.ts'
+import { resealTotpSecrets, revokeAllSessions, setAccountRole } from './index.ts'
+
+const sealed = statement<{ secret: Buffer }>('test.sealed', 'SELECT totp_secret AS secret FROM account WHERE id = $1')
+
+it('makes and unmakes Admins, but never the last one', async () => {
+  await using api = await startIdentity()
+  const [first, second] = [await api.person(), await api.person()]
+  const { db } = api.deps
+  await expect(setAccountRole(db, first.email, 'User')).rejects.toThrow('last Admin')
+  await setAccountRole(db, second.email.toUpperCase(), 'Admin')
+  const races = await Promise.allSettled([first, second].map(({ email }) => setAccountRole(db, email, 'User')))
+  expect(races.map(r => r.status).sort()).toEqual(['fulfilled', 'rejected'])
+  await expect(setAccountRole(db, 'nobody@example.com', 'Admin')).rejects.toThrow('no account')
+})
+
+it('signs an account out everywhere', async () => {
+  await using api = await startIdentity()
+  const person = await api.person()
+  await api.login(person.email)
+  expect(await revokeAllSessions(api.deps.db, person.email)).toBe(2)
+  expect((await api.call('GET', '/v1/auth/me', { token: person.token })).status).toBe(401)
+})
+
+it('seals every TOTP seed with the new key', async () => {
+  await using api = await startIdentity()
+  const person = await api.person()
+  const setup = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
+  const [old = ''] = api.deps.config.secrets
+  const rotated = createVault(['a-new-secret-that-is-long-enough-for-us', old])
+  expect(await resealTotpSecrets(api.deps.db, rotated)).toBe(1)
+  expect(await resealTotpSecrets(api.deps.db, rotated)).toBe(0)
+  const { secret } = await api.deps.db.one(sealed, [person.id])
+  expect(createVault(['a-new-secret-that-is-long-enough-for-us']).open(purposes.totpSecret, secret)).toBe(setup.body['secret'])
+})
+
+it('writes down refused credentials, with a bound per address', async () => {
+  await using api = await startIdentity()
+  const person = await api.person()
+  await api.call('POST', '/v1/auth/logout', { body: { refresh_token: person.refreshToken } })
+  for (let i = 0; i < 40; i++) await api.call('GET', '/v1/auth/me', { token: person.token, ip: '203.0.113.9' })
+  const again = await api.login(person.email)
+  const list = await api.call('GET', '/v1/audit-logs?action=auth.credential_refused', { token: again.token })
+  expect(list.body['total']).toBe(30)
+  expect(list.body['items'][0]).toMatchObject({ user_id: person.id, ip_address: '203.0.113.9' })
+})

@@ -1,0 +1,93 @@
+import { createHmac } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { newId } from '../../lib/ids.ts'
+import { createVault } from '../../lib/vault.ts'
+import { purposes } from './credentials.ts'
+import { createSessionTokens } from './jwt.ts'
+
+const [first, second, third] = ['one', 'two', 'three'].map(name => `${name}-secret-that-is-long-enough-for-us`) as [string, string, string]
+let nowMs = 1_800_000_000_000
+const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs }
+const tokensOf = (...secrets: string[]) => createSessionTokens({ vault: createVault(secrets), clock, ttlSeconds: 3600 })
+const claims = { userId: newId(), sessionId: newId(), epoch: 7 }
+
+/** Signed rightly, whatever it says. */
+function forged(payload: object, header: object = {}): string {
+  const [key] = createVault([first]).signingKeys(purposes.session)
+  if (!key) throw new Error('BUG: no key')
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const text = `${encode({ alg: 'HS256', typ: 'JWT', kid: key.kid, ...header })}.${encode(payload)}`
+  return `${text}.${createHmac('sha256', key.key).update(text).digest('base64url')}`
+}
+const nowSeconds = () => Math.floor(nowMs / 1000)
+const good = () => ({
+  sub: claims.userId,
+  sid: claims.sessionId,
+  epoch: 7,
+  iat: nowSeconds(),
+  exp: nowSeconds() + 60,
+  iss: 'mote',
+  aud: 'mote-api',
+  typ: 'session',
+})
+
+describe('session tokens', () => {
+  it('carry their claims until they expire', () => {
+    const token = tokensOf(first).sign(claims)
+    expect(tokensOf(first).verify(token)).toEqual(claims)
+    nowMs += 3_599_000
+    expect(tokensOf(first).verify(token)).toEqual(claims)
+    nowMs += 1_000
+    expect(tokensOf(first).verify(token)).toBeUndefined()
+  })
+
+  it('stay valid while their key is among the configured ones', () => {
+    const token = tokensOf(first).sign(claims)
+    expect(tokensOf(second, first).verify(token)).toEqual(claims)
+    expect(tokensOf(second, third).verify(token)).toBeUndefined()
+    expect(tokensOf(first).verify(tokensOf(second, first).sign(claims))).toBeUndefined()
+  })
+
+  it('accept what they would have issued', () => {
+    expect(tokensOf(first).verify(forged(good()))).toEqual(claims)
+  })
+
+  it.each([
+    ['another type', { typ: 'refresh' }],
+    ['another issuer', { iss: 'somebody' }],
+    ['another audience', { aud: 'other-api' }],
+    ['no expiry', { exp: undefined }],
+    ['an expiry that is text', { exp: '9999999999' }],
+    ['the future', { iat: 4_000_000_000, exp: 5_000_000_000 }],
+    ['no subject', { sub: undefined }],
+    ['a subject that is no id', { sub: "' OR 1=1 --" }],
+    ['no session', { sid: undefined }],
+    ['no epoch', { epoch: undefined }],
+    ['half an epoch', { epoch: 1.5 }],
+  ])('refuse %s, though the signature is right', (_name, change) => {
+    expect(tokensOf(first).verify(forged({ ...good(), ...change }))).toBeUndefined()
+  })
+
+  it.each([
+    ['none', { alg: 'none' }],
+    ['another algorithm', { alg: 'HS512' }],
+    ['a key from elsewhere', { jku: 'https://evil.example/keys' }],
+    ['an inline key', { jwk: { kty: 'oct', k: 'AAAA' } }],
+    ['another key id', { kid: 'ffffffff' }],
+    ['an embedded type', { typ: 'at+jwt' }],
+  ])('refuse a header with %s, though the signature is right', (_name, header) => {
+    expect(tokensOf(first).verify(forged(good(), header))).toBeUndefined()
+  })
+
+  it.each(['', '.', '..', 'x', 'a.b', 'a.b.c', 'svc_rt_x', '😀'])('refuse %j', text => {
+    expect(tokensOf(first).verify(text)).toBeUndefined()
+  })
+
+  it('refuse every single changed character', () => {
+    const token = tokensOf(first).sign(claims)
+    for (let i = 0; i < token.length - 1; i++) {
+      const changed = token.slice(0, i) + (token[i] === 'A' ? 'B' : 'A') + token.slice(i + 1)
+      expect(tokensOf(first).verify(changed), String(i)).toBeUndefined()
+    }
+  })
+})

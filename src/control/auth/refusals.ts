@@ -1,0 +1,47 @@
+import type { Deps } from '../deps.ts'
+import type { Origin } from '../http/ports.ts'
+import { seconds } from '../../lib/duration.ts'
+import { actorAt, auditFailure } from './context.ts'
+
+/** Audit rows of refused credentials. */
+export interface Refusals {
+  record(origin: Origin, accountId: string | undefined): Promise<void>
+}
+
+/** Per address and minute. Who presents more dead tokens than this is a loop or an attack, and fills no table with it. */
+const mostPerMinute = 30
+const windowMs = seconds(60)
+const mostAddresses = 10_000
+
+export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusals {
+  const windows = new Map<string, { readonly since: number; rows: number }>()
+
+  /** False when the address has had its rows; said once per minute in the log. */
+  const admit = (ip: string): boolean => {
+    const now = deps.clock.monotonicMs()
+    let window = windows.get(ip)
+    if (!window || now - window.since >= windowMs) {
+      // Started over rather than searched: the worst that happens is that somebody gets his rows twice.
+      if (windows.size >= mostAddresses) windows.clear()
+      window = { since: now, rows: 0 }
+      windows.set(ip, window)
+    }
+    window.rows++
+    if (window.rows === mostPerMinute + 1) deps.log.warn({ ip }, 'many refused credentials; no more audit rows this minute')
+    return window.rows <= mostPerMinute
+  }
+
+  return {
+    async record(origin, accountId) {
+      if (!admit(origin.ip)) return
+      const about = accountId === undefined ? {} : { resourceId: accountId }
+      const note = { action: 'auth.credential_refused', resourceType: 'account', ...about }
+      try {
+        await auditFailure(deps, actorAt(origin, accountId), note)
+      } catch (cause) {
+        // The request is refused either way.
+        deps.log.error({ err: cause }, 'could not write the audit row of a refused credential')
+      }
+    },
+  }
+}

@@ -1,0 +1,1 @@
+export { startHostReceiver } from './receiver.ts'

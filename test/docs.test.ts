@@ -1,0 +1,17 @@
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { controlSettings } from '../src/control/config.ts'
+import { programSettings } from '../src/programs/settings.ts'
+
+const operating = readFileSync('docs/operating.md', 'utf8')
+
+it('docs/operating.md lists every setting with its default', () => {
+  const programs = Object.values(programSettings).map(
+    ({ flag, env, fallback, help }) => `| \`${flag}\` | \`${env}\` | ${fallback && `\`${fallback}\``} | ${help} |`,
+  )
+  const control = Object.values(controlSettings).map(
+    ({ env, fallback, help }) => `| \`${env}\` | \`${JSON.stringify(fallback)}\` | ${help} |`,
+  )
+  const missing = [...programs, ...control].filter(row => !operating.includes(row))
+  expect(missing).toEqual([])
+})

@@ -1,0 +1,73 @@
+import { readFileSync, globSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+/** The layering of the house: what a room may import besides itself. This table is the document. */
+const rooms = {
+  lib: [],
+  contract: ['lib'],
+  db: ['lib'],
+  engine: ['lib', 'db'],
+  bus: ['lib'],
+  client: ['lib'],
+  agent: ['lib', 'contract', 'bus'],
+  gateway: ['lib', 'contract', 'bus'],
+  control: ['lib', 'contract', 'bus', 'db', 'engine'],
+  programs: ['lib', 'contract', 'bus', 'db', 'engine', 'control', 'agent', 'gateway'],
+  cli: ['lib', 'client', 'programs', 'control', 'agent', 'db', 'bus', 'engine'],
+} as const satisfies Record<string, readonly string[]>
+
+type Room = keyof typeof rooms
+
+interface Import {
+  readonly from: string
+  readonly to: string
+}
+
+const roomOf = (file: string) => file.split('/')[1] as Room
+const featureOf = (file: string) => file.split('/')[2] ?? ''
+const sources = globSync('src/**/*.ts').filter(file => !file.endsWith('.test.ts') && !/testing(-child)?\.ts$/.test(file))
+
+function importsOf(file: string): Import[] {
+  const found = readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)
+  return [...found].map(match => ({ from: file, to: normalize(join(dirname(file), match[1]!)) }))
+}
+const imports = sources.flatMap(importsOf)
+const show = ({ from, to }: Import) => `${from} -> ${to}`
+
+/** Rooms of `control` that are not features: what features are built from. */
+const shared = ['http', 'scheduler', 'http', 'deps.ts', 'config.ts', 'app.ts', 'main.ts']
+
+describe('layers', () => {
+  it('finds imports at all', () => expect(imports.length).toBeGreaterThan(500))
+
+  it('every room is in the table', () => {
+    expect([...new Set(sources.map(roomOf))].filter(room => !(room in rooms))).toEqual([])
+  })
+
+  it('a room imports only what the table allows', () => {
+    const bad = imports.filter(({ from, to }) => {
+      const [here, there] = [roomOf(from), roomOf(to)]
+      const allowed: readonly string[] = rooms[here]
+      return to.startsWith('src/') && here !== there && !allowed.includes(there)
+    })
+    expect(bad.map(show)).toEqual([])
+  })
+
+  it('a feature of the control plane imports a sibling only through its index.ts, or the declarations in its schema.ts', () => {
+    const bad = imports.filter(({ from, to }) => {
+      if (!from.startsWith('src/control/') || !to.startsWith('src/control/')) return false
+      const [here, there] = [featureOf(from), featureOf(to)]
+      if (here === there || shared.includes(there) || shared.includes(here)) return false
+      return !to.endsWith('/index.ts') && !to.endsWith('/schema.ts')
+    })
+    expect(bad.map(show)).toEqual([])
+  })
+
+  it('nothing but the programs, the command line and the starters of child processes reads the environment', () => {
+    /** They hand the environment on to a child, or look for one on the PATH; they take no setting from it. */
+    const starters = ['src/lib/exec.ts', 'src/lib/programs.ts', 'src/db/embedded/server.ts']
+    const readers = sources.filter(file => /process\.env/.test(readFileSync(file, 'utf8')))
+    expect(readers.filter(file => !['programs', 'cli'].includes(roomOf(file)))).toEqual(starters)
+  })
+})

@@ -10,5 +10,5 @@ if (vm.endpoint && until === 'healthy') {
   await fetch(`http://${vm.endpoint.host}:${vm.endpoint.port}/before`)
   while (!(await host.logs('vm-1')).some(({ line }) => line.includes('/before'))) await sleep(20)
 }
-console.log(JSON.stringify(vm))
+process.stdout.write(`${JSON.stringify(vm)}\n`)
 await sleep(600_000)

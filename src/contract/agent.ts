@@ -57,6 +57,15 @@ export const VmSpec = Type.Object({
   /** Guest memory to leave to the guest; null: all of memoryMib. */
   balloonTargetMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   disks: Type.Array(DiskSpec),
+  /**
+   * Start from a snapshot that this host has instead of booting. `renew`: it is a clone, so it gets a new identity
+   * (MAC, address, machine id, entropy); false: the same VM goes on where it was. Either way the clock is set.
+   */
+  from: Type.Optional(Type.Object({ snapshotId: Type.String(), renew: Type.Boolean() })),
+  /** This host shall receive the VM from another one: it prepares a VMM that listens, and boots nothing. */
+  incoming: Type.Optional(Type.Object({ migrationId: Type.String() })),
+  /** This host shall hand the running VM over. Taken away again: the migration is cancelled and the VM stays here. */
+  outgoing: Type.Optional(Type.Object({ migrationId: Type.String(), uri: Type.String() })),
 })
 export type VmSpec = Static<typeof VmSpec>
 
@@ -99,6 +108,41 @@ export type VmState = Static<typeof VmState>
 export const VmStep = Type.Object({ name: Type.String(), ms: Type.Number() })
 export type VmStep = Static<typeof VmStep>
 
+/** One disk as the guest has it. */
+export const DiskObserved = Type.Object({
+  volumeId: Type.String(),
+  generation: Type.Integer(),
+  state: Type.Union([
+    Type.Literal('attaching'),
+    Type.Literal('attached'),
+    Type.Literal('detaching'),
+    Type.Literal('failed'),
+  ]),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type DiskObserved = Static<typeof DiskObserved>
+
+/** A migration as one of its two hosts sees it. `uri` is where the target listens. `switched`: the guest runs there now. */
+export const MigrationObserved = Type.Object({
+  migrationId: Type.String(),
+  role: Type.Union([Type.Literal('source'), Type.Literal('target')]),
+  phase: Type.Union([
+    Type.Literal('preparing'),
+    Type.Literal('listening'),
+    Type.Literal('copying'),
+    Type.Literal('switched'),
+    Type.Literal('cancelled'),
+    Type.Literal('failed'),
+  ]),
+  uri: Type.Union([Type.String(), Type.Null()]),
+  percent: Type.Number({ minimum: 0, maximum: 100 }),
+  transferredBytes: Type.Integer(),
+  totalBytes: Type.Integer(),
+  downtimeMs: Type.Union([Type.Number(), Type.Null()]),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type MigrationObserved = Static<typeof MigrationObserved>
+
 export const VmObserved = Type.Object({
   vmId: Type.String(),
   /** The generation this observation is about: the newest wish that the host has accepted. */
@@ -117,6 +161,8 @@ export const VmObserved = Type.Object({
   restartCount: Type.Integer(),
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   steps: Type.Array(VmStep),
+  disks: Type.Optional(Type.Array(DiskObserved)),
+  migration: Type.Optional(MigrationObserved),
 })
 export type VmObserved = Static<typeof VmObserved>
 
@@ -129,6 +175,8 @@ export const VmStats = Type.Object({
   /** Counted from the guest's side, since the VM started. */
   rxBytes: Type.Integer(),
   txBytes: Type.Integer(),
+  /** What the guest has of its memory after the balloon took its part; absent without a balloon. */
+  balloonActualMib: Type.Optional(Type.Integer()),
 })
 export type VmStats = Static<typeof VmStats>
 
@@ -171,6 +219,58 @@ export const HostBeat = Type.Object({
   stats: Type.Array(VmStats),
 })
 export type HostBeat = Static<typeof HostBeat>
+
+/**
+ * `snapshot.put`: a snapshot of a VM on this host, as a wish of its own, since it outlives the VM. `present` takes it
+ * once (pause, memory and scratch disk together, resume); the VM must be running or paused. `absent` removes it, as soon
+ * as no VM that was started from it needs its files.
+ */
+export const SnapshotPut = Type.Object({
+  snapshotId: Type.String(),
+  vmId: Type.String(),
+  generation: Type.Integer({ minimum: 1 }),
+  want: Type.Union([Type.Literal('present'), Type.Literal('absent')]),
+})
+export type SnapshotPut = Static<typeof SnapshotPut>
+
+/** Published on `subjects.snapshot(...)` on every change, and the answer of `snapshot.put` and `snapshot.get`. */
+export const SnapshotObserved = Type.Object({
+  snapshotId: Type.String(),
+  vmId: Type.String(),
+  generation: Type.Integer(),
+  state: Type.Union([
+    Type.Literal('creating'),
+    Type.Literal('ready'),
+    Type.Literal('failed'),
+    Type.Literal('removing'),
+    Type.Literal('absent'),
+  ]),
+  sizeBytes: Type.Integer(),
+  /** Over memory, device state and disk; checked before a start from it. */
+  sha256: Type.Union([Type.String(), Type.Null()]),
+  /** What a start from it needs to be equal: VMM and version, CPU model, architecture. */
+  madeBy: Type.Union([Type.String(), Type.Null()]),
+  /** How long the guest stood still. */
+  pauseMs: Type.Union([Type.Number(), Type.Null()]),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type SnapshotObserved = Static<typeof SnapshotObserved>
+
+/** `vm.exec`: runs a command in the guest through the control channel and answers when it ended. argv, no shell. */
+export const VmExec = Type.Object({
+  vmId: Type.String(),
+  command: Type.Array(Type.String(), { minItems: 1, maxItems: 256 }),
+  timeoutMs: Type.Integer({ minimum: 1, maximum: 60_000 }),
+})
+export type VmExec = Static<typeof VmExec>
+export const VmExecAnswer = Type.Object({
+  exitCode: Type.Integer(),
+  /** Each cut at 1 MiB; `truncated` says so. */
+  stdout: Type.String(),
+  stderr: Type.String(),
+  truncated: Type.Boolean(),
+})
+export type VmExecAnswer = Static<typeof VmExecAnswer>
 
 export const LogStream = Type.Union([
   Type.Literal('stdout'),
@@ -219,12 +319,16 @@ export type VmForget = Static<typeof VmForget>
 /**
  * Requests that a host answers on `subjects.hostIn(id, verb)`; each answers within a second.
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]};
- * `vm.logs` VmLogsRequest -> VmLogsAnswer; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation}.
+ * `vm.logs` VmLogsRequest -> VmLogsAnswer; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
+ * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved;
+ * `vm.exec` VmExec -> VmExecAnswer (the one that takes as long as its command).
  */
 export type HostVerb = 'vm.put' | 'vm.get' | 'vm.list' | 'vm.logs' | 'vm.forget' | 'ping'
+/** Verbs of VMs that run: a driver without the capability answers with code `unsupported_by_hypervisor`. */
+export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec'
 
 export const subjects = {
-  hostIn: (hostId: string, verb: HostVerb) => `host.${hostId}.in.${verb}`,
+  hostIn: (hostId: string, verb: HostVerb | RuntimeVerb) => `host.${hostId}.in.${verb}`,
   /** HostBeat */
   beat: (hostId: string) => `host.${hostId}.out.beat`,
   /** VmObserved, published on every change of state, health or endpoint. */
@@ -232,6 +336,9 @@ export const subjects = {
   /** LogBatch */
   log: (at: { hostId: string; projectId: string; appId: string; deploymentId: string; vmId: string }) =>
     `log.${at.hostId}.${at.projectId}.${at.appId}.${at.deploymentId}.${at.vmId}`,
+  /** SnapshotObserved */
+  snapshot: (hostId: string) => `host.${hostId}.out.snapshot`,
+  allSnapshots: 'host.*.out.snapshot',
   allBeats: 'host.*.out.beat',
   allSeen: 'host.*.out.seen',
 } as const

@@ -10,7 +10,7 @@ import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
-import { notificationsFeature } from './notifications/index.ts'
+import { notificationMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { vmMachine } from './vms/index.ts'
@@ -41,6 +41,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   expiredCredentials(deps),
   auditSealing(deps),
   auditRetention(deps),
+  notificationMails(deps),
   eventRetention(deps),
   goneRoutes(deps),
 ]

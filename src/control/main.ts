@@ -11,7 +11,7 @@ import { trackConnections } from '../lib/http-close.ts'
 import { createVault } from '../lib/vault.ts'
 import { type ControlDeps, features, machines, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
-import { createAuthenticator, createIdempotencyStore } from './auth/index.ts'
+import { createAuthenticator, createIdempotencyStore, endRevokedStreams } from './auth/index.ts'
 import type { ControlConfig } from './config.ts'
 import { startRelay } from './events/index.ts'
 import { startHostReceiver } from './fleet/index.ts'
@@ -79,6 +79,8 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     releases.push(() => sweeper.stop())
     const relay = startRelay(deps)
     releases.push(() => relay.stop())
+    const revocations = await endRevokedStreams(db, server.streams)
+    releases.push(() => revocations.stop())
     const routes = await startRoutePublisher(deps)
     releases.push(() => routes.stop())
     const hosts = await startHostReceiver(deps)

@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
-import type { Machine, PrepareContext, VmHome, Watcher } from '../hypervisor/driver.ts'
+import type { VmObserved, VmPut, VmStats, VmStep } from '../../contract/agent.ts'
+import type { Machine, VmHome, Watcher } from '../hypervisor/driver.ts'
 import { decide, type VmAction } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
-import { watchHealth } from './health.ts'
+import { HealthWatch } from './health-watch.ts'
 import { isCrashed, observe, type Stage } from './observe.ts'
 import { probeOf } from './probe.ts'
 import { bootKey, type VmRecord } from './record.ts'
 import { recentRestarts, restartPauseMs } from './restarts.ts'
 import { Retry } from './retry.ts'
+import { stepContext, timedStep } from './step-context.ts'
 import { cpuMeter } from './stats.ts'
 
 const absentGraceMs = 2_000
@@ -23,10 +24,9 @@ export class VmActor {
   #machine: Machine | undefined
   #workload: 'running' | 'exited' = 'running'
   #stage: Stage = null
-  #healthy = false
   readonly #retry = new Retry()
   #step: { readonly action: VmAction; readonly key: string; readonly abort: AbortController } | undefined
-  #healthWatch: AbortController | undefined
+  readonly #health: HealthWatch
   #wake = Promise.withResolvers<void>()
   #loop: Promise<void> = Promise.resolve()
   #meter: ReturnType<typeof cpuMeter>
@@ -36,6 +36,7 @@ export class VmActor {
     this.#wish = wish
     this.#record = record
     this.#meter = cpuMeter(wish.vmId, wish.spec.vcpus)
+    this.#health = new HealthWatch(deps.health, (healthy, ms) => this.#healthChanged(healthy, ms))
   }
 
   get wish(): VmPut {
@@ -48,7 +49,7 @@ export class VmActor {
         wish: this.#wish,
         record: this.#record,
         stage: this.#stage,
-        healthy: this.#healthy,
+        healthy: this.#health.healthy,
         fault: this.#retry.fault,
       },
     })
@@ -70,7 +71,7 @@ export class VmActor {
     }
     const step = this.#step
     if (step && (decide(this.#facts()) !== step.action || bootKey(wish.spec) !== step.key)) step.abort.abort(superseded)
-    if (wish.spec.healthCheckPath !== before.spec.healthCheckPath && this.#healthWatch) this.#watchHealth()
+    if (wish.spec.healthCheckPath !== before.spec.healthCheckPath && this.#health.active) this.#watchHealth()
     this.#poke()
   }
 
@@ -92,7 +93,7 @@ export class VmActor {
     this.#step?.abort.abort(superseded)
     this.#poke()
     await this.#loop
-    this.#healthWatch?.abort()
+    this.#health.stop()
     if (stopVm && this.#machine) {
       await this.#machine.stop(this.#deps.stopGraceMs)
       await this.#save({ running: null, paused: false })
@@ -165,7 +166,7 @@ export class VmActor {
     await this.#restartPause(signal)
     await this.#deps.ready
     await this.#save({ boot, steps: [], crash: null, exitCode: null })
-    const context = this.#context(signal)
+    const context = stepContext(this.#deps.vmLog.say, step => this.#addStep(step), signal)
     const prepared = await driver.prepare(this.#home(), context)
     const release = await bootSlots.take(signal)
     try {
@@ -210,8 +211,7 @@ export class VmActor {
 
   async #stopMachine(): Promise<void> {
     this.#enter('stopping')
-    this.#healthWatch?.abort()
-    this.#healthy = false
+    this.#health.stop()
     await this.#machine?.stop(this.#wish.want === 'absent' ? absentGraceMs : this.#deps.stopGraceMs)
     this.#machine = undefined
     await this.#save({ running: null, paused: false })
@@ -256,53 +256,27 @@ export class VmActor {
   }
 
   #unhealthy(): void {
-    this.#healthWatch?.abort()
-    this.#healthWatch = undefined
-    this.#healthy = false
+    this.#health.stop()
     this.#seen()
     this.#poke()
   }
 
   #watchHealth(): void {
-    this.#healthWatch?.abort()
-    const { driver, health } = this.#deps
     const machine = this.#machine
     if (machine === undefined || this.#record.paused) return
-    const watch = new AbortController()
-    this.#healthWatch = watch
-    const startedMs = performance.now()
-    const probe = probeOf(driver, machine, machine.running.prepared.endpoint, this.#wish.spec)
-    void watchHealth(
-      probe,
-      health,
-      healthy => this.#healthChanged(healthy, performance.now() - startedMs),
-      watch.signal,
-    )
+    this.#health.start(probeOf(this.#deps.driver, machine, machine.running.prepared.endpoint, this.#wish.spec))
   }
 
   #healthChanged(healthy: boolean, ms: number): void {
-    this.#healthy = healthy
     const known = this.#record.steps.some(step => step.name === 'healthy')
-    if (healthy && !known) {
-      this.#record = { ...this.#record, steps: [...this.#record.steps, { name: 'healthy', ms: rounded(ms) }] }
-      this.#deps.saveRecord(this.#record).catch((err: unknown) => this.#deps.log.error({ err }, 'cannot store the VM'))
-    }
-    this.#seen()
+    if (!healthy || known) return this.#seen()
+    this.#addStep(timedStep('healthy', ms))
+    this.#save({}).catch((err: unknown) => this.#deps.log.error({ err }, 'cannot store the VM'))
   }
 
-  #context(signal: AbortSignal): PrepareContext {
-    return {
-      signal,
-      say: line => this.#deps.vmLog.say(line),
-      time: async (name, step) => {
-        const startedMs = performance.now()
-        const result = await step()
-        const done = { name, ms: rounded(performance.now() - startedMs) }
-        this.#record = { ...this.#record, steps: [...this.#record.steps, done] }
-        this.#seen()
-        return result
-      },
-    }
+  #addStep(step: VmStep): void {
+    this.#record = { ...this.#record, steps: [...this.#record.steps, step] }
+    this.#seen()
   }
 
   #facts() {
@@ -354,5 +328,3 @@ export class VmActor {
 }
 
 const superseded = new Error('a newer wish replaced this step')
-
-const rounded = (ms: number) => Math.round(ms * 10) / 10

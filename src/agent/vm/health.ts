@@ -22,11 +22,12 @@ export type Probe = (signal: AbortSignal) => Promise<boolean>
 /** Probes until the signal ends it; tells each change. */
 export async function watchHealth(
   probe: Probe,
+  healthyNow: boolean,
   timing: HealthTiming,
   onChange: (healthy: boolean) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  let healthy = false
+  let healthy = healthyNow
   let failures = 0
   while (!signal.aborted) {
     const passed = await probe(signal)

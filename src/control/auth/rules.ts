@@ -27,7 +27,7 @@ const included = {
   admin: ['admin', 'write', 'deploy', 'read'],
 } as const satisfies Record<Scope, readonly Scope[]>
 
-const isScope = (text: string): text is Scope => text in included
+const isScope = (text: string): text is Scope => Object.hasOwn(included, text)
 
 /** Scopes as stored, with everything they include: `admin` > `write` > `deploy` > `read`. */
 export function expandScopes(stored: readonly string[]): ReadonlySet<Scope> {

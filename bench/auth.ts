@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import pg from 'pg'
 import { pino } from 'pino'
 import { Type } from 'typebox'
@@ -49,6 +50,7 @@ const config = parseControlConfig({
   MOTE_CAPTCHA: 'false',
   MOTE_RATE_TENANT: '100000000',
   MOTE_RATE_ANONYMOUS: '100000000',
+  MOTE_RATE_LOGIN: '100000000',
 })
 const deps = { db, bus: createMemoryBus(), config, clock: systemClock, vault: createVault(config.secrets), log }
 const security = createAuthenticator(deps)
@@ -114,6 +116,30 @@ const over = (name: string) => median(name) - base
 console.log(
   `JWT check ${over('JWT').toFixed(1)} us (goal <= 60), PAT / JWT ${(over('PAT') / over('JWT')).toFixed(2)} (goal <= 1.2)`,
 )
+
+/** How long a light request takes while `stormers` people sign in without a pause. */
+async function lightRequestMs(stormers: number): Promise<{ readonly p50: number; readonly p99: number }> {
+  let storming = true
+  const storm = Array.from({ length: stormers }, async () => {
+    while (storming) await app.inject({ method: 'POST', url: '/v1/auth/login', payload: person })
+  })
+  const times: number[] = []
+  for (let i = 0; i < 600; i++) {
+    const began = performance.now()
+    await app.inject({ url: '/bench/project', headers: { authorization: `Bearer ${jwt}` } })
+    times.push(performance.now() - began)
+    await pause(5)
+  }
+  storming = false
+  await Promise.all(storm)
+  times.sort((a, b) => a - b)
+  return { p50: times[300] ?? NaN, p99: times[594] ?? NaN }
+}
+const idle = await lightRequestMs(0)
+const stormy = await lightRequestMs(20)
+for (const [name, { p50, p99 }] of Object.entries({ idle, 'login storm': stormy }))
+  console.log(`${name.padEnd(16)} p50 ${p50.toFixed(2)} ms  p99 ${p99.toFixed(2)} ms`)
+console.log(`login storm p99 / idle p99 ${(stormy.p99 / idle.p99).toFixed(2)} (goal <= 2)`)
 
 const rows = Number(process.env['MOTE_BENCH_AUDIT_ROWS'] ?? 1_000_000)
 const client = new pg.Client({ connectionString: postgres.url })

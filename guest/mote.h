@@ -43,9 +43,9 @@ int control_fd(void);
 void log_bytes(enum stream stream, const char *data, size_t length);
 void log_end(enum stream stream);
 void log_pump(void);
-int log_read(void);
+void log_read(void);
 void control_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void control_pump(void);
-int control_read(void (*on_line)(char *line));
+void control_read(void (*on_line)(char *line));
 uint64_t now_us(void);
 #endif

@@ -27,7 +27,7 @@ static size_t out_used, out_sent;
 static char partial[4][LINE_MAX_BYTES];
 static size_t partial_used[4];
 static int log_port = -1, control_port = -1;
-static int subscribed; /* nothing is sent before the host has said from where on */
+static int subscribed; /* nothing is sent before a host has said from where on */
 
 uint64_t now_us(void) {
   struct timespec t;
@@ -162,12 +162,15 @@ static void on_log_line(char *line) {
   }
 }
 
-/* Calls on_line for every whole line that has come; -1 when the other side is not there. */
-static int read_lines(int fd, char *buffer, size_t size, size_t *used, void (*on_line)(char *line)) {
+/*
+ * Calls on_line for every whole line that has come. An end of file means "no host" and changes nothing: the kernel may
+ * hand over the first bytes of a new connection before it knows that the host is back, so forgetting anything here
+ * would forget what the new host has just said. Hosts begin with a newline, which ends what an earlier one left.
+ */
+static void read_lines(int fd, char *buffer, size_t size, size_t *used, void (*on_line)(char *line)) {
   for (;;) {
     ssize_t n = read(fd, buffer + *used, size - 1 - *used);
-    if (n < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
-    if (n == 0) return *used = 0, -1; /* the host is not connected: half a line of its will never be finished */
+    if (n <= 0) return;
     *used += (size_t)n;
     buffer[*used] = 0;
     char *line = buffer;
@@ -178,12 +181,10 @@ static int read_lines(int fd, char *buffer, size_t size, size_t *used, void (*on
   }
 }
 
-int log_read(void) {
+void log_read(void) {
   static char buffer[512];
   static size_t used;
-  int result = read_lines(log_port, buffer, sizeof buffer, &used, on_log_line);
-  if (result < 0) subscribed = 0;
-  return result;
+  read_lines(log_port, buffer, sizeof buffer, &used, on_log_line);
 }
 
 static char replies[16384];
@@ -208,10 +209,9 @@ void control_pump(void) {
   }
 }
 
-int control_read(void (*on_line)(char *line)) {
+/* Answers to a host that has gone reach the next one, which knows its own requests by their ids. */
+void control_read(void (*on_line)(char *line)) {
   static char buffer[8192];
   static size_t used;
-  int result = read_lines(control_port, buffer, sizeof buffer, &used, on_line);
-  if (result < 0) replies_used = 0; /* answers to a host that has gone mean nothing to the next one */
-  return result;
+  read_lines(control_port, buffer, sizeof buffer, &used, on_line);
 }

@@ -600,6 +600,8 @@ export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
 /** Operations we add. */
 export const operationAdditions = [
   'POST /v1/auth/2fa/setup',
+  'GET /v1/auth/sessions',
+  'DELETE /v1/auth/sessions/{session_id}',
   'GET /v1/projects/{tenant_slug}/members',
   'POST /v1/projects/{tenant_slug}/members',
   'PATCH /v1/projects/{tenant_slug}/members/{user_id}',

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../test/support/wait.ts'
-import { testAgent, testDir, vmmsIn } from './testing.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const child = fileURLToPath(new URL('./testing-child.ts', import.meta.url))
@@ -33,7 +33,10 @@ test.skipIf(!hasQemu)(
     await fetch(`${url}/after`)
     const requested = async () =>
       (await host.logs('vm-1')).flatMap(({ line }) => /url:\/(before|during-\d|after)/.exec(line)?.[1] ?? [])
-    await until(async () => (await requested()).includes('after'), { what: 'the line after the adoption' })
+    await until(async () => (await requested()).includes('after'), {
+      what: 'the line after the adoption',
+      timeoutMs: 20_000,
+    })
     expect(await requested()).toEqual(['before', 'during-1', 'during-2', 'during-3', 'after'])
   },
 )
@@ -52,6 +55,27 @@ test.skipIf(!hasQemu)(
     await host.until('vm-1', 'healthy', seen => seen.healthy)
     expect(existsSync(`/proc/${stray}`)).toBe(false)
     expect((await runningProcess(dataDir)).pid).not.toBe(stray)
+  },
+)
+
+// The guest's kernel may hand over a new connection's first bytes before it knows that the host is back; an init that
+// took that for "no host" lost one reconnection in five.
+test.skipIf(!hasQemu)(
+  'twenty restarts of the agent: every line of the guest arrives once, in order (needs qemu)',
+  { timeout: 120_000 },
+  async () => {
+    await using host = await testAgent({ hypervisor: 'qemu' })
+    await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec() })
+    const { endpoint } = await host.until('vm-1', 'healthy', seen => seen.healthy)
+    const asked: string[] = []
+    const requested = async () => (await host.logs('vm-1')).flatMap(({ line }) => /url:\/(n\d+)/.exec(line)?.[1] ?? [])
+    for (let n = 0; n < 20; n++) {
+      await host.restart()
+      asked.push(`n${n}`)
+      await fetch(`http://${endpoint?.host}:${endpoint?.port}/n${n}`)
+      await until(async () => (await requested()).length >= asked.length, { what: `line ${n}`, timeoutMs: 10_000 })
+    }
+    expect(await requested()).toEqual(asked)
   },
 )
 

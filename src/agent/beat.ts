@@ -2,8 +2,10 @@ import { statfs } from 'node:fs/promises'
 import { arch, cpus, totalmem } from 'node:os'
 import type { Bus } from '../bus/bus.ts'
 import { type HostBeat, type HypervisorOffer, subjects, type VmStats } from '../contract/agent.ts'
+import { abortable } from '../lib/abortable.ts'
 import type { AgentConfig } from './config.ts'
 import type { Reconciler } from './reconcile.ts'
+import type { VmActor } from './vm/actor.ts'
 
 export interface Beats {
   readonly hostId: string
@@ -19,16 +21,21 @@ export interface Beats {
 
 const fullEvery = 15
 const beatMs = 1_000
+/** A hung VMM must not silence its host. */
+const statsLimitMs = 500
 
 /** Publishes the host's beat now and every second until the signal ends it. */
 export function startBeats(beats: Beats, onError: (error: unknown) => void, signal: AbortSignal): void {
   let count = 0
   let busy = false
+  // Once: free space shrinks as VMs use what was offered, and must not be counted twice.
+  let capacity: Capacity | undefined
   const beat = async () => {
     if (busy) return // a slow round is not overtaken by the next
     busy = true
     try {
-      await publishBeat(beats, count++ % fullEvery === 0)
+      capacity ??= await hostCapacity(beats.config)
+      await publishBeat(beats, count++ % fullEvery === 0, capacity)
     } catch (error) {
       onError(error)
     } finally {
@@ -40,8 +47,11 @@ export function startBeats(beats: Beats, onError: (error: unknown) => void, sign
   void beat()
 }
 
-async function publishBeat({ config, reconciler, bus, ...beats }: Beats, full: boolean): Promise<void> {
-  const capacity = await hostCapacity(config)
+async function publishBeat(
+  { config, reconciler, bus, ...beats }: Beats,
+  full: boolean,
+  capacity: Capacity,
+): Promise<void> {
   const message: HostBeat = {
     ...{ hostId: beats.hostId, name: config.hostName, incarnation: beats.incarnation, version: beats.version },
     ...{ arch: arch(), ...capacity, hypervisors: beats.offers(), network: beats.network },
@@ -54,12 +64,16 @@ async function publishBeat({ config, reconciler, bus, ...beats }: Beats, full: b
 /** A VM that does not answer in time has no statistics this time. */
 async function allStats(reconciler: Reconciler): Promise<VmStats[]> {
   const nowMs = Date.now()
-  const all = await Promise.all([...reconciler.actors()].map(actor => actor.stats(nowMs).catch(() => undefined)))
+  const limit = AbortSignal.timeout(statsLimitMs)
+  const read = (actor: VmActor) => abortable(actor.stats(nowMs), limit).catch(() => undefined)
+  const all = await Promise.all([...reconciler.actors()].map(read))
   return all.filter(stats => stats !== undefined)
 }
 
+type Capacity = Pick<HostBeat, 'vcpus' | 'memoryMib' | 'diskMib'>
+
 /** What the host has for guests: a tenth of the memory stays with the host. */
-async function hostCapacity({ capacity, dataDir }: AgentConfig) {
+async function hostCapacity({ capacity, dataDir }: AgentConfig): Promise<Capacity> {
   const { bavail, bsize } = await statfs(dataDir)
   return {
     vcpus: capacity.vcpus ?? cpus().length,

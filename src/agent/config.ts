@@ -11,6 +11,8 @@ export const AgentConfig = Type.Object({
   /** OCI layouts for `oci:<name>` references. */
   imageDir: Type.String({ minLength: 1 }),
   hostName: Type.String({ minLength: 1 }),
+  /** As given by `mote host add`; null: made at the first start. */
+  hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
   hypervisor: Type.Union([Type.Literal('auto'), Type.Literal('qemu'), Type.Literal('fake')]),
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
@@ -53,6 +55,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
   return Object.freeze({
     cacheDir: join(homedir(), '.cache', 'mote'),
     imageDir: join(given.dataDir, 'images'),
+    hostId: null,
     hypervisor: 'auto',
     network: 'auto',
     subnet: '10.213.0.0/16',

@@ -45,7 +45,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const lock = await tryMachineLock(`agent ${dataDir}`)
   if (!lock) throw new Error(`another agent runs on ${dataDir}: stop it first, or choose another data directory`)
   const end = new AbortController()
-  const state = await openStateDir(dataDir)
+  const state = await openStateDir(dataDir, config.hostId)
   const incarnation = newId()
   const drivers = await createDrivers({ ...config, dataDir }, line => log.info(line), fake)
   const probes = probeAll(drivers.values(), end.signal)

@@ -1,9 +1,9 @@
-import { readdir, readlink, realpath, rm } from 'node:fs/promises'
+import { readdir, readlink, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../lib/process-identity.ts'
-import { partialSuffix } from './guest/cache.ts'
+import { removePartial, partialSuffix } from './guest/cache.ts'
 import type { Driver } from './hypervisor/driver.ts'
 import type { StateDir, StoredVm } from './state.ts'
 
@@ -51,12 +51,12 @@ async function end(identity: ProcessIdentity): Promise<void> {
   while (isRunning(identity)) await sleep(5)
 }
 
-/** Another agent may be building in the shared cache: what is younger than the longest build stays. */
+/** Another agent may be building in the shared cache: it holds the lock of what it builds. */
 async function removePartials(cacheDir: string): Promise<void> {
   for (const dir of ['bases', 'initrd', 'init', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])
     for (const name of names.filter(one => one.endsWith(partialSuffix))) {
-      await rm(join(cacheDir, dir, name), { recursive: true, force: true })
+      await removePartial(join(cacheDir, dir, name))
     }
   }
 }

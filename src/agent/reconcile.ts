@@ -66,7 +66,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: deps.log, ready: deps.ready },
         ...{ bootSlots: deps.bootSlots, health: deps.health, stopGraceMs: deps.stopGraceMs },
         saveRecord: next => deps.state.saveRecord(vmId, next),
-        onSeen: seen => void deps.bus.publish(subjects.seen(deps.state.hostId), seen),
+        onSeen: seen => {
+          deps.bus
+            .publish(subjects.seen(deps.state.hostId), seen)
+            .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; the next full beat tells'))
+        },
         bury: async generation => {
           await deps.state.bury(vmId, generation, await log.read({ tail: tailLines, afterUs: 0 }))
           entries.delete(vmId)

@@ -45,10 +45,14 @@ export function isVmId(text: string): boolean {
   return vmIdPattern.test(text)
 }
 
-export async function openStateDir(dataDir: string): Promise<StateDir> {
+/**
+ * @param wantedId the id this host was given; kept from the first start on
+ * @throws Error when the directory belongs to another host
+ */
+export async function openStateDir(dataDir: string, wantedId: string | null = null): Promise<StateDir> {
   const dirs = { vms: join(dataDir, 'vms'), gone: join(dataDir, 'gone'), tails: join(dataDir, 'tails') }
   for (const dir of Object.values(dirs)) await mkdir(dir, { recursive: true, mode: 0o700 })
-  const hostId = await ownId(join(dataDir, 'host.json'))
+  const hostId = await ownId(join(dataDir, 'host.json'), wantedId)
   const tailFile = (vmId: string) => join(dirs.tails, `${vmId}.tail`)
   const vmDir = (vmId: string) => join(dirs.vms, vmId)
   return {
@@ -103,10 +107,12 @@ function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T
 
 const HostFile = Type.Object({ hostId: Type.String() })
 
-async function ownId(file: string): Promise<string> {
+async function ownId(file: string, wanted: string | null): Promise<string> {
   const known = parse(HostFile, await readIfExists(file))
+  if (known && wanted !== null && known.hostId !== wanted)
+    throw new Error(`${file} is of host ${known.hostId}, not ${wanted}: use another data directory for the new host`)
   if (known) return known.hostId
-  const hostId = newId()
+  const hostId = wanted ?? newId()
   await writeFileAtomic(file, JSON.stringify({ hostId }))
   return hostId
 }

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
 import { databaseCommands } from './commands/db.ts'
 import { demoCommand } from './commands/demo.ts'
+import { hostCommands } from './commands/host.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { programCommands } from './commands/programs.ts'
 
@@ -13,7 +14,7 @@ const mote = new Command('mote')
   .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
   .exitOverride()
 
-for (const command of [...programCommands(), demoCommand(), databaseCommands(), doctorCommand()]) mote.addCommand(command)
+for (const command of [...programCommands(), demoCommand(), databaseCommands(), hostCommands(), doctorCommand()]) mote.addCommand(command)
 
 try {
   await mote.parseAsync(process.argv)

@@ -34,6 +34,8 @@ export interface ControlOptions {
   readonly port: number
   /** Prometheus listener; absent: none. */
   readonly metricsPort?: number
+  /** Compares every JSON answer with its schema; for tests. */
+  readonly checkAnswers?: boolean
 }
 
 export interface Control {
@@ -65,6 +67,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
       idempotency: createIdempotencyStore(deps),
       rateLimiter: createRateLimiter(clock),
       observe: metrics.request,
+      checkAnswers: options.checkAnswers ?? false,
     })
     const runner = createRunner({
       db,

@@ -18,6 +18,7 @@ import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
 import { gatewayDefaults } from '../gateway/config.ts'
 import { type Gateway, startGateway } from '../gateway/main.ts'
+import { isUuid } from '../lib/ids.ts'
 import { type ProgramSettings, portOf, programSettings } from './settings.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -51,8 +52,10 @@ export async function openDatabase(settings: ProgramSettings, log: Logger): Prom
 }
 
 /** NATS when `NATS_URL` is set; otherwise everything must run in this process. */
-export async function openBus(settings: ProgramSettings, name: string, log: Logger): Promise<Bus> {
-  if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log })
+export async function openBus(settings: ProgramSettings, name: 'mote' | 'control' | 'agent' | 'gateway', log: Logger): Promise<Bus> {
+  // Only a control plane may make streams: hosts and gateways have no permission for it.
+  const manageStreams = name === 'control' || name === 'mote'
+  if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
   return createMemoryBus({ log })
 }
 
@@ -94,6 +97,7 @@ export async function openAgent(settings: ProgramSettings, parts: { readonly bus
       dataDir: join(data, 'agent'),
       imageDir: join(data, 'images'),
       hostName: settings.hostName || hostname(),
+      hostId: hostIdOf(settings.hostId),
       hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, ['auto', 'qemu', 'fake']),
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
@@ -105,6 +109,11 @@ export async function openAgent(settings: ProgramSettings, parts: { readonly bus
 export async function openGateway(settings: ProgramSettings, parts: { readonly bus: Bus; readonly log: Logger }): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
   return startGateway({ ...gatewayDefaults, host: settings.listen, port }, parts)
+}
+
+function hostIdOf(value: string): string | null {
+  if (value !== '' && !isUuid(value)) throw new Error(`${programSettings.hostId.env}: "${value}" is not an id from: mote host add`)
+  return value === '' ? null : value
 }
 
 function oneOf<const T extends readonly string[]>(name: string, value: string, choices: T): T[number] {

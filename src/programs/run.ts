@@ -2,16 +2,24 @@
 import type { Logger } from 'pino'
 
 /**
- * Keeps the process until SIGINT or SIGTERM, then stops. A second signal does not wait any longer: everything is built
- * to be killed.
+ * Starts a program, keeps the process until SIGINT or SIGTERM, then stops it. A signal during the start is not lost: the
+ * program stops as soon as it is up. A second signal does not wait any longer: everything is built to be killed.
+ * @param start resolves with what stops the program
  */
-export async function untilSignal(log: Logger, stop: () => Promise<void>): Promise<void> {
-  const signal = await new Promise<NodeJS.Signals>(resolve => {
-    process.once('SIGINT', resolve).once('SIGTERM', resolve)
-  })
-  log.info({ signal }, 'stopping')
+export async function runProgram(log: Logger, start: () => Promise<() => Promise<void>>): Promise<void> {
+  const asked = Promise.withResolvers<NodeJS.Signals>()
+  const onSignal = (signal: NodeJS.Signals) => {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+    process.once('SIGINT', hurry).once('SIGTERM', hurry)
+    asked.resolve(signal)
+  }
   const hurry = () => process.exit(130)
-  process.once('SIGINT', hurry).once('SIGTERM', hurry)
-  await stop()
-  process.off('SIGINT', hurry).off('SIGTERM', hurry)
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
+  try {
+    const stop = await start()
+    log.info({ signal: await asked.promise }, 'stopping')
+    await stop()
+  } finally {
+    for (const handler of [onSignal, hurry]) process.off('SIGINT', handler).off('SIGTERM', handler)
+  }
 }

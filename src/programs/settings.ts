@@ -18,6 +18,7 @@ export const programSettings = {
   hypervisor: { flag: '--hypervisor <name>', env: 'MOTE_HYPERVISOR', fallback: 'auto', help: 'auto, qemu or fake (simulated machines)' },
   network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
   hostName: { flag: '--host-name <name>', env: 'MOTE_HOST_NAME', fallback: '', help: 'name of this host; its own when empty' },
+  hostId: { flag: '--host-id <uuid>', env: 'MOTE_HOST_ID', fallback: '', help: 'id from mote host add; made at the first start when empty' },
   cache: { flag: '--cache <dir>', env: 'MOTE_CACHE', fallback: '', help: 'kernel and images; ~/.cache/mote when empty' },
   databaseUrl: { flag: '--database-url <url>', env: 'DATABASE_URL', fallback: '', help: 'your PostgreSQL (15 or newer) instead of the private one' },
   natsUrl: { flag: '--nats-url <url>', env: 'NATS_URL', fallback: '', help: 'your NATS with JetStream instead of the in-process bus' },

@@ -64,6 +64,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       job_id: String(deployment['job_id']),
       deployment_id: String(deployment['deployment_id']),
       token_id: String(pat['id']),
+      session_id: person.sessionId,
       notification_id: notification.id,
       invitation_id: String(invitation['id']),
       user_id: person.id,

@@ -14,18 +14,24 @@ afterAll(async () => api[Symbol.asyncDispose]())
 
 const newPassword = 'quite another staple 8 horses'
 const revocations: readonly [string, (owner: Belongings) => Promise<{ readonly status: number }>][] = [
-  ['a password change', ({ person: { token } }) => {
-    const body = { current_password: testPassword, new_password: newPassword }
-    return api.call('POST', '/v1/auth/password', { token, body })
-  }],
+  [
+    'a password change',
+    ({ person: { token } }) => {
+      const body = { current_password: testPassword, new_password: newPassword }
+      return api.call('POST', '/v1/auth/password', { token, body })
+    },
+  ],
   ['a logout', ({ person }) => api.call('POST', '/v1/auth/logout', { body: { refresh_token: person.refreshToken } })],
   ['the end of the account', ({ person: { token } }) => api.call('DELETE', '/v1/auth/me', { token })],
-  ['a reused refresh token', async ({ person }) => {
-    const body = { refresh_token: person.refreshToken }
-    await api.call('POST', '/v1/auth/refresh', { body })
-    const reused = await api.call('POST', '/v1/auth/refresh', { body })
-    return { status: reused.status === 401 ? 200 : reused.status }
-  }],
+  [
+    'a reused refresh token',
+    async ({ person }) => {
+      const body = { refresh_token: person.refreshToken }
+      await api.call('POST', '/v1/auth/refresh', { body })
+      const reused = await api.call('POST', '/v1/auth/refresh', { body })
+      return { status: reused.status === 401 ? 200 : reused.status }
+    },
+  ],
 ]
 
 it.each(revocations)('%s', async (_name, revoke) => {

@@ -58,7 +58,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
     rateLimits: { tenantPerMinute: 1e6, anonymousPerMinute: 1e6, loginPerMinute: 1e6, createsPerSecond: 1e6 },
     ...options.config,
   }
-  const start = () => startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0 })
+  const start = () => startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0, checkAnswers: true })
   let control = await start()
   const gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0 }, { bus, log })
   const agents: Agent[] = []

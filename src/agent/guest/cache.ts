@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { machineLock } from '../../lib/machine-lock.ts'
+import { machineLock, tryMachineLock } from '../../lib/machine-lock.ts'
 
 const inFlight = new Map<string, Promise<string>>()
 
@@ -23,9 +23,25 @@ export function cachedDir(path: string, build: (dir: string) => Promise<void>): 
   return started
 }
 
+/** Removes what a crash left of a build, unless somebody is building it right now. */
+export async function removePartial(partial: string): Promise<void> {
+  const path = resolve(partial)
+    .slice(0, -partialSuffix.length)
+    .replace(/\.[0-9a-f]{8}$/, '')
+  const lock = await tryMachineLock(lockName(path))
+  if (!lock) return
+  try {
+    await rm(partial, { recursive: true, force: true })
+  } finally {
+    await lock.release()
+  }
+}
+
+const lockName = (path: string) => `build ${path}`
+
 async function buildLocked(path: string, build: (dir: string) => Promise<void>): Promise<string> {
   if (existsSync(path)) return path
-  const lock = await machineLock(`build ${path}`)
+  const lock = await machineLock(lockName(path))
   try {
     if (existsSync(path)) return path
     const partial = `${path}.${randomBytes(4).toString('hex')}${partialSuffix}`

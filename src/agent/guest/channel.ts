@@ -17,6 +17,8 @@ export interface GuestChannel {
   ack(seq: number): void
   /** Resolves with the first answer of the guest's init: its workload's state. */
   readonly ready: Promise<string>
+  /** Resolves when the log connection has ended and all that came over it has been handed on. */
+  readonly closed: Promise<void>
   close(): void
 }
 
@@ -33,16 +35,19 @@ export async function openGuest(dir: string, fromSeq: number, events: GuestEvent
     control.destroy()
     throw error
   })
+  const closed = new Promise<void>(resolve => log.once('close', () => resolve()))
   const nonce = randomBytes(8).toString('hex')
   const read = frameReader(nonce, events.onFrames)
   log.on('data', read).on('error', () => undefined)
-  log.write(`from ${fromSeq} ${nonce}\n`)
-  const requests = controlClient(control, events)
+  // The newline ends what an earlier connection may have left half-said.
+  log.write(`\nfrom ${fromSeq} ${nonce}\n`)
+  const requests = controlClient(control, nonce, events)
   const ready = requests.request('status', 0)
   ready.catch(() => undefined)
   return {
     request: requests.request,
     ready,
+    closed,
     ack: seq => {
       if (log.writable) log.write(`ack ${seq}\n`)
     },
@@ -53,10 +58,11 @@ export async function openGuest(dir: string, fromSeq: number, events: GuestEvent
   }
 }
 
-function controlClient(socket: Socket, events: GuestEvents): Pick<GuestChannel, 'request'> {
+function controlClient(socket: Socket, nonce: string, events: GuestEvents): Pick<GuestChannel, 'request'> {
   const pending = new Map<string, PromiseWithResolvers<string>>()
   let nextId = 1
   let rest = ''
+  socket.write('\n')
   socket.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop() ?? ''
@@ -73,7 +79,8 @@ function controlClient(socket: Socket, events: GuestEvents): Pick<GuestChannel, 
   })
   return {
     request(verb, timeoutMs) {
-      const id = String(nextId++)
+      // Not a bare number: the guest may still hold answers for an earlier connection.
+      const id = `${nonce}-${nextId++}`
       const waiter = Promise.withResolvers<string>()
       pending.set(id, waiter)
       if (!socket.writable) waiter.reject(new Error('the connection to the guest is closed'))

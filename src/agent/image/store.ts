@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../hypervisor/driver.ts'
@@ -53,7 +52,7 @@ async function fromLayout(
 ): Promise<Base> {
   const layoutDir = join(config.imageDir, reference.name)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
-  return context.time('base', () => ensureBase(config, found.digest, context, use => use(layoutDir, found)))
+  return context.time('base', () => ensureBase(config, found.digest, context, (_partial, use) => use(layoutDir, found)))
 }
 
 async function fromRegistry(
@@ -65,8 +64,8 @@ async function fromRegistry(
     reference.digest ??
     (await context.time('image', () => manifestDigest(reference, config.registries, context.signal)))
   return context.time('base', () =>
-    ensureBase(config, digest, context, async use => {
-      const dir = await mkdtemp(join(tmpdir(), 'mote-pull-'))
+    ensureBase(config, digest, context, async (partial, use) => {
+      const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
         await copyImage({ ...reference, digest }, dir, config.registries, context.signal)
@@ -80,7 +79,8 @@ async function fromRegistry(
   )
 }
 
-type WithLayout = (use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
+/** Makes the image's layout available; what it needs on disk goes into `partial`. */
+type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
   config: ImageStoreConfig,
@@ -92,7 +92,7 @@ async function ensureBase(
   if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
   const dir = await cachedDir(target, partial =>
     // Not under the signal of the VM that happened to ask first: others may wait for the same base.
-    withLayout((layoutDir, found) =>
+    withLayout(partial, (layoutDir, found) =>
       buildBase(layoutDir, found, digest, partial, config.maxImageMib * 2 ** 20, AbortSignal.timeout(buildLimitMs)),
     ),
   )

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VmObserved, VmPut, VmStats, VmStep } from '../../contract/agent.ts'
+import { abortable } from '../../lib/abortable.ts'
 import type { Machine, VmHome, Watcher } from '../hypervisor/driver.ts'
 import { decide, type VmAction } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
@@ -106,7 +107,7 @@ export class VmActor {
       const wake = this.#wake.promise
       const action = decide(this.#facts())
       if (action === 'rest') await wake
-      else await this.#try(action, wake)
+      else await this.#try(action, wake).catch((error: unknown) => this.#broken(error))
       if (this.#stage === 'absent') return
     }
   }
@@ -124,6 +125,21 @@ export class VmActor {
       if (this.#stage !== 'absent') this.#stage = null
       if (!this.#end.signal.aborted) this.#seen()
     }
+  }
+
+  async #afterwards(stored: Promise<void>): Promise<void> {
+    try {
+      await stored
+    } catch (error) {
+      await this.#broken(error)
+    }
+    this.#poke()
+  }
+
+  /** Not even the failure could be stored (the disk is full, say): the loop must go on, but not in a spin. */
+  async #broken(err: unknown): Promise<void> {
+    this.#deps.log.error({ vmId: this.#wish.vmId, err }, 'cannot follow the VM')
+    if (!this.#end.signal.aborted) await sleep(1_000)
   }
 
   /** Final faults crash the VM; everything else is tried again, later and later. */
@@ -164,7 +180,7 @@ export class VmActor {
     const boot = this.#record.boot + 1
     this.#enter('preparing')
     await this.#restartPause(signal)
-    await this.#deps.ready
+    await abortable(this.#deps.ready, signal)
     await this.#save({ boot, steps: [], crash: null, exitCode: null })
     const context = stepContext(this.#deps.vmLog.say, step => this.#addStep(step), signal)
     const prepared = await driver.prepare(this.#home(), context)
@@ -241,8 +257,10 @@ export class VmActor {
         this.#record = { ...this.#record, running: null, paused: false }
         this.#deps.vmLog.say(`the VM ended unexpectedly: ${detail || 'its console is silent'}`)
         this.#unhealthy()
-        if (this.#restartsLeft()) this.#countRestart().then(() => this.#poke())
-        else this.#crash('vm_died', 'the VM ended unexpectedly, more often than it may').then(() => this.#poke())
+        const counted = this.#restartsLeft()
+          ? this.#countRestart()
+          : this.#crash('vm_died', 'the VM ended unexpectedly, more often than it may')
+        void this.#afterwards(counted)
       },
     }
   }

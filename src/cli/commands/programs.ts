@@ -29,10 +29,12 @@ export function programCommands(): Command[] {
       const settings = readSettings(flags, process.env)
       const log = createLog({ level: settings.logLevel })
       const { startAllInOne } = await import('../../programs/all-in-one.ts')
-      const { untilSignal } = await import('../../programs/run.ts')
-      const all = await startAllInOne(settings, process.env, log)
-      log.info({ api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` }, 'mote is up')
-      await untilSignal(log, () => all.stop({ stopVms: flags.stopVms ?? false }))
+      const { runProgram } = await import('../../programs/run.ts')
+      await runProgram(log, async () => {
+        const all = await startAllInOne(settings, process.env, log)
+        log.info({ api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` }, 'mote is up')
+        return () => all.stop({ stopVms: flags.stopVms ?? false })
+      })
     })
 
   const control = withSettings(new Command('control'), ['port', 'gatewayPort', 'metricsPort', 'listen', 'databaseUrl', 'natsUrl', 'logLevel'])
@@ -53,7 +55,7 @@ export function programCommands(): Command[] {
       }),
     )
 
-  const agent = withSettings(new Command('agent'), ['data', 'hypervisor', 'network', 'hostName', 'cache', 'natsUrl', 'logLevel'])
+  const agent = withSettings(new Command('agent'), ['data', 'hypervisor', 'network', 'hostName', 'hostId', 'cache', 'natsUrl', 'logLevel'])
     .description('Run the agent of this host; needs NATS_URL')
     .option('--stop-vms', 'stop the virtual machines too when the agent ends')
     .action((flags: Flags) =>
@@ -98,7 +100,6 @@ async function single(flags: Flags, needed: readonly ProgramSettingName[], start
         'to run everything in one process use: mote up',
     )
   const log = createLog({ level: settings.logLevel })
-  const { untilSignal } = await import('../../programs/run.ts')
-  const stop = await start(settings, log)
-  await untilSignal(log, stop)
+  const { runProgram } = await import('../../programs/run.ts')
+  await runProgram(log, () => start(settings, log))
 }

@@ -7,10 +7,10 @@ import pc from 'picocolors'
 import { writeSampleImage } from '../../agent/image/sample.ts'
 import { type AllInOne, startAllInOne } from '../../programs/all-in-one.ts'
 import { createLog } from '../../programs/log.ts'
-import { untilSignal } from '../../programs/run.ts'
+import { runProgram } from '../../programs/run.ts'
 import { readSettings } from '../../programs/settings.ts'
 import type { ApiClient } from '../api.ts'
-import { createTerminal } from '../progress.ts'
+import { type Terminal, createTerminal } from '../progress.ts'
 import { type DemoAccount, demoAccount } from './account.ts'
 import { deployAndFollow, ensureApp, firstAnswer } from './deploy.ts'
 
@@ -35,28 +35,38 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   // The demo registers its own user, so nobody could read the picture.
   const env = { ...process.env, MOTE_CAPTCHA: 'off' }
   let all: AllInOne | undefined
-  try {
-    all = await startAllInOne(settings, env, log, terminal)
-    const up = all
-    const { apiUrl, gatewayPort } = up
-    const account = await terminal.step('Account', () => demoAccount(apiUrl, data))
-    await terminal.step('Sample image', () => writeSampleImage(join(data, 'images', appName)))
-    const app = await ensureApp(account.client, appName)
-    if (!app.active_deployment_id) await deployAndFollow(account.client, terminal, appName, image)
-    const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(gatewayPort, app.hostname))
-    show(answer, performance.now() - startedMs)
-    if (flags.once) {
-      await terminal.step('Tearing down', () => tearDown(account.client, up))
-      return
-    }
-    tellMore(account, up, app.hostname)
-    await untilSignal(log, async () => {
-      process.stderr.write('\nStopping (the data stays; the next start finds it again) ...\n')
-    })
-  } finally {
+  const stop = async () => {
     await all?.stop({ stopVms: true })
     if (flags.once) await rm(data, { recursive: true, force: true })
   }
+  const bringUp = async () => {
+    all = await startAllInOne(settings, env, log, terminal)
+    return { all, ...(await deployHello(all, terminal, data, startedMs)) }
+  }
+  try {
+    if (flags.once) {
+      const up = await bringUp()
+      await terminal.step('Tearing down', () => tearDown(up.account.client, up.all))
+      return
+    }
+    await runProgram(log, async () => {
+      const up = await bringUp()
+      tellMore(up.account, up.all, up.hostname)
+      return async () => void process.stderr.write('\nStopping; the data stays, and the next start finds it again ...\n')
+    })
+  } finally {
+    await stop()
+  }
+}
+
+async function deployHello(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {
+  const account = await terminal.step('Account', () => demoAccount(all.apiUrl, data))
+  await terminal.step('Sample image', () => writeSampleImage(join(data, 'images', appName)))
+  const app = await ensureApp(account.client, appName)
+  if (!app.active_deployment_id) await deployAndFollow(account.client, terminal, appName, image)
+  const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(all.gatewayPort, app.hostname))
+  show(answer, performance.now() - startedMs)
+  return { account, hostname: app.hostname }
 }
 
 /** Deletes the app and waits until the host has nothing of it any more. */

@@ -88,11 +88,8 @@ const touchPats = statement(
 export const principalBySession = (db: Db, session: SessionKey) =>
   db.maybe(bySession, [session.sessionId, session.userId, session.epoch])
 export const principalByPat = (db: Db, hash: Buffer) => db.maybe(byPat, [hash])
-export const principalBySessionInProject = (
-  db: Db,
-  session: SessionKey,
-  selection: Selection,
-) => db.maybe(bySessionInProject, [session.sessionId, session.userId, session.epoch, selection.id, selection.slug])
+export const principalBySessionInProject = (db: Db, session: SessionKey, selection: Selection) =>
+  db.maybe(bySessionInProject, [session.sessionId, session.userId, session.epoch, selection.id, selection.slug])
 export const principalByPatInProject = (db: Db, hash: Buffer, selection: Selection) =>
   db.maybe(byPatInProject, [hash, selection.id, selection.slug])
 export const projectFor = (db: Db, userId: string, boundProjectId: string | null, selection: Selection) =>

@@ -35,7 +35,9 @@ it('seals every TOTP seed with the new key', async () => {
   expect(await resealTotpSecrets(api.deps.db, rotated)).toBe(1)
   expect(await resealTotpSecrets(api.deps.db, rotated)).toBe(0)
   const { secret } = await api.deps.db.one(sealed, [person.id])
-  expect(createVault(['a-new-secret-that-is-long-enough-for-us']).open(purposes.totpSecret, secret)).toBe(setup.body['secret'])
+  expect(createVault(['a-new-secret-that-is-long-enough-for-us']).open(purposes.totpSecret, secret)).toBe(
+    setup.body['secret'],
+  )
 })
 
 it('writes down refused credentials, with a bound per address', async () => {

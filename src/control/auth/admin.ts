@@ -41,7 +41,12 @@ export async function revokeAllSessions(db: Db, email: string): Promise<number> 
     if (!account) throw new Error(`There is no account with the e-mail ${email}.`)
     const ended = await endAllSessions(tx, account.id)
     await announceRevoked(tx, account.id)
-    const note = { action: 'auth.sessions_revoked', resourceType: 'account', resourceId: account.id, details: { ended } }
+    const note = {
+      action: 'auth.sessions_revoked',
+      resourceType: 'account',
+      resourceId: account.id,
+      details: { ended },
+    }
     await writeAudit(tx, { ...byOperator, userId: account.id }, note)
     return ended
   })

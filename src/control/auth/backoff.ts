@@ -42,7 +42,7 @@ export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 
     },
     async succeeded(email, ip) {
       const { pair, account } = keysOf(email, ip)
-      await db.tx(tx => forgetFailures(tx, [pair, account]))
+      await forgetFailures(db, [pair, account])
     },
   }
 }

@@ -5,7 +5,11 @@ import { createVault } from '../../lib/vault.ts'
 import { purposes } from './credentials.ts'
 import { createSessionTokens } from './jwt.ts'
 
-const [first, second, third] = ['one', 'two', 'three'].map(name => `${name}-secret-that-is-long-enough-for-us`) as [string, string, string]
+const [first, second, third] = ['one', 'two', 'three'].map(name => `${name}-secret-that-is-long-enough-for-us`) as [
+  string,
+  string,
+  string,
+]
 let nowMs = 1_800_000_000_000
 const clock = { now: () => new Date(nowMs), monotonicMs: () => nowMs }
 const tokensOf = (...secrets: string[]) => createSessionTokens({ vault: createVault(secrets), clock, ttlSeconds: 3600 })

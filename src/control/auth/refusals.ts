@@ -27,7 +27,8 @@ export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusa
       windows.set(ip, window)
     }
     window.rows++
-    if (window.rows === mostPerMinute + 1) deps.log.warn({ ip }, 'many refused credentials; no more audit rows this minute')
+    if (window.rows === mostPerMinute + 1)
+      deps.log.warn({ ip }, 'many refused credentials; no more audit rows this minute')
     return window.rows <= mostPerMinute
   }
 

@@ -7,15 +7,45 @@ import { backoffMs, expandScopes, passwordFault } from './rules.ts'
 
 describe('passwords', () => {
   it.each([
-    'password', 'Password1', 'P@ssw0rd2024!', '12345678', '123456789', 'qwertyuiop', 'qwerty123', 'abc123456', '1q2w3e4r',
-    '1qaz2wsx', 'aaaaaaaa', 'abcabcabc', '11111111', 'iloveyou2', 'trustno1', 'sunshine99', 'monkeymonkey', 'Football!',
-    'letmein123', 'asdfghjkl', '87654321', 'zxcvbnm,', 'welcome1', 'baseball22', 'superman', 'starwars', 'Summer2025',
+    'password',
+    'Password1',
+    'P@ssw0rd2024!',
+    '12345678',
+    '123456789',
+    'qwertyuiop',
+    'qwerty123',
+    'abc123456',
+    '1q2w3e4r',
+    '1qaz2wsx',
+    'aaaaaaaa',
+    'abcabcabc',
+    '11111111',
+    'iloveyou2',
+    'trustno1',
+    'sunshine99',
+    'monkeymonkey',
+    'Football!',
+    'letmein123',
+    'asdfghjkl',
+    '87654321',
+    'zxcvbnm,',
+    'welcome1',
+    'baseball22',
+    'superman',
+    'starwars',
+    'Summer2025',
   ])('%s is one everybody tries', password => {
     expect(isCommonPassword(password)).toBe(true)
   })
 
   it.each([
-    'correct horse battery', 'tr0ub4dor&3x', 'gK8#mPq2vL', 'the quick brown fox', 'zebra-ladder-93', 'пароль-на-русском', '走れメロスは激怒した',
+    'correct horse battery',
+    'tr0ub4dor&3x',
+    'gK8#mPq2vL',
+    'the quick brown fox',
+    'zebra-ladder-93',
+    'пароль-на-русском',
+    '走れメロスは激怒した',
   ])('%s is not', password => {
     expect(isCommonPassword(password)).toBe(false)
   })

@@ -94,6 +94,15 @@ export const TotpVerified = resource('TotpVerified', {
 })
 export type TotpVerified = Static<typeof TotpVerified>
 
+export const Session = resource('Session', {
+  id: uuid(),
+  ip_address: nullable(text()),
+  user_agent: nullable(text()),
+  created_at: dateTime({ description: 'When it was signed in.' }),
+  current: bool({ description: 'Whether it is the one that asks.' }),
+})
+export type Session = Static<typeof Session>
+
 const email = (options = {}) => text({ minLength: 3, maxLength: 254, format: 'email', ...options })
 const personName = () => text({ maxLength: 100 })
 /** Lengths are checked by the rules of the feature, which also know the list of common passwords. */
@@ -281,5 +290,24 @@ export const authOperations = operations({
     scope: 'admin',
     params: Type.Object({ token_id: text() }),
     answer: Acknowledgement,
+  },
+  listSessions: {
+    method: 'GET',
+    path: '/v1/auth/sessions',
+    summary: 'Where the account is signed in, newest first',
+    ...own,
+    scope: 'read',
+    answer: list(Session),
+    addition: true,
+  },
+  revokeSession: {
+    method: 'DELETE',
+    path: '/v1/auth/sessions/{session_id}',
+    summary: 'Signs one session out at once',
+    ...own,
+    scope: 'admin',
+    params: Type.Object({ session_id: uuid() }),
+    answer: Acknowledgement,
+    addition: true,
   },
 })

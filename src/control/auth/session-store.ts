@@ -47,6 +47,24 @@ const revokeSessions = statement(
   'auth.revokeSessions',
   `UPDATE session SET revoked_at = now() WHERE account_id = $1 AND revoked_at IS NULL`,
 )
+export interface SessionRow {
+  readonly id: string
+  readonly ipAddress: string | null
+  readonly userAgent: string | null
+  readonly createdAt: Date
+}
+// Without a refresh token that is still good, a session ends with its JWT and is no longer listed.
+const listLive = statement<SessionRow>(
+  'auth.listSessions',
+  `SELECT s.id, s.ip_address AS "ipAddress", s.user_agent AS "userAgent", s.created_at AS "createdAt" FROM session s
+   WHERE s.account_id = $1 AND s.revoked_at IS NULL AND EXISTS (
+     SELECT 1 FROM refresh_token t WHERE t.session_id = s.id AND t.used_at IS NULL AND t.expires_at > $2)
+   ORDER BY s.id DESC LIMIT 100`,
+)
+const revokeOwnSession = statement(
+  'auth.revokeOwnSession',
+  `UPDATE session SET revoked_at = now() WHERE id = $1 AND account_id = $2 AND revoked_at IS NULL`,
+)
 const sessionBegan = statement<{ createdAt: Date }>(
   'auth.sessionBegan',
   `SELECT created_at AS "createdAt" FROM session WHERE id = $1 AND revoked_at IS NULL`,
@@ -80,6 +98,10 @@ export const rotateRefresh = (tx: Tx, spent: Buffer, fresh: Buffer, now: Date, e
   tx.maybe(rotate, [spent, fresh, now, expiresAt])
 export const refreshByHash = (sql: Sql, hash: Buffer, now: Date) => sql.maybe(findRefresh, [hash, now])
 export const endSession = (tx: Tx, id: string) => tx.run(revokeSession, [id])
+export const liveSessions = (sql: Sql, accountId: string, now: Date) => sql.rows(listLive, [accountId, now])
+/** False when it is over already, or somebody else's. */
+export const endOwnSession = async (tx: Tx, id: string, accountId: string) =>
+  (await tx.run(revokeOwnSession, [id, accountId])) === 1
 export const endAllSessions = (tx: Tx, accountId: string) => tx.run(revokeSessions, [accountId])
 export const sessionBeganAt = async (sql: Sql, id: string) => (await sql.maybe(sessionBegan, [id]))?.createdAt
 /** `any`: signed in before at all; `familiar`: from this address. */
@@ -121,4 +143,4 @@ export const blockedUntil = async (db: Db, keys: readonly Buffer[]) =>
 export const addFailure = async (tx: Tx, key: Buffer, now: Date, forgetBefore: Date) =>
   (await tx.one(countFailure, [key, now, forgetBefore])).failures
 export const blockUntil = (tx: Tx, key: Buffer, until: Date) => tx.run(block, [key, until])
-export const forgetFailures = (tx: Tx, keys: readonly Buffer[]) => tx.run(clearBackoff, [keys])
+export const forgetFailures = (db: Db, keys: readonly Buffer[]) => db.run(clearBackoff, [keys])

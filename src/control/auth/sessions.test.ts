@@ -46,6 +46,23 @@ describeEachPostgres('sessions', which => {
     expect((await api.call('GET', '/v1/auth/me', { token: bystander.token })).status).toBe(200)
   })
 
+  it('lists where one is signed in, and signs one of them out', async () => {
+    const first = await api.person()
+    const second = await api.login(first.email, '203.0.113.5')
+    const list = await api.call('GET', '/v1/auth/sessions', { token: second.token })
+    expect(list.body).toMatchObject([
+      { id: second.sessionId, ip_address: '203.0.113.5', current: true },
+      { id: first.sessionId, current: false },
+    ])
+    const path = `/v1/auth/sessions/${first.sessionId}`
+    const stranger = await api.person()
+    expect((await api.call('DELETE', path, { token: stranger.token })).status).toBe(404)
+    expect((await api.call('DELETE', path, { token: second.token })).status).toBe(200)
+    expect((await api.call('DELETE', path, { token: second.token })).status).toBe(404)
+    expect((await api.call('GET', '/v1/auth/me', { token: first.token })).status).toBe(401)
+    expect((await api.call('GET', '/v1/auth/me', { token: second.token })).status).toBe(200)
+  })
+
   it('kills old JWTs with a password change, and keeps tokens', async () => {
     const person = await api.person()
     const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body: { name: 'ci' } })

@@ -3,19 +3,41 @@ import { ApiError, forbidden, invalidField, notFound } from '../http/errors.ts'
 import type { Caller, Handlers, Scope } from '../http/operation.ts'
 import { notifyAccount } from '../notifications/index.ts'
 import { projectFor } from './access-store.ts'
-import type { AuthContext } from './context.ts'
+import { type AuthContext, assertWholeAccount } from './context.ts'
 import { newPat, purposes } from './credentials.ts'
 import { addPat, countPatsLocked, patsOf, removePat } from './pat-store.ts'
 import { allScopes, maxTokensPerAccount } from './rules.ts'
 import type { authOperations } from './schema.ts'
+import { endOwnSession, liveSessions } from './session-store.ts'
 import { announceRevoked } from './store.ts'
-import { viewToken } from './view.ts'
+import { viewSession, viewToken } from './view.ts'
 
-type TokenHandlers = Pick<Handlers<typeof authOperations>, 'listTokens' | 'createToken' | 'revokeToken'>
+type TokenHandlers = Pick<
+  Handlers<typeof authOperations>,
+  'listTokens' | 'createToken' | 'revokeToken' | 'listSessions' | 'revokeSession'
+>
 
 export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
   listTokens: {
     read: async ({ caller }) => (await patsOf(ctx.db, caller.userId, caller.boundProjectId)).map(viewToken),
+  },
+  listSessions: {
+    read: async ({ caller }) => {
+      assertWholeAccount(caller)
+      const current = caller.via.kind === 'session' ? caller.via.sessionId : undefined
+      return (await liveSessions(ctx.db, caller.userId, ctx.clock.now())).map(row => viewSession(row, current))
+    },
+  },
+  revokeSession: {
+    write: async ({ params, caller, audit }) => {
+      assertWholeAccount(caller)
+      return async tx => {
+        if (!(await endOwnSession(tx, params.session_id, caller.userId))) throw notFound()
+        audit({ action: 'auth.session_revoked', resourceType: 'session', resourceId: params.session_id })
+        await announceRevoked(tx, caller.userId)
+        return { status: 'revoked' }
+      }
+    },
   },
   createToken: {
     write: async ({ body, caller, audit }) => {

@@ -1,6 +1,7 @@
 import type { PatRow } from './pat-store.ts'
-import { type PersonalAccessToken, type User } from './schema.ts'
+import type { PersonalAccessToken, Session, User } from './schema.ts'
 import { expandScopes } from './rules.ts'
+import type { SessionRow } from './session-store.ts'
 import type { AccountRow } from './store.ts'
 
 export const viewUser = (a: AccountRow): User => ({
@@ -26,4 +27,12 @@ export const viewToken = (t: PatRow): PersonalAccessToken => ({
   scopes: [...expandScopes(t.scopes)],
   project: t.project,
   expires_at: t.expiresAt?.toISOString() ?? null,
+})
+
+export const viewSession = (s: SessionRow, currentId: string | undefined): Session => ({
+  id: s.id,
+  ip_address: s.ipAddress,
+  user_agent: s.userAgent,
+  created_at: s.createdAt.toISOString(),
+  current: s.id === currentId,
 })

@@ -1,3 +1,5 @@
+export type { NewDeployment } from './store.ts'
+export { createDeployment } from './create.ts'
 export { deploy } from './deploy.ts'
 export { removeDeployment } from './end.ts'
 export { deploymentMachine } from './machine.ts'

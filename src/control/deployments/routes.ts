@@ -6,6 +6,7 @@ import { feed } from '../events/index.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
+import { isFor } from '../notifications/index.ts'
 import { pageOf } from '../http/paging.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { announceById } from './announce.ts'
@@ -116,7 +117,8 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         feed(deps, stream, { ...statusFeed(project.id), accepts: event => event.kind === 'deployment.status' }),
     },
     streamWorkspace: {
-      stream: async ({ project }, stream) => feed(deps, stream, { ...statusFeed(project.id), accepts: () => true }),
+      stream: async ({ project, caller }, stream) =>
+        feed(deps, stream, { ...statusFeed(project.id), accepts: event => isFor(event, caller.userId) }),
     },
     streamAppLogs: {
       stream: async ({ project, params, query }, stream) => {

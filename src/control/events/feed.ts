@@ -11,7 +11,7 @@ import { after, newest, oldest } from './store.ts'
 export interface FeedOptions {
   readonly projectId: string
   /** Which events of the project belong to this stream. */
-  readonly accepts: (event: Pick<EventMessage, 'kind' | 'appId' | 'deploymentId'>) => boolean
+  readonly accepts: (event: Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>) => boolean
   /** What the client gets first (event `snapshot`); read after the live subscription stands, so nothing falls between. */
   readonly snapshot: () => Promise<unknown>
 }

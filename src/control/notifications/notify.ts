@@ -37,6 +37,14 @@ export async function notify(tx: Tx, notice: Notice): Promise<void> {
   }
 }
 
+/** Whether an event of a project may be shown to this user: notifications are for their receiver alone. */
+export function isFor(
+  event: { readonly kind: string; readonly data: Record<string, unknown> },
+  userId: string,
+): boolean {
+  return event.kind !== 'notification' || event.data['user_id'] === userId
+}
+
 export interface AccountNotice {
   readonly accountId: string
   readonly kind: NotificationKind

@@ -38,12 +38,13 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
     phases: {
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
+        const siblings = await store.hostsOfSiblings(deps.db, vm)
         const placement = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
           hypervisor: hypervisorName(vm.requestedHypervisor),
           vcpus: vm.vcpus,
           memoryMib: vm.memoryMib,
           diskMib: vm.diskMib,
-          siblings: await store.hostsOfSiblings(deps.db, vm),
+          siblings,
         })
         const { host } = placement
         if (!host)
@@ -53,6 +54,9 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
         return go(
           'starting',
           async tx => {
+            // Replicas are placed at the same time: whoever commits second looks again.
+            if (!siblings.has(host.id) && (await store.siblingsNow(tx, vm)).has(host.id))
+              throw new Error(`a sibling went to host ${host.name} meanwhile`)
             if (!(await reserve(tx, host.id, vm))) throw new Error(`host ${host.name} filled up meanwhile`)
             if (!(await store.assign(tx, vm.id, host.id, host.hypervisor))) throw new Error(`BUG: vm ${vm.id} placed twice`)
             await poke(tx, 'deployment', vm.deploymentId)

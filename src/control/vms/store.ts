@@ -47,6 +47,10 @@ const siblingHosts = statement<{ hostId: string }>(
   `SELECT DISTINCT host_id AS "hostId" FROM vm
    WHERE deployment_id = $1 AND id <> $2 AND host_id IS NOT NULL AND want <> 'absent'`,
 )
+const lockSiblings = statement(
+  'vms.lockSiblings',
+  `SELECT id FROM deployment WHERE id = $1 FOR NO KEY UPDATE`,
+)
 const insertVm = statement(
   'vms.insert',
   `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address)
@@ -115,6 +119,11 @@ export const insert = (tx: Tx, vm: NewVm) =>
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
 export const hostsOfSiblings = async (db: Db, vm: Pick<Vm, 'deploymentId' | 'id'>) =>
   new Set((await db.rows(siblingHosts, [vm.deploymentId, vm.id])).map(row => row.hostId))
+/** The same inside a placement's commit; placements of one deployment take turns from here on. */
+export const siblingsNow = async (tx: Tx, vm: Pick<Vm, 'deploymentId' | 'id'>) => {
+  await tx.rows(lockSiblings, [vm.deploymentId])
+  return new Set((await tx.rows(siblingHosts, [vm.deploymentId, vm.id])).map(row => row.hostId))
+}
 export const assign = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
   (await tx.run(assignHost, [id, hostId, hypervisor])) === 1
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])

@@ -1,6 +1,7 @@
 import { readlink, realpath, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable } from '../../../lib/abortable.ts'
 import { hasCode } from '../../../lib/files.ts'
 import { isRunning } from '../../../lib/process-identity.ts'
 import { makeScratch } from '../../disk/scratch.ts'
@@ -42,7 +43,9 @@ export function qemuDriver(deps: QemuDeps): Driver {
       return proof
     },
     async prepare(home, context) {
-      const [base] = await Promise.all([deps.images.base(home.spec.image, context), deps.kernel()])
+      // Given up when a newer wish comes; the base and the kernel are made to the end, others may want them.
+      const made = Promise.all([deps.images.base(home.spec.image, context), deps.kernel()])
+      const [base] = await abortable(made, context.signal)
       const nic = await deps.network.connect(home.vmId, home.spec.port)
       await writePrivate(join(home.dir, 'config.img'), guestConfig(home, base.config, nic))
       return { imageDigest: base.config.digest, endpoint: nic.endpoint, notes: notesOf(base.file, nic) }
@@ -85,13 +88,12 @@ async function bootVm(
   const process = await spawnQemu(dir, args)
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(deps.bootLimitMs)])
-  const stopped = aborted(limit)
   try {
-    const halted = Promise.race([process.ended, stopped.promise])
-    const links = await context.time('spawn', () => Promise.race([connectSoon(dir, watcher, limit), halted]))
+    const unlessEnded = <T>(step: Promise<T>) => abortable(Promise.race([step, process.ended]), limit)
+    const links = await context.time('spawn', () => unlessEnded(connectSoon(dir, watcher, limit)))
     const console = await openConsole(dir)
     const workload = await context.time('boot', () =>
-      Promise.race([links.guest.ready, halted]).catch((error: unknown) => {
+      unlessEnded(links.guest.ready).catch((error: unknown) => {
         links.qmp.close()
         links.guest.close()
         console.close()
@@ -105,8 +107,6 @@ async function bootVm(
   } catch (error) {
     await endProcess(running)
     throw error
-  } finally {
-    stopped.forget()
   }
 }
 
@@ -169,16 +169,6 @@ function notesOf(base: string, nic: Nic): Prepared['notes'] {
 function readNotes({ notes }: Prepared) {
   const text = (key: string) => String(notes[key] ?? '')
   return { base: text('base'), netdev: text('netdev'), mac: text('mac'), tap: notes.tap ? text('tap') : null }
-}
-
-/** The signal's abortion as a promise that can be given up without leaving a listener behind. */
-function aborted(signal: AbortSignal): { promise: Promise<never>; forget: () => void } {
-  const { promise, reject } = Promise.withResolvers<never>()
-  promise.catch(() => undefined)
-  const onAbort = () => reject(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  if (signal.aborted) onAbort()
-  return { promise, forget: () => signal.removeEventListener('abort', onAbort) }
 }
 
 function messageOf(error: unknown): string {

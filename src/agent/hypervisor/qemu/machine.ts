@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { hasCode } from '../../../lib/files.ts'
 import { cpuSeconds, isRunning } from '../../../lib/process-identity.ts'
 import { type GuestChannel, openGuest } from '../../guest/channel.ts'
 import type { Machine, MachineStats, Running, Watcher, WorkloadState } from '../driver.ts'
@@ -24,7 +25,8 @@ export interface MachineParts {
 export function qemuMachine(parts: MachineParts): Machine {
   const { running, qmp, guest, console, watcher } = parts
   let detached = false
-  const gone = qmp.closed.then(() => untilGone(running))
+  // The guest's connection ends when its last line has been read, which may be after the process has gone.
+  const gone = Promise.all([qmp.closed, guest.closed]).then(() => untilGone(running))
   gone.then(() => {
     guest.close()
     console.close()
@@ -45,6 +47,7 @@ export function qemuMachine(parts: MachineParts): Machine {
       await Promise.race([gone, late.catch(() => undefined)])
       timer.abort()
       await endProcess(running)
+      await gone
     },
     pause: async () => void (await qmp.execute('stop')),
     resume: async () => void (await qmp.execute('cont')),
@@ -61,7 +64,11 @@ export function qemuMachine(parts: MachineParts): Machine {
 
 /** Kills the process if it is still the same one, and waits for its end. */
 export async function endProcess(running: Pick<Running, 'process'>): Promise<void> {
-  if (isRunning(running.process)) process.kill(running.process.pid, 'SIGKILL')
+  try {
+    if (isRunning(running.process)) process.kill(running.process.pid, 'SIGKILL')
+  } catch (error) {
+    if (!hasCode(error, 'ESRCH')) throw error // it ended in between
+  }
   await untilGone(running)
 }
 

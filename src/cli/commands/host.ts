@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto'
+import { Command } from 'commander'
+import { newId } from '../../lib/ids.ts'
+
+export function hostCommands(): Command {
+  const host = new Command('host').description('Hosts of the cloud')
+  host
+    .command('add')
+    .argument('<name>', 'what the host is called')
+    .description('Prepare a new host: its id, its NATS user with the least permissions, and the command to run on it')
+    .option('--nats-url <url>', 'how the host reaches NATS', 'nats://nats.example:4222')
+    .option('--json', 'as JSON')
+    .action(async (name: string, flags: { natsUrl: string; json?: boolean }) => {
+      const { natsAuthorization, permissionsFor } = await import('../../bus/permissions.ts')
+      const hostId = newId()
+      const role = { kind: 'host', id: hostId } as const
+      const { user } = permissionsFor(role)
+      const password = randomBytes(24).toString('base64url')
+      const authorization = natsAuthorization([{ role, password }])
+      const url = new URL(flags.natsUrl)
+      url.username = user
+      url.password = password
+      const command = `NATS_URL='${url.href}' mote agent --host-id ${hostId} --host-name ${name}`
+      if (flags.json) process.stdout.write(`${JSON.stringify({ name, hostId, user, password, authorization, command })}\n`)
+      else
+        process.stdout.write(
+          `Host ${name} has the id ${hostId}.\n\n1. Add its user to the users of your nats-server configuration, and reload it:\n\n${authorization}\n\n2. On the host, run:\n\n  ${command}\n\nIt joins with its first beat. The password is not kept anywhere else.\n`,
+        )
+    })
+  return host
+}

@@ -1,0 +1,88 @@
+/** The life of a deployment, interrupted in every way at every phase, along each of the ways it can end. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import { type CrashCase, crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { removeDeployment, takeDown } from './end.ts'
+import * as store from './store.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db } = world
+const hosts = [await world.addHost(), await world.addHost()]
+for (const host of hosts) host.behaviour.set('example/broken:1', 'crash')
+
+interface Subject {
+  readonly id: string
+  readonly app: TestApp
+  rounds: number
+}
+
+const subject = async (image = 'example/app:1', replicas = 2): Promise<Subject> => {
+  const app = await world.app({ replicas })
+  const { id } = await world.deploy(app, { image, replicas })
+  return { id, app, rounds: 0 }
+}
+const remove = ({ id }: { id: string }) => db.tx(tx => removeDeployment(tx, id))
+const stop = (id: string) =>
+  db.tx(async tx => {
+    await store.wish(tx, id, 'stopped')
+    await takeDown(tx, id)
+  })
+const move = async () => {
+  await world.run('vm')
+  await world.hostsMove()
+}
+const outcomeOf = async (id: string) =>
+  (await world.rows<{ outcome: string | null }>(`SELECT outcome FROM deployment WHERE id = $1`, id))[0]?.outcome
+const all = (skip: readonly string[]) => Object.fromEntries(skip.map(phase => [phase, 'another way ends there']))
+
+/** Nothing of it is left on any host, no room is taken, and the app does not point to it. */
+const check = (outcomes: readonly (string | undefined)[]) => async ({ id, app }: Subject) => {
+  await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1`, id)).length === 0)
+  expect(hosts.flatMap(host => [...host.vms.values()]).filter(vm => vm.wish.spec.deploymentId === id)).toEqual([])
+  expect(outcomes).toContain((await outcomeOf(id)) ?? undefined)
+  const [row] = await world.rows<{ active: string | null }>(`SELECT active_deployment_id AS active FROM app WHERE id = $1`, app.id)
+  expect(row?.active).not.toBe(id)
+  await world.deploymentsEnd(app)
+  expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
+}
+
+const ways: Record<string, CrashCase[]> = {
+  stopped: crashMatrix<Subject>({
+    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['draining', 'failing']) },
+    makeSubject: () => subject(),
+    advance: async (s, phase) => {
+      await move()
+      if (phase === 'serving' && ++s.rounds > 4) await stop(s.id)
+    },
+    check: check(['stopped', 'cancelled', undefined]),
+  }),
+  superseded: crashMatrix<Subject>({
+    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['rolling', 'serving', 'failing', 'stopping']) },
+    makeSubject: () => subject(),
+    advance: async (s, phase) => {
+      await move()
+      if (phase !== 'serving' || s.rounds++ > 0) return
+      const next = await world.deploy(s.app, { replicas: 2 })
+      await world.until(async () => (await store.byId(db, next.id))?.activeDeploymentId === next.id, 60, s.id)
+    },
+    check: check(['superseded', undefined]),
+  }),
+  failed: crashMatrix<Subject>({
+    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['serving', 'draining', 'rolling', 'stopping']) },
+    makeSubject: () => subject('example/broken:1'),
+    advance: move,
+    check: check(['failed', undefined]),
+  }),
+}
+
+describe('crash matrix of a deployment', () => {
+  it('has every phase with every fault', () => {
+    const named = new Set(Object.values(ways).flatMap(cases => cases.map(({ name }) => name)))
+    expect(named.size).toBe(Object.keys(world.machines.deployment.phases).length * faults.length)
+  })
+  for (const [way, cases] of Object.entries(ways))
+    describe(`that is ${way}`, () => {
+      it.each(cases)('$name', ({ run }) => run())
+    })
+})

@@ -1,0 +1,74 @@
+/** The life of a VM, interrupted in every way at every phase: nothing leaks, and room is given back exactly once. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { reserve } from '../hosts/index.ts'
+import { wishVm } from './index.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db } = world
+const host = await world.addHost()
+const app = await world.app()
+
+const roundsSteady = new Map<string, number>()
+const remove = ({ id }: { id: string }) => db.tx(tx => wishVm(tx, id, 'absent'))
+
+const cases = crashMatrix({
+  db,
+  machine: world.machines.vm,
+  makeSubject: async () => {
+    const { vmIds } = await world.deploy(app)
+    return { id: vmIds[0]! }
+  },
+  remove,
+  advance: async (subject, phase) => {
+    await world.hostsMove()
+    if (phase !== 'steady') return
+    const rounds = (roundsSteady.get(subject.id) ?? 0) + 1
+    roundsSteady.set(subject.id, rounds)
+    // While it is steady it is also paused and resumed, so that the wish changes under way.
+    if (rounds === 2) await db.tx(tx => wishVm(tx, subject.id, 'paused'))
+    if (rounds === 4) await db.tx(tx => wishVm(tx, subject.id, 'running'))
+    if (rounds >= 6) await remove(subject)
+  },
+  check: async ({ id }) => {
+    expect(host.vms.has(id)).toBe(false)
+    expect(await world.rows(`SELECT id FROM vm WHERE id = $1`, id)).toEqual([])
+    expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
+  },
+})
+
+describe('crash matrix of a VM', () => {
+  it('has every phase with every fault', () =>
+    expect(cases.length).toBe(Object.keys(world.machines.vm.phases).length * faults.length))
+  it.each(cases)('$name', ({ run }) => run())
+})
+
+describe('room', () => {
+  const small = async (vcpus: number) => world.addHost({ vcpus, memoryMib: 100_000 })
+  const race = (hostId: string, tries: number, take: typeof reserve = reserve) =>
+    Promise.all(
+      Array.from({ length: tries }, () =>
+        db.tx(tx => take(tx, hostId, { vcpus: 1, memoryMib: 512, diskMib: 1 })).catch(() => false),
+      ),
+    )
+
+  it('is given to exactly as many as there is room for, however many ask at once', async () => {
+    const { id } = await small(5)
+    expect((await race(id, 40)).filter(Boolean)).toHaveLength(5)
+  })
+
+  it('would be oversold without the condition in the reservation', async () => {
+    const { id } = await small(5)
+    const unconditional: typeof reserve = async (tx, hostId, room) =>
+      (await tx.run(
+        {
+          name: 'test.unconditional',
+          text: 'UPDATE host SET used_vcpus = used_vcpus + $2, used_memory_mib = used_memory_mib + $3, used_disk_mib = used_disk_mib + $4 WHERE id = $1',
+        },
+        [hostId, room.vcpus, room.memoryMib, room.diskMib],
+      )) === 1
+    expect((await race(id, 40, unconditional)).filter(Boolean).length).toBeGreaterThan(5)
+  })
+})

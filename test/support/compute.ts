@@ -1,0 +1,131 @@
+/** The compute machines on a database of their own with simulated hosts: no timers, every step by hand. */
+import { createHash } from 'node:crypto'
+import { pino } from 'pino'
+import { createMemoryBus } from '../../src/bus/memory.ts'
+import { appMachine } from '../../src/control/apps/index.ts'
+import { parseControlConfig, type ControlConfig } from '../../src/control/config.ts'
+import { createDeployment, deploymentMachine, type NewDeployment, removeDeployment } from '../../src/control/deployments/index.ts'
+import type { Deps } from '../../src/control/deps.ts'
+import { recordBeat } from '../../src/control/hosts/index.ts'
+import { recordSeen, vmMachine } from '../../src/control/vms/index.ts'
+import { type Param, statement } from '../../src/db/db.ts'
+import type { AnyMachine } from '../../src/engine/machine.ts'
+import { createRunner } from '../../src/engine/runner.ts'
+import { systemClock } from '../../src/lib/clock.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { createVault } from '../../src/lib/vault.ts'
+import { testDatabase } from './database.ts'
+import { type SimHost, type SimHostOptions, simHost } from './sim-host.ts'
+
+const sql = {
+  project: statement('test.project', `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES ($1, $2, $2, 'unlimited', $3)`),
+  app: statement(
+    'test.app',
+    `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
+       max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_webhook_secret)
+     VALUES ($1, $2, $3, '', 8080, '/', 0, $4, $5, 100, false, 80, 80, $3 || '.test', ''::bytea)`,
+  ),
+  /** All but one, which somebody else runs step by step. */
+  due: statement(
+    'test.due',
+    `UPDATE machine SET wake_at = CASE WHEN id = $1::uuid THEN now() + interval '1 hour' ELSE now() END WHERE lease IS NULL`,
+  ),
+  used: statement<{ vcpus: number; memoryMib: number; diskMib: number }>(
+    'test.used',
+    `SELECT coalesce(sum(used_vcpus), 0)::int AS vcpus, coalesce(sum(used_memory_mib), 0)::int AS "memoryMib",
+       coalesce(sum(used_disk_mib), 0)::int AS "diskMib" FROM host`,
+  ),
+}
+
+export const shape: Pick<NewDeployment, 'image' | 'hypervisor' | 'vcpus' | 'memoryMib' | 'diskMib' | 'port'> = {
+  ...{ image: 'example/app:1', hypervisor: 0, vcpus: 1, memoryMib: 512, diskMib: 1024, port: 8080 },
+}
+
+export interface TestApp {
+  readonly id: string
+  readonly projectId: string
+  readonly name: string
+}
+
+export async function computeWorld(config: Partial<ControlConfig> = {}) {
+  const database = await testDatabase()
+  const { db } = database
+  const bus = createMemoryBus()
+  const settings = { ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }), ...config }
+  const log = pino({ level: process.env['MOTE_TEST_LOG'] ?? 'silent' })
+  const deps: Deps = { db, bus, log, config: settings, clock: systemClock, vault: createVault(settings.secrets) }
+  const hosts: SimHost[] = []
+  const wires = new Map()
+  const machines = { vm: vmMachine(deps), deployment: deploymentMachine(deps), app: appMachine(deps) } satisfies Record<string, AnyMachine>
+  const projectId = newId()
+  await db.run(sql.project, [projectId, 'test', 'fd00:1:2:3::/64'])
+  let apps = 0
+
+  const world = {
+    database,
+    db,
+    bus,
+    deps,
+    hosts,
+    machines,
+    projectId,
+    async addHost(options: Partial<SimHostOptions> = {}): Promise<SimHost> {
+      const host = await simHost(bus, { id: newId(), name: `host-${hosts.length + 1}`, wires, ...options })
+      hosts.push(host)
+      await recordBeat(db, host.beat(), 1)
+      return host
+    },
+    async app({ replicas = 1, minReplicas = 1 }: { replicas?: number; minReplicas?: number } = {}): Promise<TestApp> {
+      const app = { id: newId(), projectId, name: `app-${++apps}` }
+      await db.run(sql.app, [app.id, projectId, app.name, replicas, minReplicas])
+      return app
+    },
+    /** The rows of a deployment as the API makes them. */
+    deploy: (app: TestApp, { replicas = 1, ...change }: Partial<typeof shape> & { replicas?: number } = {}) =>
+      db.tx(tx =>
+        createDeployment(tx, {
+          ...{ ...shape, ...change, projectId, appId: app.id, replicas },
+          ...{ ipv6Prefix: 'fd00:1:2:3::/64', triggerSource: 'api' },
+        }),
+      ),
+    /** Hosts move one step, and what they say of their VMs is recorded. */
+    async hostsMove(): Promise<void> {
+      for (const host of hosts) {
+        await host.tick()
+        if (!host.reachable) continue
+        for (const vmId of host.vms.keys()) await db.tx(tx => recordSeen(tx, host.id, host.observed(vmId)))
+      }
+    },
+    /** Every machine of the kinds runs once, due or not; the others do not exist. */
+    async run(...kinds: (keyof typeof machines)[]): Promise<void> {
+      await db.run(sql.due, [null])
+      await createRunner({ db, machines: kinds.map(kind => machines[kind]), log }).tickOnce()
+    },
+    /** Hosts and all machines in turn, until `done`; all but the machine of `except`. */
+    async until(done: () => Promise<boolean>, rounds = 60, except?: string): Promise<void> {
+      for (let round = 0; round < rounds; round++) {
+        if (await done()) return
+        await world.hostsMove()
+        await db.run(sql.due, [except ?? null])
+        await createRunner({ db, machines: Object.values(machines), log }).tickOnce()
+      }
+      throw new Error(`not so after ${rounds} rounds`)
+    },
+    /** Deletes whatever else the app has, and waits until it is gone. */
+    async deploymentsEnd(app: TestApp): Promise<void> {
+      for (const { id } of await world.rows<{ id: string }>(`SELECT id FROM deployment WHERE app_id = $1`, app.id))
+        await db.tx(tx => removeDeployment(tx, id))
+      await world.until(async () => (await world.rows(`SELECT id FROM deployment WHERE app_id = $1`, app.id)).length === 0)
+    },
+    used: () => db.one(sql.used),
+    rows: <Row>(text: string, ...params: Param[]): Promise<Row[]> =>
+      db.rows<Row>({ name: `test.${createHash('sha1').update(text).digest('hex')}`, text }, params),
+    async [Symbol.asyncDispose]() {
+      for (const host of hosts) await host.stop()
+      await bus.close()
+      await database.drop()
+    },
+  }
+  return world
+}
+export type ComputeWorld = Awaited<ReturnType<typeof computeWorld>>

@@ -1,0 +1,316 @@
+/**
+ * A host that speaks the contract and simulates the rest: the control plane's tests turn it by hand. Nothing happens by
+ * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
+ */
+import type { Bus, Subscription } from '../../src/bus/bus.ts'
+import {
+  type HostBeat,
+  type MigrationObserved,
+  type SnapshotObserved,
+  type SnapshotPut,
+  type VmObserved,
+  type VmPut,
+  type VmState,
+  subjects,
+} from '../../src/contract/agent.ts'
+
+export interface SimVm {
+  wish: VmPut
+  state: VmState
+  healthy: boolean
+  error: VmObserved['error']
+  migration: MigrationObserved | undefined
+  /** What the program in the guest has in its memory: goes where the VM goes, and ends with it. */
+  memory: string
+  /** What the running machine was made from. */
+  madeFrom: string | undefined
+  restarts: number
+  /** Who it is to the network; a clone gets one of its own. */
+  identity: string
+}
+
+interface SimSnapshot {
+  put: SnapshotPut
+  state: SnapshotObserved['state']
+  memory: string
+  identity: string
+}
+
+export interface SimHost {
+  readonly id: string
+  readonly name: string
+  readonly vms: ReadonlyMap<string, SimVm>
+  readonly snapshots: ReadonlyMap<string, SimSnapshot>
+  /** False: neither requests nor messages pass. The VMs run on. */
+  reachable: boolean
+  /** What the next images do, by image: never healthy, or crash. */
+  readonly behaviour: Map<string, 'unhealthy' | 'crash'>
+  /** Moves everything one step; what changed is published. */
+  tick(): Promise<void>
+  beat(full?: boolean): HostBeat
+  crash(vmId: string): void
+  /** The machine lost power: every VM is gone, what was stored is not. */
+  powerCut(): void
+  observed(vmId: string): VmObserved
+  stop(): Promise<void>
+}
+
+export interface SimHostOptions {
+  readonly id: string
+  readonly name: string
+  readonly vcpus?: number
+  readonly memoryMib?: number
+  readonly diskMib?: number
+  /** Where migrating guests are, over all hosts: the network between them. */
+  readonly wires?: Map<string, SimVm>
+  /** Sees every message before it is sent; false loses it. Default: everything passes. */
+  readonly passes?: () => boolean
+}
+
+class Refused extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
+
+export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHost> {
+  const { id, name, wires = new Map<string, SimVm>(), passes = () => true } = options
+  const vms = new Map<string, SimVm>()
+  const snapshots = new Map<string, SimSnapshot>()
+  const gone = new Map<string, number>()
+  const behaviour = new Map<string, 'unhealthy' | 'crash'>()
+  const subscriptions: Subscription[] = []
+  let reachable = true
+  let boots = 0
+
+  const observed = (vmId: string): VmObserved => {
+    const vm = vms.get(vmId)
+    return {
+      ...{ vmId, generation: vm?.wish.generation ?? gone.get(vmId) ?? 0, state: vm?.state ?? 'absent' },
+      healthy: vm?.state === 'running' && vm.healthy,
+      endpoint: vm && running.has(vm.state) ? { host: '127.0.0.1', port: 1000 + Number.parseInt(vmId.slice(-4), 16) } : null,
+      ...{ imageDigest: null, hypervisor: 'fake', error: vm?.error ?? null, exitCode: null, restartCount: 0 },
+      ...{ startedAtMs: null, steps: [], ...(vm?.migration ? { migration: vm.migration } : {}) },
+    }
+  }
+  const publish = async (subject: string, message: unknown) => {
+    if (reachable && passes()) await bus.publish(subject, message)
+  }
+  const snapshotSeen = (snapshotId: string): SnapshotObserved => {
+    const found = snapshots.get(snapshotId)
+    return {
+      ...{ snapshotId, vmId: found?.put.vmId ?? '', generation: found?.put.generation ?? 0, state: found?.state ?? 'absent' },
+      ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null },
+      ...{ madeBy: 'sim', pauseMs: 1, error: null },
+    }
+  }
+
+  const put = (wish: VmPut): VmObserved => {
+    const vm = vms.get(wish.vmId)
+    const known = vm?.wish.generation ?? gone.get(wish.vmId) ?? 0
+    if (wish.generation < known) throw new Refused('stale_generation', `${wish.generation} is older than ${known}`)
+    if (vm) {
+      if (wish.generation > known) vm.wish = wish
+    } else if (wish.want === 'absent') gone.set(wish.vmId, wish.generation)
+    else if (wish.generation > known)
+      vms.set(wish.vmId, {
+        ...{ wish, state: 'preparing', healthy: false, error: null, migration: undefined, madeFrom: undefined },
+        ...{ memory: '', identity: '', restarts: 0 },
+      })
+    return observed(wish.vmId)
+  }
+  const forget = ({ vmId, generation }: { vmId: string; generation: number }): VmObserved => {
+    const vm = vms.get(vmId)
+    if (!vm) return observed(vmId)
+    if (generation < vm.wish.generation) throw new Refused('stale_generation', 'newer')
+    vm.wish = { ...vm.wish, generation, want: 'absent' }
+    return observed(vmId)
+  }
+  const putSnapshot = (wish: SnapshotPut): SnapshotObserved => {
+    const known = snapshots.get(wish.snapshotId)
+    const source = vms.get(wish.vmId)
+    if (known && wish.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
+    if (known) known.put = wish
+    else if (wish.want === 'present') {
+      if (!source || !running.has(source.state)) throw new Refused('invalid_state', 'the VM does not run')
+      snapshots.set(wish.snapshotId, { put: wish, state: 'creating', memory: source.memory, identity: source.identity })
+    }
+    return snapshotSeen(wish.snapshotId)
+  }
+
+  const boot = (vm: SimVm) => {
+    boots += 1
+    const { from, incoming } = vm.wish.spec
+    vm.madeFrom = from?.snapshotId
+    vm.restarts = vm.wish.spec.restarts
+    const source = from && snapshots.get(from.snapshotId)
+    if (from && source?.state !== 'ready') {
+      vm.state = 'crashed'
+      vm.error = { code: 'snapshot_missing', message: 'there is no such snapshot on this host' }
+      return
+    }
+    vm.memory = source?.memory ?? `${id}/${boots}`
+    vm.identity = source && !from.renew ? source.identity : `${vm.wish.vmId}/${boots}`
+    vm.state = incoming ? 'preparing' : 'booting'
+  }
+  const migrationOf = (vm: SimVm, role: 'source' | 'target', phase: MigrationObserved['phase'], uri: string | null): void => {
+    const migrationId = vm.wish.spec.outgoing?.migrationId ?? vm.wish.spec.incoming?.migrationId ?? vm.migration?.migrationId
+    if (!migrationId) return
+    const percent = phase === 'switched' ? 100 : phase === 'copying' ? 50 : 0
+    vm.migration = {
+      ...{ migrationId, role, phase, uri, percent, transferredBytes: percent * 1024, totalBytes: 102_400 },
+      ...{ downtimeMs: phase === 'switched' ? 12 : null, error: null },
+    }
+  }
+  /** One step of a VM towards its wish; false when it rests. */
+  const step = (vmId: string, vm: SimVm): boolean => {
+    const { want, spec, generation } = vm.wish
+    if (want === 'absent') {
+      vms.delete(vmId)
+      gone.set(vmId, generation)
+      return true
+    }
+    if (want === 'stopped') return move(vm, running.has(vm.state) || vm.state === 'booting' ? 'stopped' : vm.state)
+    if (spec.incoming) return receive(vm)
+    if (vm.migration?.role === 'source' && stepSource(vm)) return true
+    if (vm.state === 'crashed') return false
+    if (vm.migration?.role === 'target' && vm.migration.phase === 'switched') vm.migration = undefined
+    if (spec.outgoing && !vm.migration) {
+      migrationOf(vm, 'source', 'copying', spec.outgoing.uri)
+      return true
+    }
+    const stale = running.has(vm.state) && (vm.restarts !== spec.restarts || vm.madeFrom !== spec.from?.snapshotId)
+    if (stale || vm.state === 'stopped') return move(vm, 'preparing')
+    if (vm.state === 'preparing') {
+      boot(vm)
+      return true
+    }
+    if (vm.state === 'booting') return move(vm, 'running')
+    return settle(vm)
+  }
+  const settle = (vm: SimVm): boolean => {
+    const { want, spec } = vm.wish
+    if (behaviour.get(spec.image) === 'crash' && vm.state === 'running') {
+      vm.error = { code: 'exited', message: 'the workload ended with code 1' }
+      return move(vm, 'crashed')
+    }
+    const paused = want === 'paused'
+    if (paused !== (vm.state === 'paused')) return move(vm, paused ? 'paused' : 'running')
+    const healthy = vm.state === 'running' && behaviour.get(spec.image) !== 'unhealthy'
+    if (vm.healthy === healthy) return false
+    vm.healthy = healthy
+    return true
+  }
+  const move = (vm: SimVm, state: VmState): boolean => {
+    if (vm.state === state) return false
+    vm.state = state
+    if (state !== 'running') vm.healthy = false
+    return true
+  }
+  /** Listens until the guest arrives over the wire; then it runs here, with the memory it had. */
+  const receive = (vm: SimVm): boolean => {
+    const uri = `sim:${id}/${vm.wish.vmId}`
+    const arrived = wires.get(uri)
+    if (arrived) {
+      wires.delete(uri)
+      Object.assign(vm, { memory: arrived.memory, identity: arrived.identity, healthy: arrived.healthy, state: 'running' })
+      vm.madeFrom = arrived.madeFrom
+      vm.restarts = arrived.restarts
+      migrationOf(vm, 'target', 'switched', uri)
+      return true
+    }
+    if (vm.migration) return false
+    migrationOf(vm, 'target', 'listening', uri)
+    return true
+  }
+  const stepSource = (vm: SimVm): boolean => {
+    if (vm.migration?.phase !== 'copying') return vm.migration?.phase === 'switched'
+    if (!vm.wish.spec.outgoing) {
+      vm.migration = undefined
+      return true
+    }
+    // The last round: the guest stops here before it runs there.
+    wires.set(vm.wish.spec.outgoing.uri, { ...vm })
+    vm.state = 'stopped'
+    vm.healthy = false
+    migrationOf(vm, 'source', 'switched', vm.wish.spec.outgoing.uri)
+    return true
+  }
+  const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
+    if (snapshot.put.want === 'absent') {
+      snapshots.delete(snapshotId)
+      return true
+    }
+    if (snapshot.state !== 'creating') return false
+    snapshot.state = 'ready'
+    return true
+  }
+
+  const answer = async (subject: string, act: (data: never) => unknown) =>
+    subscriptions.push(
+      await bus.serve(subject, data => {
+        if (!reachable || !passes()) throw new Refused('unreachable', `${name} does not answer`)
+        return act(data as never)
+      }),
+    )
+  const verb = (of: Parameters<typeof subjects.hostIn>[1]) => subjects.hostIn(id, of)
+  await answer(verb('vm.put'), put)
+  await answer(verb('vm.get'), ({ vmId }: { vmId: string }) => observed(vmId))
+  await answer(verb('vm.list'), () => ({ vms: [...vms.keys()].map(observed) }))
+  await answer(verb('vm.forget'), forget)
+  await answer(verb('vm.logs'), () => ({ lines: [{ atUs: 1, stream: 'stdout', line: 'the last line' }] }))
+  await answer(verb('ping'), () => ({ incarnation: 'sim' }))
+  await answer(verb('snapshot.put'), putSnapshot)
+  await answer(verb('snapshot.get'), ({ snapshotId }: { snapshotId: string }) => snapshotSeen(snapshotId))
+  await answer(verb('vm.exec'), ({ command }: { command: string[] }) => ({
+    ...{ exitCode: 0, stdout: command.join(' '), stderr: '', truncated: false },
+  }))
+
+  return {
+    id,
+    name,
+    vms,
+    snapshots,
+    behaviour,
+    get reachable() {
+      return reachable
+    },
+    set reachable(is) {
+      reachable = is
+    },
+    async tick() {
+      for (const [vmId, vm] of [...vms]) if (step(vmId, vm)) await publish(subjects.seen(id), observed(vmId))
+      for (const [snapshotId, snapshot] of [...snapshots])
+        if (stepSnapshot(snapshotId, snapshot)) await publish(subjects.snapshot(id), { ...snapshotSeen(snapshotId), vmId: snapshot.put.vmId, generation: snapshot.put.generation })
+    },
+    beat: (full = true) => ({
+      ...{ hostId: id, name, incarnation: 'sim', version: '0', arch: 'x64', network: 'fake' },
+      ...{ vcpus: options.vcpus ?? 16, memoryMib: options.memoryMib ?? 16_384, diskMib: options.diskMib ?? 1_000_000 },
+      hypervisors: [
+        {
+          ...{ name: 'fake', available: true, detail: 'simulated' },
+          capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
+        },
+      ],
+      vms: full ? [...vms.keys()].map(observed) : null,
+      stats: [],
+    }),
+    crash(vmId) {
+      const vm = vms.get(vmId)
+      if (!vm) return
+      vm.error = { code: 'exited', message: 'the workload ended with code 1' }
+      move(vm, 'crashed')
+    },
+    powerCut() {
+      for (const vm of vms.values()) if (running.has(vm.state) || vm.state === 'booting') move(vm, 'preparing')
+    },
+    observed,
+    async stop() {
+      for (const subscription of subscriptions) await subscription.stop()
+    },
+  }
+}

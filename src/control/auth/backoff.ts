@@ -13,15 +13,22 @@ export interface Backoff {
   succeeded(email: string, ip: string): Promise<void>
 }
 
+type Kind = keyof typeof freeFailures
+
 export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 'clock'>): Backoff {
-  const keysOf = (email: string, ip: string) => ({
-    pair: vault.hash(purposes.backoff, `pair ${email} ${ip}`),
-    address: vault.hash(purposes.backoff, `address ${ip}`),
-    account: vault.hash(purposes.backoff, `account ${email}`),
-  })
+  const keyOf = (kind: Kind, email: string, ip: string) => {
+    const who = { pair: `${email} ${ip}`, address: ip, account: email } satisfies Record<Kind, string>
+    return { kind, key: vault.hash(purposes.backoff, `${kind} ${who[kind]}`) }
+  }
+  const keysOf = (email: string, ip: string) => [
+    keyOf('pair', email, ip),
+    keyOf('address', email, ip),
+    keyOf('account', email, ip),
+  ]
   return {
     async enter(email, ip) {
-      const until = await blockedUntil(db, Object.values(keysOf(email, ip)))
+      const keys = keysOf(email, ip).map(({ key }) => key)
+      const until = await blockedUntil(db, keys)
       const waitMs = until ? until.getTime() - clock.now().getTime() : 0
       if (waitMs <= 0) return
       const seconds = Math.ceil(waitMs / 1000)
@@ -31,18 +38,17 @@ export function createBackoff({ db, vault, clock }: Pick<Deps, 'db' | 'vault' | 
       const now = clock.now()
       const forgetBefore = new Date(now.getTime() - backoffMemoryMs)
       // In one order for everybody, so that two failures at once cannot lock each other out of the rows.
-      const keys = Object.entries(keysOf(email, ip)).sort(([, a], [, b]) => a.compare(b))
+      const keys = keysOf(email, ip).sort((a, b) => a.key.compare(b.key))
       await db.tx(async tx => {
-        for (const [kind, key] of keys) {
+        for (const { kind, key } of keys) {
           const failures = await addFailure(tx, key, now, forgetBefore)
-          const waitMs = backoffMs(failures, freeFailures[kind as keyof typeof freeFailures])
+          const waitMs = backoffMs(failures, freeFailures[kind])
           if (waitMs > 0) await blockUntil(tx, key, new Date(now.getTime() + waitMs))
         }
       })
     },
     async succeeded(email, ip) {
-      const { pair, account } = keysOf(email, ip)
-      await forgetFailures(db, [pair, account])
+      await forgetFailures(db, [keyOf('pair', email, ip).key, keyOf('account', email, ip).key])
     },
   }
 }

@@ -140,6 +140,12 @@ const renewRollout = statement(
   'deployments.renewRollout',
   `UPDATE deployment SET rollout = nextval('rollout_order'), updated_at = now() WHERE id = $1`,
 )
+// A statement of its own: one that waits for the row inside its own UPDATE re-checks the row, but not the subquery that
+// compares the rollouts, and the earlier of two rollouts that become healthy together could win.
+const lockAppOf = statement(
+  'deployments.lockApp',
+  `SELECT a.id FROM app a JOIN deployment d ON d.app_id = a.id WHERE d.id = $1 FOR NO KEY UPDATE OF a`,
+)
 // The switch: at most one deployment is active, and of two that become healthy the later wish stays.
 const activate = statement(
   'deployments.activate',
@@ -225,7 +231,10 @@ export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
 export const startAgain = (tx: Tx, id: string) => tx.run(revive, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
 /** False when a later rollout is active already. */
-export const makeActive = async (tx: Tx, id: string) => (await tx.run(activate, [id])) === 1
+export async function makeActive(tx: Tx, id: string): Promise<boolean> {
+  await tx.run(lockAppOf, [id])
+  return (await tx.run(activate, [id])) === 1
+}
 export const clearActive = (tx: Tx, appId: string, id: string) => tx.run(deactivate, [appId, id])
 export const end = (tx: Tx, id: string, outcome: NonNullable<DeploymentFacts['outcome']>, error: string | null = null) =>
   tx.run(finish, [id, outcome, error])

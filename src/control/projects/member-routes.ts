@@ -124,10 +124,16 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
     write: async ({ caller, params, audit }) => {
       if (caller.boundProjectId !== null) throw forbidden('This token is bound to a project and cannot join another.')
       return async tx => {
-        const taken = await members.acceptInvitation(tx, params.invitation_id, caller.email, clock.now())
+        const now = clock.now()
+        const invitation = (await members.invitationsFor(tx, caller.email, now)).find(
+          other => other.id === params.invitation_id.toLowerCase(),
+        )
+        if (!invitation) throw notFound()
+        // The project first, as when inviting: two who lock in different orders would wait for each other.
+        const limits = await lockProject(tx, invitation.projectId)
+        const taken = await members.acceptInvitation(tx, invitation.id, caller.email, now)
         if (!taken) throw notFound()
         // The place was counted when the invitation was made; the plan may have become smaller since.
-        const limits = await lockProject(tx, taken.projectId)
         assertWithin(limits, 'maxTeamMembers', (await members.membersOf(tx, taken.projectId)).length)
         const joined = await project(tx, taken.projectId)
         if (!joined) throw notFound()

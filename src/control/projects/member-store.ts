@@ -1,5 +1,5 @@
 /** Who belongs to a project, and who is invited. */
-import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
 import type { MemberRole } from '../http/operation.ts'
 
 export interface Member {
@@ -82,7 +82,7 @@ export const dropMember = async (tx: Tx, projectId: string, accountId: string) =
 export const lockedMemberships = (tx: Tx, accountId: string) => tx.rows(lockMemberships, [accountId])
 
 export const invitationsOf = (sql: Sql, projectId: string, now: Date) => sql.rows(invitations, [projectId, now])
-export const invitationsFor = (db: Db, email: string, now: Date) => db.rows(invitationsTo, [email, now])
+export const invitationsFor = (sql: Sql, email: string, now: Date) => sql.rows(invitationsTo, [email, now])
 
 export interface NewInvitation {
   readonly id: string

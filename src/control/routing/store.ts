@@ -34,10 +34,17 @@ const refreshRoute = statement<{ hostname: string }>(
        AND (r.app_id = excluded.app_id OR r.state = 'gone')
    RETURNING hostname`,
 )
+// Without it, a statement that began before another transaction switched the route would wait for that commit and then
+// write what it had computed from the older state (seen under load: a live app whose route stayed down).
+const lockRoute = statement('routing.lock', `SELECT pg_advisory_xact_lock(hashtextextended('route ' || $1::text, 0))`)
 const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
 
-/** Brings the route of an app in line with its VMs, inside the transaction that changed them. */
+/**
+ * Brings the route of an app in line with its VMs, inside the transaction that changed them. Call it after the changes,
+ * as late as possible: refreshes of one app take turns until their commits.
+ */
 export async function refresh(tx: Tx, appId: string): Promise<void> {
+  await tx.rows(lockRoute, [appId])
   const changed = await tx.maybe(refreshRoute, [appId])
   if (changed) await tx.one(notifyRoute)
 }

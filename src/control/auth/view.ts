@@ -1,5 +1,5 @@
 import type { PatRow } from './pat-store.ts'
-import type { PersonalAccessToken, Session, User } from './schema.ts'
+import type { PersonalAccessToken, Session, User } from './resources.ts'
 import { expandScopes } from './rules.ts'
 import type { SessionRow } from './session-store.ts'
 import type { AccountRow } from './store.ts'

@@ -33,14 +33,17 @@ if (verb === 'test') {
   await run(undefined, node, [cli, verb, ...rest])
 }
 
-/** `npm ci`, when the lock file is not the one that was installed from last. */
+/**
+ * Installs what the lock file says, when it is not the one that was installed from last. Not `npm ci`: that refuses a
+ * lock file without the optional packages of foreign platforms, which registries that mirror only some of them leave out.
+ */
 function ensureNodePackages() {
   const lock = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex')
   const stamp = join(root, 'node_modules', '.installed-from')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return
   const startedMs = Date.now()
   process.stderr.write('Installing npm packages ... ')
-  const result = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+  const result = spawnSync('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
     encoding: 'utf8',
@@ -49,7 +52,7 @@ function ensureNodePackages() {
   })
   if (result.status !== 0) {
     process.stderr.write('failed\n')
-    fail(`npm ci failed:\n${result.stderr || result.stdout || result.error}`)
+    fail(`npm install failed:\n${result.stderr || result.stdout || result.error}`)
   }
   writeFileSync(stamp, lock)
   process.stderr.write(`${((Date.now() - startedMs) / 1000).toFixed(1)} s\n`)

@@ -609,6 +609,12 @@ export const operationAdditions = [
   'DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}',
   'GET /v1/invitations',
   'POST /v1/invitations/{invitation_id}/accept',
+  'GET /v1/admin/hosts',
+  'GET /v1/admin/hosts/{host_id}',
+  'POST /v1/admin/hosts/{host_id}/cordon',
+  'POST /v1/admin/hosts/{host_id}/uncordon',
+  'POST /v1/admin/hosts/{host_id}/drain',
+  'DELETE /v1/admin/hosts/{host_id}',
 ]
 /** Bodies we accept where the specification has none. */
 export const bodyAdditions = ['POST /re-attach', 'POST /v1/auth/2fa/disable']

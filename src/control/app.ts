@@ -8,6 +8,7 @@ import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
 import type { Deps } from './deps.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
+import { deadHosts, hostFeature } from './fleet/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
 import { notificationMails, notificationsFeature } from './notifications/index.ts'
@@ -25,6 +26,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   notificationsFeature(deps),
   appFeature(deps),
   deploymentFeature(deps),
+  hostFeature(deps),
 ]
 
 /** What a project holds, in the order it is torn down. */
@@ -44,4 +46,5 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   notificationMails(deps),
   eventRetention(deps),
   goneRoutes(deps),
+  deadHosts(deps),
 ]

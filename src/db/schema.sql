@@ -124,6 +124,8 @@ CREATE TABLE deployment (
   outcome text,
   port integer NOT NULL,
   project_id uuid NOT NULL,
+  replaced integer NOT NULL DEFAULT 0,
+  replaced_at timestamp with time zone,
   rollout bigint NOT NULL DEFAULT nextval('rollout_order'::regclass),
   scheduled_at timestamp with time zone,
   started_at timestamp with time zone,
@@ -157,13 +159,17 @@ CREATE TABLE host (
   cordoned boolean NOT NULL DEFAULT false,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   disk_mib bigint NOT NULL,
+  draining boolean NOT NULL DEFAULT false,
   hypervisors jsonb NOT NULL,
   id uuid NOT NULL,
   incarnation text NOT NULL,
   last_seen_at timestamp with time zone NOT NULL DEFAULT now(),
+  lost_at timestamp with time zone,
   memory_mib integer NOT NULL,
   name text NOT NULL,
   network text NOT NULL,
+  removed_at timestamp with time zone,
+  suspected_at timestamp with time zone,
   used_disk_mib bigint NOT NULL DEFAULT 0,
   used_memory_mib integer NOT NULL DEFAULT 0,
   used_vcpus integer NOT NULL DEFAULT 0,
@@ -333,6 +339,17 @@ CREATE TABLE session (
   CONSTRAINT session_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE stray (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  disk_mib integer NOT NULL,
+  host_id uuid NOT NULL,
+  memory_mib integer NOT NULL,
+  vcpus integer NOT NULL,
+  vm_id uuid NOT NULL,
+  CONSTRAINT stray_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT stray_pkey PRIMARY KEY (vm_id)
+);
+
 CREATE TABLE sweep_run (
   duration_ms integer,
   error text,
@@ -414,7 +431,7 @@ CREATE UNIQUE INDEX event_position_order ON public.event USING btree ("position"
 
 CREATE INDEX event_unplaced ON public.event USING btree (seq) WHERE ("position" IS NULL);
 
-CREATE UNIQUE INDEX host_name ON public.host USING btree (name);
+CREATE UNIQUE INDEX host_name ON public.host USING btree (name) WHERE (removed_at IS NULL);
 
 CREATE INDEX idempotency_key_age ON public.idempotency_key USING btree (created_at);
 
@@ -457,6 +474,8 @@ CREATE INDEX route_xid ON public.route USING btree (xid);
 CREATE INDEX session_account ON public.session USING btree (account_id, ip_address);
 
 CREATE INDEX session_age ON public.session USING btree (created_at);
+
+CREATE INDEX stray_host ON public.stray USING btree (host_id);
 
 CREATE INDEX vm_deployment ON public.vm USING btree (deployment_id);
 

@@ -8,6 +8,8 @@ export interface AllInOne {
   readonly apiUrl: string
   readonly apiPort: number
   readonly gatewayPort: number
+  /** Resolves when this host offers its hypervisors; the first time the guest kernel is made for that. */
+  hostReady(): Promise<void>
   /** How many virtual machines this host has, in any state. */
   vmCount(): Promise<number>
   /** VMs keep running unless `stopVms`. */
@@ -50,6 +52,7 @@ export async function startAllInOne(
       apiUrl: control.url,
       apiPort: control.port,
       gatewayPort: gateway.port,
+      hostReady: () => agent.probed,
       vmCount: async () => (await agentClient(bus, agent.hostId).list()).filter(vm => vm.state !== 'absent').length,
       stop: async options => release(options?.stopVms ?? false),
     }

@@ -74,6 +74,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       snapshot_id: newId(),
       snapshot_name: 'before-lunch',
       rule_id: newId(),
+      host_id: newId(),
     },
   }
 }

@@ -61,6 +61,7 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
 
 async function deployHello(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {
   const account = await terminal.step('Account', () => demoAccount(all.apiUrl, data))
+  await terminal.step('Guest kernel', all.hostReady)
   await terminal.step('Sample image', () => writeSampleImage(join(data, 'images', appName)))
   const app = await ensureApp(account.client, appName)
   if (!app.active_deployment_id) await deployAndFollow(account.client, terminal, appName, image)

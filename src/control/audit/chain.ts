@@ -1,9 +1,10 @@
 /**
  * The audit log as a keyed hash chain: each sealed row's hash is HMAC(previous hash, row), so that no row can be
  * changed, removed, inserted or moved without the installation's secret and stay unnoticed. Rows are sealed in the order
- * of their commits once no older transaction can still add one: within about two seconds. Until then a row is protected
- * by the table's trigger alone, and whoever can remove the newest sealed rows AND set the chain's end back is noticed
- * only by who kept an earlier end (every seal is logged).
+ * of their commits once no older transaction of the whole server can still add one: within about two seconds, later
+ * while somebody holds a long writing transaction. Until then a row is protected by the table's trigger alone. Whoever
+ * can remove the newest sealed rows AND set the chain's end back is noticed only by who kept an earlier end, which
+ * every verification states.
  */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'

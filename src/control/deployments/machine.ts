@@ -13,6 +13,7 @@ import { createVm, wishVm } from '../vms/index.ts'
 import { announce, announceById, publishStatus } from './announce.ts'
 import { explainFailure } from './failure.ts'
 import { notifyFailed, notifyLive } from './notices.ts'
+import { planReplicas, quietMs, replacementPauseMs } from './replicas.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
@@ -45,19 +46,20 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         const leftMs = enteredAt.getTime() + rolloutMs - now.getTime()
         if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
         return wait(Math.min(leftMs, lookAgainMs), async tx => {
-          await adjustReplicas(tx, d)
+          await adjustReplicas(tx, d, false)
           if (d.scheduledAt === null && kept(d).some(vm => vm.hostId)) await store.scheduled(tx, d.id)
           await announce(d)(tx)
         })
       },
 
-      async serving({ subject: d }): Promise<Next<'draining' | 'failing'>> {
+      async serving({ subject: d, now }): Promise<Next<'draining' | 'failing'>> {
         if (d.activeDeploymentId !== d.id) return go('draining', announce(d), seconds(d.drainSeconds) + minutes(5))
         const vms = kept(d)
         if (vms.length > 0 && vms.every(crashed))
           return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
-        return wait(lookAgainMs, async tx => {
-          await adjustReplicas(tx, d)
+        const pauseMs = replacementPauseMs(d.replaced, d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined)
+        return wait(pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, lookAgainMs) : lookAgainMs, async tx => {
+          await adjustReplicas(tx, d, pauseMs === 0)
           for (const vm of vms) if (vm.want !== d.want && d.want !== 'stopped' && d.want !== 'deleted') await wishVm(tx, vm.id, d.want)
           await announce(d)(tx)
         })
@@ -105,11 +107,14 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
   })
 }
 
-/** Creates what is missing and gives up what is too much, newest first. */
-async function adjustReplicas(tx: Tx, d: Deployment): Promise<void> {
-  const vms = kept(d)
-  for (let n = vms.length; n < d.desiredReplicas; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
-  for (const vm of vms.slice(Math.max(d.desiredReplicas, 0))) await wishVm(tx, vm.id, 'absent')
+/** Creates what is missing and gives up what is too much, has crashed or must leave its host. */
+async function adjustReplicas(tx: Tx, d: Deployment, mayReplace: boolean): Promise<void> {
+  const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
+  const replicas = kept(d).map(vm => ({ id: vm.id, good: good(vm), crashed: crashed(vm), leaving: vm.leaving }))
+  const plan = planReplicas(d.desiredReplicas, replicas, mayReplace)
+  for (const id of plan.remove) await wishVm(tx, id, 'absent')
+  if (plan.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
+  for (let n = 0; n < plan.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {

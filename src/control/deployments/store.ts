@@ -29,6 +29,9 @@ export interface Deployment extends DeploymentFacts {
   readonly scaleState: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
   readonly desiredReplicas: number
   readonly drainSeconds: number
+  /** How often in a row, and when last, a crashed VM was replaced. */
+  readonly replaced: number
+  readonly replacedAt: Date | null
   readonly activeDeploymentId: string | null
   /** Rollout number of the app's active deployment; 0 without one. */
   readonly activeRollout: number
@@ -44,6 +47,8 @@ export interface DeploymentVm extends VmFacts {
   readonly ipv6Address: string
   readonly error: string | null
   readonly placementNote: string | null
+  /** Its host is being emptied. */
+  readonly leaving: boolean
   readonly restartCount: number
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
@@ -55,13 +60,14 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.error_message AS "errorMessage", d.scheduled_at AS "scheduledAt", d.started_at AS "startedAt",
   d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
+  d.replaced, d.replaced_at AS "replacedAt",
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
-      'restartCount', v.restart_count, 'steps', v.seen_steps) ORDER BY v.id)
-    FROM vm v WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms`
+      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false)) ORDER BY v.id)
+    FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms`
 const joined = `FROM deployment d
   JOIN app a ON a.id = d.app_id
   JOIN project p ON p.id = d.project_id
@@ -172,6 +178,12 @@ const markStarted = statement(
   'deployments.markStarted',
   `UPDATE deployment SET started_at = now(), updated_at = now() WHERE id = $1 AND started_at IS NULL`,
 )
+const countReplaced = statement(
+  'deployments.countReplaced',
+  `UPDATE deployment SET replaced_at = now(),
+     replaced = CASE WHEN replaced_at < now() - make_interval(secs => $2) THEN 1 ELSE replaced + 1 END
+   WHERE id = $1`,
+)
 const markAnnounced = statement(
   'deployments.markAnnounced',
   `UPDATE deployment SET announced = $2, updated_at = now() WHERE id = $1 AND announced IS DISTINCT FROM $2`,
@@ -240,6 +252,8 @@ export const end = (tx: Tx, id: string, outcome: NonNullable<DeploymentFacts['ou
   tx.run(finish, [id, outcome, error])
 export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
 export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
+/** Counts a replacement; those before `quietSeconds` of peace are forgotten. */
+export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])
 /** True when the status is news to the streams. */
 export const announced = async (tx: Tx, id: string, status: string) => (await tx.run(markAnnounced, [id, status])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteDeployment, [id])

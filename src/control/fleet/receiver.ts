@@ -6,7 +6,7 @@ import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { HostBeat, VmObserved, subjects } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
-import { type LiveStats, agentClient, recordBeat, touchHosts } from '../hosts/index.ts'
+import { type LiveStats, agentClient, recordBeat, settleStrays, touchHosts } from '../hosts/index.ts'
 import { isNews, pokeWaiting, recordSeen, seenOnHost } from '../vms/index.ts'
 
 /** Beats of many hosts become one UPDATE this often. */
@@ -67,6 +67,8 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
 
 /** Everything a host has, against what it should have: lost messages are made good, strangers are removed. */
 async function reconcile(deps: ReceiverDeps, hostId: string, vms: readonly VmObserved[]): Promise<void> {
+  const present = vms.filter(vm => vm.state !== 'absent').map(vm => vm.vmId)
+  if ((await settleStrays(deps.db, hostId, present)) > 0) await pokeWaiting(deps.db)
   const owned = await seenOnHost(deps.db, hostId)
   for (const seen of vms) {
     const known = owned.get(seen.vmId)

@@ -15,6 +15,7 @@ export interface AgentClient {
   put(put: VmPut, signal?: AbortSignal): Promise<VmObserved>
   get(vmId: string, signal?: AbortSignal): Promise<VmObserved>
   list(signal?: AbortSignal): Promise<VmObserved[]>
+  ping(signal?: AbortSignal): Promise<void>
   logs(request: VmLogsRequest, signal?: AbortSignal): Promise<VmLogsAnswer>
   /** Removes a VM that is not this host's any more. `generation`: what the host said it has. */
   forget(vmId: string, generation: number): Promise<VmObserved>
@@ -32,6 +33,9 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
     put: (put, signal) => call('vm.put', VmObserved, put, signal),
     get: (vmId, signal) => call('vm.get', VmObserved, { vmId }, signal),
     list: async signal => (await call('vm.list', VmList, {}, signal)).vms,
+    ping: async signal => {
+      await call('ping', Type.Object({ incarnation: Type.String() }), {}, signal)
+    },
     logs: (request, signal) => call('vm.logs', VmLogsAnswer, request, signal),
     forget: (vmId, generation) => call('vm.forget', VmObserved, { vmId, generation }),
   }

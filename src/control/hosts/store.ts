@@ -1,5 +1,5 @@
 import type { HostBeat, HypervisorOffer } from '../../contract/agent.ts'
-import { type Db, type Tx, statement } from '../../db/db.ts'
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
 export interface HostRow {
   readonly id: string
@@ -16,15 +16,33 @@ export interface HostRow {
   readonly usedMemoryMib: number
   readonly usedDiskMib: number
   readonly cordoned: boolean
+  /** Its VMs are being replaced elsewhere, one by one. */
+  readonly draining: boolean
+  /** Silent for too long: nothing is placed there, and its VMs are about to be given up. */
+  readonly suspectedAt: Date | null
+  /** Its VMs were given up: from here on nothing it says about them counts. */
+  readonly lostAt: Date | null
   readonly lastSeenAt: Date
+  readonly createdAt: Date
   readonly up: boolean
+  /** VMs that belong there, and VMs that were given up there and may still run. */
+  readonly vms: number
+  readonly strays: number
 }
 
 const columns = `id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib AS "memoryMib",
   disk_mib AS "diskMib", used_vcpus AS "usedVcpus", used_memory_mib AS "usedMemoryMib", used_disk_mib AS "usedDiskMib",
-  cordoned, last_seen_at AS "lastSeenAt", last_seen_at > now() - make_interval(secs => $1) AS up`
+  cordoned, draining, suspected_at AS "suspectedAt", lost_at AS "lostAt", last_seen_at AS "lastSeenAt",
+  created_at AS "createdAt", lost_at IS NULL AND last_seen_at > now() - make_interval(secs => $1) AS up,
+  (SELECT count(*)::int FROM vm WHERE vm.host_id = host.id) AS vms,
+  (SELECT count(*)::int FROM stray WHERE stray.host_id = host.id) AS strays`
 
-const listHosts = statement<HostRow>('hosts.list', `SELECT ${columns} FROM host ORDER BY name, id`)
+const listHosts = statement<HostRow>('hosts.list', `SELECT ${columns} FROM host WHERE removed_at IS NULL ORDER BY name, id`)
+const findHost = statement<HostRow>(
+  'hosts.find',
+  `SELECT ${columns} FROM host WHERE removed_at IS NULL AND (id::text = $2 OR name = $2)`,
+)
+const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR UPDATE`)
 
 // Capacity never shrinks below what is already promised: the CHECK-free way to keep "used <= total" true for what runs.
 const upsertHost = statement(
@@ -34,14 +52,60 @@ const upsertHost = statement(
    ON CONFLICT (id) DO UPDATE SET
      name = excluded.name, incarnation = excluded.incarnation, version = excluded.version, arch = excluded.arch,
      network = excluded.network, hypervisors = excluded.hypervisors, vcpus = excluded.vcpus,
-     memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, last_seen_at = now()`,
+     memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, last_seen_at = now(), suspected_at = NULL,
+     lost_at = NULL
+   WHERE host.removed_at IS NULL`,
 )
-const touchHosts = statement('hosts.touch', `UPDATE host SET last_seen_at = now() WHERE id = ANY($1::uuid[])`)
+const touchHosts = statement(
+  'hosts.touch',
+  `UPDATE host SET last_seen_at = now(), suspected_at = NULL, lost_at = NULL
+   WHERE id = ANY($1::uuid[]) AND removed_at IS NULL`,
+)
+const silentHosts = statement<{ id: string; name: string; overdue: boolean }>(
+  'hosts.silent',
+  `SELECT id, name, coalesce(suspected_at < now() - make_interval(secs => $1), false) AS overdue FROM host
+   WHERE lost_at IS NULL AND removed_at IS NULL AND last_seen_at < now() - make_interval(secs => $1)`,
+)
+const suspectHost = statement(
+  'hosts.suspect',
+  `UPDATE host SET suspected_at = now() WHERE id = $1 AND suspected_at IS NULL
+     AND last_seen_at < now() - make_interval(secs => $2)`,
+)
+// Only what is still silent: a beat that came meanwhile has cleared the suspicion.
+const loseHost = statement(
+  'hosts.lose',
+  `UPDATE host SET lost_at = now() WHERE id = $1 AND lost_at IS NULL AND removed_at IS NULL
+     AND suspected_at < now() - make_interval(secs => $2)`,
+)
+const removeHost = statement(
+  'hosts.remove',
+  `UPDATE host SET removed_at = now(), lost_at = coalesce(lost_at, now()), cordoned = true WHERE id = $1 AND removed_at IS NULL`,
+)
+const setCordon = statement('hosts.cordon', `UPDATE host SET cordoned = $2, draining = $3 WHERE id = $1`)
+const insertStray = statement(
+  'hosts.insertStray',
+  `INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+)
+// The strays that a host does not have (any more), and the room they took, in one statement: released exactly once.
+const settleStrays = statement<{ gone: number }>(
+  'hosts.settleStrays',
+  `WITH gone AS (
+     DELETE FROM stray WHERE host_id = $1 AND vm_id <> ALL($2::uuid[]) RETURNING vcpus, memory_mib, disk_mib
+   ), room AS (
+     SELECT count(*)::int AS gone, coalesce(sum(vcpus), 0)::int AS vcpus, coalesce(sum(memory_mib), 0)::int AS memory_mib,
+            coalesce(sum(disk_mib), 0)::int AS disk_mib FROM gone
+   ), released AS (
+     UPDATE host h SET used_vcpus = h.used_vcpus - room.vcpus, used_memory_mib = h.used_memory_mib - room.memory_mib,
+                       used_disk_mib = h.used_disk_mib - room.disk_mib
+     FROM room WHERE h.id = $1 AND room.gone > 0
+   )
+   SELECT gone FROM room`,
+)
 
 const reserveRoom = statement(
   'hosts.reserve',
   `UPDATE host SET used_vcpus = used_vcpus + $2, used_memory_mib = used_memory_mib + $3, used_disk_mib = used_disk_mib + $4
-   WHERE id = $1 AND NOT cordoned
+   WHERE id = $1 AND NOT cordoned AND lost_at IS NULL AND removed_at IS NULL
      AND used_vcpus + $2 <= vcpus AND used_memory_mib + $3 <= memory_mib AND used_disk_mib + $4 <= disk_mib`,
 )
 const releaseRoom = statement(
@@ -56,7 +120,24 @@ interface Room {
   readonly diskMib: number
 }
 
-export const list = (db: Db, timeoutSeconds: number) => db.rows(listHosts, [timeoutSeconds])
+export const list = (sql: Sql, timeoutSeconds: number) => sql.rows(listHosts, [timeoutSeconds])
+/** By id or name. */
+export const find = (sql: Sql, timeoutSeconds: number, host: string) => sql.maybe(findHost, [timeoutSeconds, host])
+export const lock = (tx: Tx, id: string) => tx.run(lockHost, [id])
+/** Silent for longer than the time-out; `overdue`: under suspicion for as long again. */
+export const silent = (db: Db, timeoutSeconds: number) => db.rows(silentHosts, [timeoutSeconds])
+export const suspect = (db: Db, id: string, timeoutSeconds: number) => db.run(suspectHost, [id, timeoutSeconds])
+/** False when it was heard of meanwhile. */
+export const lose = async (tx: Tx, id: string, timeoutSeconds: number) => (await tx.run(loseHost, [id, timeoutSeconds])) === 1
+export const remove = (tx: Tx, id: string) => tx.run(removeHost, [id])
+export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; readonly draining: boolean }) =>
+  tx.run(setCordon, [id, state.cordoned, state.draining])
+/** The room of a VM that was given up stays taken, see `settle`. */
+export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string }) =>
+  tx.run(insertStray, [vm.id, hostId, vm.vcpus, vm.memoryMib, vm.diskMib])
+/** Gives back the room of strays that are not among what the host has; how many there were. */
+export const settle = async (sql: Sql, hostId: string, present: readonly string[]) =>
+  (await sql.one(settleStrays, [hostId, present])).gone
 
 export const upsert = (db: Db, beat: HostBeat, cpuOvercommit: number) =>
   db.run(upsertHost, [

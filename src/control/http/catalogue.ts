@@ -8,6 +8,7 @@ import { contractOperations, healthOperations } from '../health/schema.ts'
 import { networkOperations } from '../network/schema.ts'
 import { notificationOperations } from '../notifications/schema.ts'
 import { projectOperations } from '../projects/schema.ts'
+import { hostOperations } from '../fleet/schema.ts'
 import { scmOperations } from '../scm/schema.ts'
 import { vmOperations } from '../vms/schema.ts'
 import { volumeOperations } from '../volumes/schema.ts'
@@ -32,4 +33,5 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...networkOperations,
   ...volumeOperations,
   ...databaseOperations,
+  ...hostOperations,
 }

@@ -20,4 +20,5 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Networking: 'The private network between hosts.',
   Volumes: 'Disks that outlive VMs.',
   Databases: 'Managed databases.',
+  Hosts: 'The machines that VMs run on. For operators.',
 }

@@ -8,11 +8,9 @@ export {
   type PlanLimits,
   assertAllowed,
   assertWithin,
-  isPlan,
   planLimits,
   plans,
-  wireName,
 } from './plans.ts'
 export { projectsFeature } from './routes.ts'
 export { slugify } from './rules.ts'
-export { type NewProject, type Project, changePlan, createProject, project } from './store.ts'
+export { type NewProject, type Project, createProject } from './store.ts'

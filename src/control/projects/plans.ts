@@ -71,7 +71,7 @@ export const plans = {
 
 export type Plan = keyof typeof plans
 
-export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
+const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
 
 export function planLimits(plan: string): PlanLimits {
   if (!isPlan(plan)) throw new Error(`BUG: no plan is called "${plan}"`)
@@ -92,7 +92,7 @@ const limitText = {
 } as const satisfies Record<CountedLimit, string>
 
 /** The names of the billing summary, which clients know. */
-export const wireName = {
+const wireName = {
   maxApps: 'max_apps',
   maxDatabases: 'max_databases',
   maxDeploymentsPerApp: 'max_deployments_per_app',

@@ -62,7 +62,6 @@ const countOwned = statement<{ count: number }>(
   'projects.countOwned',
   `SELECT count(*) AS count FROM project_member WHERE account_id = $1 AND role = 'owner'`,
 )
-const setPlan = statement('projects.setPlan', `UPDATE project SET plan = $2, updated_at = now() WHERE id = $1`)
 
 export const project = (sql: Sql, id: string) => sql.maybe(byId, [id])
 /** Of a caller; a token that is bound to a project sees that one alone. */
@@ -79,7 +78,6 @@ export const removeProject = (tx: Tx, id: string) => tx.run(remove, [id])
 /** Whoever has it as default (or only `accountId`) gets the oldest other project of theirs, or none. */
 export const moveDefaultsAway = (tx: Tx, projectId: string, accountId: string | null = null) =>
   tx.run(moveDefaults, [projectId, accountId])
-export const changePlan = (tx: Tx, id: string, plan: string) => tx.run(setPlan, [id, plan])
 export async function countOwnedLocked(tx: Tx, accountId: string): Promise<number> {
   await tx.run(lockAccount, [accountId])
   return (await tx.one(countOwned, [accountId])).count

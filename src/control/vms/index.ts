@@ -7,7 +7,8 @@ import * as store from './store.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
 export { vmMachine } from './machine.ts'
 export { recordSeen } from './seen.ts'
-export { seenOnHost } from './store.ts'
+export { deploymentsOnHost, seenOnHost } from './store.ts'
+export { abandonVmsOf, pokeVmsOf } from './abandon.ts'
 export { pokeWaiting } from './waiting.ts'
 
 /** A VM that shall run: its row and its machine. */

@@ -6,8 +6,9 @@ import type { VmObserved } from '../../contract/agent.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
+import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { agentClient, listHosts, release, reserve } from '../hosts/index.ts'
+import { abandon, agentClient, listHosts, release, reserve } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { explain, place } from '../scheduler/place.ts'
 import { hypervisorName, reached, wanted } from './rules.ts'
@@ -87,12 +88,12 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
 
       async removing({ subject: vm, signal }) {
         const { hostId } = vm
-        if (hostId) {
+        if (hostId && !vm.hostLost) {
           const seen = await putWish({ ...vm, hostId }, signal)
           if (!reached(vm, seen)) return wait(lookAgainMs)
         }
         return done(async tx => {
-          if (hostId) await release(tx, hostId, vm)
+          if (hostId) await (vm.hostLost ? abandonRoom(tx, hostId, vm) : release(tx, hostId, vm))
           await store.remove(tx, vm.id)
           await pokeWaiting(tx)
           await refreshRoute(tx, vm.appId)
@@ -101,6 +102,11 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
       },
     },
   })
+}
+
+/** A lost host may still run it: its room stays taken until the host says otherwise. A removed one is never asked again. */
+async function abandonRoom(tx: Tx, hostId: string, vm: Vm): Promise<void> {
+  if (!vm.hostRemoved) await abandon(tx, hostId, vm)
 }
 
 function placed(vm: Vm): string {

@@ -27,6 +27,9 @@ export interface Vm {
   readonly healthy: boolean
   readonly endpointHost: string | null
   readonly endpointPort: number | null
+  /** Its host was given up: nobody can be asked. */
+  readonly hostLost: boolean
+  readonly hostRemoved: boolean
 }
 
 const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName",
@@ -34,8 +37,10 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   d.hypervisor AS "requestedHypervisor", d.image, d.port, a.health_check_path AS "healthCheckPath",
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "seenGeneration", v.seen_state AS "seenState", v.seen_error AS "seenError", v.healthy,
-  v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort"`
-const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id`
+  v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
+  h.removed_at IS NOT NULL AS "hostRemoved"`
+const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
+  LEFT JOIN host h ON h.id = v.host_id`
 
 const vmById = statement<Vm>('vms.byId', `SELECT ${columns} ${joined} WHERE v.id = $1`)
 const vmsOfDeployment = statement<Vm>(
@@ -69,6 +74,17 @@ const setWant = statement(
   'vms.setWant',
   `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'`,
 )
+// Given up with its host. The generation rises, so that a wish that is still under way to the old host is refused there.
+const abandonVms = statement<{ id: string; appId: string; deploymentId: string }>(
+  'vms.abandon',
+  `UPDATE vm SET want = 'absent', healthy = false, generation = generation + 1 WHERE host_id = $1 AND want <> 'absent'
+   RETURNING id, app_id AS "appId", deployment_id AS "deploymentId"`,
+)
+const deploymentsOfHost = statement<{ id: string }>(
+  'vms.deploymentsOnHost',
+  `SELECT DISTINCT deployment_id AS id FROM vm WHERE host_id = $1`,
+)
+const vmsOfHost = statement<{ id: string }>('vms.onHost', `SELECT id FROM vm WHERE host_id = $1`)
 const deleteVm = statement('vms.delete', `DELETE FROM vm WHERE id = $1`)
 
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
@@ -129,6 +145,10 @@ export const assign = async (tx: Tx, id: string, hostId: string, hypervisor: str
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
 /** True when the wish changed; `absent` is final. */
 export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.run(setWant, [id, want])) === 1
+export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
+export const deploymentsOnHost = async (sql: Sql, hostId: string) =>
+  (await sql.rows(deploymentsOfHost, [hostId])).map(row => row.id)
+export const idsOnHost = async (sql: Sql, hostId: string) => (await sql.rows(vmsOfHost, [hostId])).map(row => row.id)
 /** VMs that wait for a host, longest first. */
 export const waiting = async (sql: Sql, limit: number) => (await sql.rows(waitingForHost, [limit])).map(row => row.id)
 /** What was last seen of every VM that belongs to the host, by VM id. */

@@ -1,0 +1,137 @@
+/** Hosts that go silent, come back, are emptied and are taken away; on simulated hosts, step by step. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
+import type { SimHost } from '../../../test/support/sim-host.ts'
+import { cordon, listHosts } from '../hosts/index.ts'
+import { deadHosts } from './dead-hosts.ts'
+import { startHostReceiver } from './receiver.ts'
+import { createLiveStats } from '../hosts/index.ts'
+import { subjects } from '../../contract/agent.ts'
+import { until } from '../../../test/support/wait.ts'
+
+let world: ComputeWorld
+let hosts: readonly [SimHost, SimHost]
+beforeEach(async () => {
+  world = await computeWorld()
+  hosts = [await world.addHost(), await world.addHost()]
+})
+afterEach(async () => world[Symbol.asyncDispose]())
+
+const sweep = () => deadHosts(world.deps).run({ signal: new AbortController().signal, now: new Date() })
+/** As if that much time had passed for the host. */
+const age = (host: SimHost, seconds: number) =>
+  world.rows(
+    `UPDATE host SET last_seen_at = last_seen_at - make_interval(secs => $2), suspected_at = suspected_at - make_interval(secs => $2) WHERE id = $1 RETURNING id`,
+    host.id,
+    seconds,
+  )
+const serving = (id: string, good: number) => async () =>
+  (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy AND want = 'running'`, id)).length === good
+const statusOf = async (host: SimHost) => (await listHosts(world.db, 15)).find(one => one.id === host.id)
+
+async function lose(host: SimHost): Promise<void> {
+  host.reachable = false
+  await age(host, 20)
+  expect(await sweep()).toMatchObject({ silent: 1, lost: 0 })
+  await age(host, 20)
+  expect(await sweep()).toMatchObject({ silent: 1, lost: 1 })
+}
+
+async function twoReplicas() {
+  const app = await world.app({ replicas: 2 })
+  const { id } = await world.deploy(app, { replicas: 2 })
+  await world.until(serving(id, 2))
+  return { app, id }
+}
+
+it('a host that only its beats do not reach us from is not given up', async () => {
+  await twoReplicas()
+  await age(hosts[0], 60)
+  expect(await sweep()).toMatchObject({ silent: 1, answered: 1, lost: 0 })
+  expect(await statusOf(hosts[0])).toMatchObject({ up: true, suspectedAt: null })
+})
+
+it('the VMs of a lost host start elsewhere; its room stays taken until it says that they are gone', async () => {
+  const { id } = await twoReplicas()
+  const [lost, other] = hosts
+  expect([lost.vms.size, other.vms.size]).toEqual([1, 1])
+  const [old] = [...lost.vms.keys()]
+  await lose(lost)
+  const backends = await world.rows<{ backends: { vmId: string }[] }>(`SELECT backends FROM route`)
+  expect(backends[0]?.backends.map(one => one.vmId)).not.toContain(old)
+  await world.until(serving(id, 2))
+  expect([lost.vms.size, other.vms.size]).toEqual([1, 2])
+  expect(await statusOf(lost)).toMatchObject({ usedVcpus: 1, strays: 1, vms: 0, up: false })
+
+  // It comes back with what it had, and is told to let go of it.
+  lost.reachable = true
+  const receiver = await startHostReceiver({ ...world.deps, live: createLiveStats(world.deps.clock) })
+  await world.bus.publish(subjects.beat(lost.id), lost.beat())
+  await until(() => lost.vms.get(old ?? '')?.wish.want === 'absent', { what: 'it is told to remove the VM' })
+  await lost.tick()
+  await world.bus.publish(subjects.beat(lost.id), lost.beat())
+  await until(async () => (await statusOf(lost))?.strays === 0, { what: 'the room is given back' })
+  await receiver.stop()
+  expect(lost.vms.size).toBe(0)
+  expect(await statusOf(lost)).toMatchObject({ usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0 })
+  expect(await serving(id, 2)()).toBe(true)
+})
+
+it('what a lost host still says of its VMs counts no more', async () => {
+  const { id } = await twoReplicas()
+  const [lost] = hosts
+  await lose(lost)
+  lost.reachable = true
+  await world.hostsMove()
+  const routed = await world.rows<{ backends: unknown[] }>(`SELECT backends FROM route`)
+  expect(routed[0]?.backends).toHaveLength(1)
+  await world.until(serving(id, 2))
+})
+
+it('a deployment on a lost host can be deleted without it', async () => {
+  const { app } = await twoReplicas()
+  await lose(hosts[0])
+  await world.deploymentsEnd(app)
+  expect(await statusOf(hosts[0])).toMatchObject({ usedVcpus: 1, strays: 1 })
+  expect(await statusOf(hosts[1])).toMatchObject({ usedVcpus: 0, strays: 0 })
+})
+
+it('an emptied host loses its VMs one by one, and never are there fewer healthy ones than wanted', async () => {
+  const { id } = await twoReplicas()
+  const [empty, other] = hosts
+  await world.db.tx(tx => cordon(tx, empty.id, { cordoned: true, draining: true }))
+  const fewest = { good: 2 }
+  await world.until(async () => {
+    const good = await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy AND want = 'running'`, id)
+    fewest.good = Math.min(fewest.good, good.length)
+    return empty.vms.size === 0
+  })
+  expect(fewest.good).toBe(2)
+  expect(other.vms.size).toBe(2)
+  expect(await statusOf(empty)).toMatchObject({ usedVcpus: 0, vms: 0 })
+})
+
+it('a replica that crashes is replaced, after a pause that grows; the others serve on', async () => {
+  const { id } = await twoReplicas()
+  const crash = async () => {
+    const [victim] = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy ORDER BY id LIMIT 1`, id)
+    for (const host of hosts) host.crash(victim?.id ?? '')
+    return victim?.id ?? ''
+  }
+  const first = await crash()
+  await world.until(async () => (await serving(id, 2)()) && !hosts.some(host => host.vms.has(first)))
+  const second = await crash()
+  await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE id = $1 AND seen_state = 'crashed'`, second)).length === 1)
+  await world.run('deployment')
+  expect(await world.rows(`SELECT id FROM vm WHERE id = $1 AND want = 'running'`, second)).toHaveLength(1)
+  await world.rows(`UPDATE deployment SET replaced_at = replaced_at - interval '1 minute' RETURNING id`)
+  await world.until(async () => (await serving(id, 2)()) && !hosts.some(host => host.vms.has(second)))
+})
+
+it('when every replica has crashed the deployment has failed, with its last lines', async () => {
+  const { id } = await twoReplicas()
+  for (const host of hosts) for (const vmId of host.vms.keys()) host.crash(vmId)
+  await world.until(async () => (await world.rows(`SELECT id FROM deployment WHERE id = $1 AND outcome = 'failed'`, id)).length === 1)
+  const [row] = await world.rows<{ error: string }>(`SELECT error_message AS error FROM deployment WHERE id = $1`, id)
+  expect(row?.error).toContain('the last line')
+})

@@ -1,0 +1,50 @@
+/**
+ * Hosts that went silent. First under suspicion: nothing new is placed there. Silent for as long again, and without an
+ * answer to a direct question: lost, and its VMs are fenced and replaced elsewhere in the same commit.
+ */
+import type { Sweep } from '../../engine/sweep.ts'
+import { seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { agentClient, loseHost, silentHosts, suspectHost, touchHosts } from '../hosts/index.ts'
+import { abandonVmsOf } from '../vms/index.ts'
+
+const pingMs = 2000
+
+export const deadHosts = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>): Sweep => ({
+  name: 'dead-hosts',
+  everyMs: seconds(Math.max(1, Math.min(5, deps.config.hostTimeoutSeconds / 3))),
+  async run({ signal }) {
+    const counts = { silent: 0, answered: 0, lost: 0, vms: 0 }
+    // Without the bus every host is silent, and none of them is at fault.
+    if (!deps.bus.connected()) return counts
+    for (const host of await silentHosts(deps.db, deps.config.hostTimeoutSeconds)) {
+      counts.silent++
+      if (await answers(deps, host.id, signal)) {
+        counts.answered += await touchHosts(deps.db, [host.id])
+      } else if (host.overdue) {
+        const vms = await give(deps, host)
+        if (vms === undefined) continue
+        counts.lost++
+        counts.vms += vms
+      } else await suspectHost(deps.db, host.id, deps.config.hostTimeoutSeconds)
+    }
+    return counts
+  },
+})
+
+const answers = (deps: Pick<Deps, 'bus'>, hostId: string, signal: AbortSignal) =>
+  agentClient(deps.bus, hostId)
+    .ping(AbortSignal.any([signal, AbortSignal.timeout(pingMs)]))
+    .then(
+      () => true,
+      () => false,
+    )
+
+/** Gives the host up; how many VMs it had, undefined when it was heard of meanwhile. */
+async function give(deps: Pick<Deps, 'db' | 'config' | 'log'>, host: { id: string; name: string }): Promise<number | undefined> {
+  const vms = await deps.db.tx(async tx =>
+    (await loseHost(tx, host.id, deps.config.hostTimeoutSeconds)) ? abandonVmsOf(tx, host.id) : undefined,
+  )
+  if (vms !== undefined) deps.log.error({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
+  return vms
+}

@@ -1,0 +1,96 @@
+import type { Tx } from '../../db/db.ts'
+import { pokeMany } from '../../engine/runner.ts'
+import type { Deps } from '../deps.ts'
+import { type HostRow, cordon, findHost, listHosts, lockHost, removeHost, settleStrays } from '../hosts/index.ts'
+import { invalidState, notFound } from '../http/errors.ts'
+import { feature } from '../http/operation.ts'
+import { abandonVmsOf, deploymentsOnHost, pokeWaiting } from '../vms/index.ts'
+import { type Host, hostOperations } from './schema.ts'
+
+interface HostCall {
+  readonly params: { readonly host_id: string }
+  audit(note: { action: string; resourceType: string; resourceId: string; details: Record<string, unknown> }): void
+}
+
+export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
+  const { hostTimeoutSeconds } = deps.config
+  /** Finds the host, holds it, acts, and answers what it is then. */
+  const verb =
+    (name: 'cordon' | 'uncordon' | 'drain', act: (tx: Tx, host: HostRow) => Promise<void>) =>
+    async (call: HostCall) =>
+    async (tx: Tx) => {
+      const host = await held(tx, call)
+      await act(tx, host)
+      call.audit({ action: `host.${name}`, resourceType: 'host', resourceId: host.id, details: { name: host.name } })
+      return hostView((await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
+    }
+  const held = async (tx: Tx, { params }: Pick<HostCall, 'params'>): Promise<HostRow> => {
+    const found = await findHost(tx, hostTimeoutSeconds, params.host_id)
+    if (!found) throw notFound()
+    await lockHost(tx, found.id)
+    return found
+  }
+
+  return feature(hostOperations, {
+    listHosts: { read: async () => (await listHosts(deps.db, hostTimeoutSeconds)).map(hostView) },
+    getHost: {
+      read: async ({ params }) => {
+        const host = await findHost(deps.db, hostTimeoutSeconds, params.host_id)
+        if (!host) throw notFound()
+        return hostView(host)
+      },
+    },
+    cordonHost: { write: verb('cordon', async (tx, host) => void (await cordon(tx, host.id, { cordoned: true, draining: host.draining }))) },
+    uncordonHost: {
+      write: verb('uncordon', async (tx, host) => {
+        await cordon(tx, host.id, { cordoned: false, draining: false })
+        await pokeWaiting(tx)
+      }),
+    },
+    drainHost: {
+      write: verb('drain', async (tx, host) => {
+        await cordon(tx, host.id, { cordoned: true, draining: true })
+        await pokeMany(tx, 'deployment', await deploymentsOnHost(tx, host.id))
+      }),
+    },
+    removeHost: {
+      write: async call => async tx => {
+        const host = await held(tx, call)
+        const force = call.query.force ?? false
+        if (host.vms + host.strays > 0 && !force)
+          throw invalidState(
+            `Host ${host.name} has ${host.vms} VMs, and ${host.strays} that were given up there. Drain it first; or, when it never comes back, send force=true.`,
+          )
+        await removeHost(tx, host.id)
+        await abandonVmsOf(tx, host.id)
+        await settleStrays(tx, host.id, [])
+        call.audit({ action: 'host.remove', resourceType: 'host', resourceId: host.id, details: { name: host.name, force } })
+        return { status: 'removed' }
+      },
+    },
+  })
+}
+
+const statusOf = (host: HostRow): Host['status'] => (host.lostAt ? 'lost' : host.up ? 'up' : 'suspected')
+
+const hostView = (host: HostRow): Host => ({
+  id: host.id,
+  name: host.name,
+  status: statusOf(host),
+  cordoned: host.cordoned,
+  draining: host.draining,
+  version: host.version,
+  arch: host.arch,
+  network: host.network,
+  hypervisors: host.hypervisors.map(({ name, available, detail }) => ({ name, available, detail })),
+  vcpus: host.vcpus,
+  memory_mib: host.memoryMib,
+  disk_mib: host.diskMib,
+  used_vcpus: host.usedVcpus,
+  used_memory_mib: host.usedMemoryMib,
+  used_disk_mib: host.usedDiskMib,
+  vms: host.vms,
+  strays: host.strays,
+  last_seen_at: host.lastSeenAt.toISOString(),
+  created_at: host.createdAt.toISOString(),
+})

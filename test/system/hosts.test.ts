@@ -1,0 +1,81 @@
+/** What an operator does with hosts, with real agents, and a host that dies. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { viaGateway } from '../support/http.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+let system: TestSystem
+let admin: TestUser
+beforeAll(async () => {
+  system = await testSystem({ agents: 3, config: { hostTimeoutSeconds: 2 } })
+  admin = await system.user()
+})
+afterAll(async () => system[Symbol.asyncDispose]())
+
+const host = async (name: string) => (await admin.get(`/v1/admin/hosts/${name}`)).body
+const running = async (app: string) => {
+  const found = (await admin.get('/v1/deployments/active?limit=100')).body.find((d: { app_name: string }) => d.app_name === app)
+  return found?.status === 'running'
+}
+
+it('is for operators only', async () => {
+  const stranger = await system.user()
+  expect((await stranger.get('/v1/admin/hosts')).status).toBe(403)
+  expect((await stranger.post('/v1/admin/hosts/host-1/drain')).status).toBe(403)
+  expect((await system.api.get('/v1/admin/hosts')).status).toBe(401)
+  expect((await admin.get('/v1/admin/hosts/none')).status).toBe(404)
+})
+
+it('lists hosts; a cordoned one gets nothing new', async () => {
+  const { body } = await admin.get('/v1/admin/hosts')
+  expect(body.map((one: { name: string; status: string }) => [one.name, one.status])).toEqual([
+    ['host-1', 'up'],
+    ['host-2', 'up'],
+    ['host-3', 'up'],
+  ])
+  for (const name of ['host-1', 'host-2']) expect((await admin.post(`/v1/admin/hosts/${name}/cordon`)).body.cordoned).toBe(true)
+  await admin.post('/v1/deploy', { app_name: 'placed', image: 'example/app:1' })
+  await until(() => running('placed'), { timeoutMs: 10_000, what: 'it runs' })
+  expect((await host('host-3')).vms).toBe(1)
+  expect((await admin.delete('/v1/admin/hosts/host-3')).status).toBe(409)
+  for (const name of ['host-1', 'host-2']) expect((await admin.post(`/v1/admin/hosts/${name}/uncordon`)).body.cordoned).toBe(false)
+  await admin.delete('/v1/apps/placed')
+})
+
+it('empties a host while requests go on, without one that fails; then the host can go', async () => {
+  await admin.post('/v1/apps', { name: 'busy', git_url: '', desired_replicas: 2, drain_timeout: 1 })
+  await admin.post('/v1/apps/busy/deploy', { image: 'example/app:1' })
+  await until(() => running('busy'), { timeoutMs: 10_000, what: 'it runs' })
+  const { hostname } = (await admin.get('/v1/apps/busy')).body
+  await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 200, { what: 'it answers' })
+  const [taken] = (await admin.get('/v1/admin/hosts')).body.filter((one: { vms: number }) => one.vms > 0)
+
+  const statuses: number[] = []
+  const end = new AbortController()
+  const load = (async () => {
+    while (!end.signal.aborted) statuses.push((await viaGateway(system.gateway.port, hostname)).status)
+  })()
+  expect((await admin.post(`/v1/admin/hosts/${taken.name}/drain`)).body).toMatchObject({ draining: true, cordoned: true })
+  await until(async () => (await host(taken.name)).vms === 0, { timeoutMs: 15_000, what: 'it is empty' })
+  end.abort()
+  await load
+  expect(statuses.filter(status => status !== 200)).toEqual([])
+  expect((await admin.delete(`/v1/admin/hosts/${taken.name}`)).body).toEqual({ status: 'removed' })
+  expect((await admin.get(`/v1/admin/hosts/${taken.id}`)).status).toBe(404)
+}, 40_000)
+
+it('brings the VMs of a host that dies up elsewhere', async () => {
+  const extra = await system.addAgent()
+  await until(async () => (await admin.get('/v1/admin/hosts')).body.length === 3, { what: 'another host has joined' })
+  for (const one of (await admin.get('/v1/admin/hosts')).body)
+    if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/cordon`)
+  await admin.post('/v1/deploy', { app_name: 'survivor', image: 'example/app:1' })
+  await until(() => running('survivor'), { timeoutMs: 10_000, what: 'it runs' })
+  for (const one of (await admin.get('/v1/admin/hosts')).body)
+    if (one.id !== extra.hostId) await admin.post(`/v1/admin/hosts/${one.id}/uncordon`)
+  await extra.stop()
+  await until(async () => (await host(extra.hostId)).status === 'lost', { timeoutMs: 20_000, what: 'it is given up' })
+  await until(() => running('survivor'), { timeoutMs: 10_000, what: 'it runs again' })
+  expect(await host(extra.hostId)).toMatchObject({ vms: 0, strays: 1, used_vcpus: 1 })
+  expect((await admin.call('DELETE', `/v1/admin/hosts/${extra.hostId}?force=true`)).status).toBe(200)
+}, 40_000)

@@ -60,6 +60,15 @@ CREATE TABLE app (
   CONSTRAINT app_want_check CHECK ((want = ANY (ARRAY['live'::text, 'deleted'::text])))
 );
 
+CREATE TABLE app_env (
+  app_id uuid NOT NULL,
+  name text NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  value bytea NOT NULL,
+  CONSTRAINT app_env_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_env_pkey PRIMARY KEY (app_id, name)
+);
+
 CREATE TABLE audit_chain (
   first_hash bytea NOT NULL,
   first_position bigint NOT NULL,
@@ -139,6 +148,14 @@ CREATE TABLE deployment (
   CONSTRAINT deployment_pkey PRIMARY KEY (id),
   CONSTRAINT deployment_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
   CONSTRAINT deployment_want_check CHECK ((want = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text, 'deleted'::text])))
+);
+
+CREATE TABLE deployment_env (
+  deployment_id uuid NOT NULL,
+  name text NOT NULL,
+  value bytea NOT NULL,
+  CONSTRAINT deployment_env_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT deployment_env_pkey PRIMARY KEY (deployment_id, name)
 );
 
 CREATE TABLE event (
@@ -380,6 +397,7 @@ CREATE TABLE vm (
   placement_note text,
   project_id uuid NOT NULL,
   restart_count integer NOT NULL DEFAULT 0,
+  seen_count bigint NOT NULL DEFAULT 0,
   seen_error text,
   seen_generation integer NOT NULL DEFAULT 0,
   seen_state text,

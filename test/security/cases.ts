@@ -75,6 +75,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       snapshot_name: 'before-lunch',
       rule_id: newId(),
       host_id: newId(),
+      name: 'GREETING',
     },
   }
 }
@@ -106,6 +107,7 @@ const bodies: Readonly<Record<string, object>> = {
   createApp: { name: 'x', git_url: '' },
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },
+  putAppEnv: { value: 'x' },
   deploy: { app_name: 'x', image: 'example.com/image:1' },
   deployApp: { image: 'example.com/image:1' },
   createVmSnapshot: { snapshot_name: 'x' },

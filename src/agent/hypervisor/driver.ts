@@ -1,4 +1,4 @@
-import type { Capabilities, HypervisorName, VmSpec } from '../../contract/agent.ts'
+import type { Capabilities, DiskSpec, HypervisorName, VmExecAnswer, VmSpec } from '../../contract/agent.ts'
 import type { Frame } from '../guest/frames.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
 
@@ -8,6 +8,46 @@ export interface VmHome {
   /** The VM's own directory; only its driver and the agent's state write here. */
   readonly dir: string
   readonly spec: VmSpec
+  /** Start from this snapshot instead of booting; `spec.from`, resolved and verified. */
+  readonly from?: SnapshotSource
+}
+
+/** What a driver says of a snapshot that it made. Plain data: it is stored beside the files. */
+export interface SnapshotMade {
+  /** VMM and version, CPU model: a start from it needs the same. */
+  readonly madeBy: string
+  readonly imageDigest: string
+  /** How long the guest stood still. */
+  readonly pauseMs: number
+  /** The driver's own notes. */
+  readonly notes: Prepared['notes']
+}
+
+export interface SnapshotSource {
+  /** Holds the driver's files; read-only. */
+  readonly dir: string
+  readonly made: SnapshotMade
+  /** A clone: it gets a new identity. Clock and entropy are renewed in any case. */
+  readonly renew: boolean
+}
+
+/** How far a migration is. */
+export interface MigrationProgress {
+  readonly percent: number
+  readonly transferredBytes: number
+  readonly totalBytes: number
+}
+
+/** A VM that is about to arrive from another host. */
+export interface Arrival {
+  /** What must be stored to find the waiting process again; there is no workload in it yet. */
+  readonly running: Running
+  /** Where it listens, for the source. */
+  readonly uri: string
+  /** Resolves when the guest runs here; rejects when it did not come (the process has gone then). */
+  readonly arrived: Promise<Machine>
+  /** Ends the waiting process. */
+  cancel(): Promise<void>
 }
 
 export interface Endpoint {
@@ -49,6 +89,8 @@ export interface MachineStats {
   /** From the guest's side. */
   readonly rxBytes: number
   readonly txBytes: number
+  /** What the balloon leaves to the guest; absent without one. */
+  readonly balloonActualMib?: number
 }
 
 /** One running VM. */
@@ -68,6 +110,25 @@ export interface Machine {
   pause(): Promise<void>
   resume(): Promise<void>
   stats(): Promise<MachineStats>
+  /** Leaves the guest this much of its memory (null: all); the driver keeps a floor. Capability `balloon`. */
+  setBalloon?(targetMib: number | null): Promise<void>
+  /** Runs a program in the guest, without a shell. */
+  exec?(command: readonly string[], timeoutMs: number): Promise<VmExecAnswer>
+  /** Writes memory, devices and scratch disk into the empty directory; the guest is then as it was. Capability `snapshot`. */
+  snapshot?(dir: string): Promise<SnapshotMade>
+  /** Shows the file to the guest as a disk and mounts it there. Idempotent. Capability `hotplugDisk`. */
+  attachDisk?(disk: DiskSpec, file: string): Promise<void>
+  /** Unmounts the disk and takes it away. Idempotent. */
+  detachDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
+  /**
+   * Moves the VM to where `Arrival.uri` listens. Resolves when it runs there and is stopped here; on failure or abort it
+   * runs on here. Capability `migrate`.
+   */
+  handOver?(
+    uri: string,
+    onProgress: (progress: MigrationProgress) => void,
+    signal: AbortSignal,
+  ): Promise<{ readonly downtimeMs: number }>
   /** Log frames up to `seq` are safe. */
   ack(seq: number): void
   /** Lets go of the VM without touching it: the agent ends, the VM stays. */
@@ -85,8 +146,8 @@ export interface PrepareContext {
 }
 
 /**
- * One hypervisor. Later verbs (snapshot, restore, attachDisk, detachDisk, balloon, migrate) are declared in
- * `capabilities` and become optional methods of `Machine`; what is false there is answered `unsupported_by_hypervisor`.
+ * One hypervisor. What not all of them can do is declared in `capabilities` and an optional method of `Machine`; what is
+ * false there is answered `unsupported_by_hypervisor`.
  */
 export interface Driver {
   readonly name: HypervisorName
@@ -97,7 +158,11 @@ export interface Driver {
   probe(signal: AbortSignal): Promise<{ readonly available: boolean; readonly detail: string }>
   /** Image and network, before there is a process. Idempotent: called again after a failure or before a new boot. */
   prepare(home: VmHome, context: PrepareContext): Promise<Prepared>
-  /** Resolves when the workload was started. On failure or abort nothing is left running. */
+  /** What a snapshot made now would say in `madeBy`. */
+  snapshotKind?(): Promise<string>
+  /** Instead of `boot`: a process that waits for the VM. On failure or abort nothing is left running. */
+  receive?(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Arrival>
+  /** Resolves when the workload was started, or goes on from `home.from`. On failure or abort nothing is left running. */
   boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Machine>
   /** Finds a VM that outlived the agent. `fromSeq`: the last log frame that is safe. Undefined: it has gone. */
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<Machine | undefined>

@@ -7,6 +7,7 @@ import { pageOf } from '../http/paging.ts'
 import { assertAllowed, lockProject } from '../projects/index.ts'
 import { prepareApp, scaleOf } from './create.ts'
 import { startDeletingApp } from './end.ts'
+import { envHandlers } from './env-routes.ts'
 import * as rules from './rules.ts'
 import { appOperations } from './schema.ts'
 import * as store from './store.ts'
@@ -14,6 +15,8 @@ import { appView } from './view.ts'
 
 export const appFeature = (deps: Deps) =>
   feature(appOperations, {
+    ...envHandlers(deps),
+
     listApps: {
       read: async ({ project, query }) => {
         const { limit, offset } = pageOf(query)

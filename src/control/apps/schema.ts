@@ -114,7 +114,40 @@ const image = (options = {}) =>
 const shared = { tag: 'Apps', auth: 'bearer', project: 'selected' } as const
 const params = Type.Object({ app_name: text() })
 
+const ofEnv = Type.Object({ app_name: text(), name: text({ maxLength: 128 }) })
+
 export const appOperations = operations({
+  listAppEnv: {
+    method: 'GET',
+    path: '/v1/apps/{app_name}/env',
+    summary: 'Names of the environment variables of an app; values are never shown',
+    ...shared,
+    scope: 'read',
+    params,
+    answer: list(resource('AppEnv', { name: text(), updated_at: dateTime() })),
+    addition: true,
+  },
+  putAppEnv: {
+    method: 'PUT',
+    path: '/v1/apps/{app_name}/env/{name}',
+    summary: 'Sets an environment variable; takes effect with the next deploy',
+    ...shared,
+    scope: 'write',
+    params: ofEnv,
+    body: resource('PutAppEnvRequest', { value: text({ maxLength: 32_768 }) }),
+    answer: Acknowledgement,
+    addition: true,
+  },
+  deleteAppEnv: {
+    method: 'DELETE',
+    path: '/v1/apps/{app_name}/env/{name}',
+    summary: 'Removes an environment variable; takes effect with the next deploy',
+    ...shared,
+    scope: 'write',
+    params: ofEnv,
+    answer: Acknowledgement,
+    addition: true,
+  },
   listApps: {
     method: 'GET',
     path: '/v1/apps',

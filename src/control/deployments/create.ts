@@ -15,6 +15,7 @@ export async function createDeployment(
   const id = newId()
   const jobId = `job-${randomUUID().replaceAll('-', '').slice(0, 16)}`
   await store.insert(tx, { ...request, id, jobId })
+  await store.keepEnv(tx, id, request.appId)
   await createMachine(tx, 'deployment', id, 'rolling', { deadlineMs: minutes(30) })
   const vmIds: string[] = []
   for (let n = 0; n < request.replicas; n++) {

@@ -55,6 +55,11 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     await poke(tx, 'deployment', d.id)
     await refreshRoute(tx, d.appId)
   }
+  const stop = async (tx: Tx, d: Deployment) => {
+    if (d.outcome) return
+    await store.wish(tx, d.id, 'stopped')
+    await takeDown(tx, d.id)
+  }
   const statusFeed = (projectId: string, appName?: string) => ({
     projectId,
     snapshot: async () => ({
@@ -92,13 +97,8 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         return deploymentView((await store.byId(tx, d.id)) ?? d)
       },
     },
-    stopDeployment: {
-      write: verb('stop', async (tx, d) => {
-        if (d.outcome) return
-        await store.wish(tx, d.id, 'stopped')
-        await takeDown(tx, d.id)
-      }),
-    },
+    stopDeployment: { write: verb('stop', stop) },
+    cancelDeployment: { write: verb('cancel', stop) },
     pauseDeployment: { write: verb('pause', wish('paused')) },
     resumeDeployment: { write: verb('resume', wish('running')) },
     deleteDeployment: { write: verb('delete', (tx, d) => removeDeployment(tx, d.id)) },

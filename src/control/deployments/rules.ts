@@ -43,7 +43,7 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.want === 'deleted' || d.want === 'stopped' || d.phase === 'stopping' || d.phase === 'draining') return 'stopping'
   const vms = d.vms.filter(vm => vm.want !== 'absent')
   if (d.want === 'paused') return vms.every(vm => vm.seenState === 'paused') ? 'paused' : 'pausing'
-  if (vms.some(vm => vm.seenState === 'paused')) return 'resuming'
+  if (vms.some(vm => vm.seenState === 'paused' || vm.want === 'paused')) return 'resuming'
   if (vms.some(vm => vm.healthy)) return d.phase === 'rolling' ? 'starting' : 'running'
   if (d.phase === 'serving') return 'unhealthy'
   if (vms.some(vm => vm.seenState !== null)) return 'starting'

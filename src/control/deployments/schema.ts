@@ -204,6 +204,16 @@ export const deploymentOperations = operations({
     params: ofJob,
     answer: 'free',
   },
+  cancelDeployment: {
+    method: 'POST',
+    path: '/v1/apps/{app_name}/deployments/{job_id}/cancel',
+    summary: 'Gives up a deployment that does not serve yet; what serves goes on',
+    ...shared,
+    scope: 'deploy',
+    params: ofJob,
+    answer: 'free',
+    addition: true,
+  },
   resumeDeployment: {
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/resume',

@@ -132,6 +132,10 @@ const insertDeployment = statement(
   `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 )
+const copyEnv = statement(
+  'deployments.copyEnv',
+  `INSERT INTO deployment_env (deployment_id, name, value) SELECT $1, name, value FROM app_env WHERE app_id = $2`,
+)
 const setWant = statement(
   'deployments.setWant',
   `UPDATE deployment SET want = $2, updated_at = now() WHERE id = $1 AND want <> $2 AND want <> 'deleted'`,
@@ -239,6 +243,8 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.port,
     d.triggerSource,
   ])
+/** What the app's environment is now, for all VMs of the deployment. */
+export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) => (await tx.run(setWant, [id, want])) === 1
 export const startAgain = (tx: Tx, id: string) => tx.run(revive, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])

@@ -22,9 +22,12 @@ const placementRetryMs = seconds(2)
 /** Changes come by pokes; this look is only for what a lost message would have hidden. */
 const lookAgainMs = seconds(30)
 
-export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
-  const putWish = (vm: Vm & { hostId: string }, signal: AbortSignal) =>
-    agentClient(deps.bus, vm.hostId).put(wanted(vm, deps.config), signal)
+export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) => {
+  const putWish = async (vm: Vm & { hostId: string }, signal: AbortSignal) => {
+    const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
+    const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
+    return agentClient(deps.bus, vm.hostId).put(wanted(vm, deps.config, env), signal)
+  }
 
   return machine<Vm>()({
     kind: 'vm',
@@ -70,7 +73,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
         const hostId = placed(vm)
         const seen = await putWish({ ...vm, hostId }, signal)
         const record = async (tx: Parameters<typeof recordSeen>[0]) => {
-          await recordSeen(tx, hostId, seen)
+          await recordSeen(tx, hostId, seen, vm.seenCount)
         }
         return reached(vm, seen) ? go('steady', record) : wait(lookAgainMs, record)
       },
@@ -82,7 +85,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) => {
         // A host that lost its disk knows nothing of the VM: tell it again.
         if (seen.state === 'absent') return go('starting', undefined, minutes(10))
         return wait(minutes(1), async tx => {
-          await recordSeen(tx, hostId, seen)
+          await recordSeen(tx, hostId, seen, vm.seenCount)
         })
       },
 

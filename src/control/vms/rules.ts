@@ -35,7 +35,11 @@ export function deriveIpv6(prefix: string, vmId: string): string {
 }
 
 /** The full desired state that is sent to the host. */
-export function wanted(vm: Vm & { readonly hostId: string }, settings: { readonly maxRestarts: number }): VmPut {
+export function wanted(
+  vm: Vm & { readonly hostId: string },
+  settings: { readonly maxRestarts: number },
+  env: Readonly<Record<string, string>>,
+): VmPut {
   if (!vm.hypervisor) throw new Error(`BUG: vm ${vm.id} has a host but no hypervisor`)
   return {
     vmId: vm.id,
@@ -51,7 +55,7 @@ export function wanted(vm: Vm & { readonly hostId: string }, settings: { readonl
       vcpus: vm.vcpus,
       memoryMib: vm.memoryMib,
       diskMib: vm.diskMib,
-      env: { PORT: String(vm.port) },
+      env: { ...env, PORT: String(vm.port) },
       port: vm.port,
       healthCheckPath: vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,

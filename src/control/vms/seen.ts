@@ -7,9 +7,10 @@ import * as store from './store.ts'
 /**
  * The one way an observation enters the database, whether it came with an answer or by itself: the VM's row, the route
  * that depends on it, and a poke for everybody who waits for it.
+ * @param seenCount for an answer: the VM's count when it was asked for. What the host said by itself since then is newer.
  */
-export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved): Promise<boolean> {
-  const parents = await store.record(tx, hostId, seen)
+export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenCount?: number): Promise<boolean> {
+  const parents = await store.record(tx, hostId, seen, seenCount)
   if (!parents) return false
   await refreshRoute(tx, parents.appId)
   await poke(tx, 'vm', seen.vmId)

@@ -24,6 +24,8 @@ export interface Vm {
   readonly seenGeneration: number
   readonly seenState: VmObserved['state'] | null
   readonly seenError: string | null
+  /** How many observations have changed the row. */
+  readonly seenCount: number
   readonly healthy: boolean
   readonly endpointHost: string | null
   readonly endpointPort: number | null
@@ -36,8 +38,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.deployment_id AS "deploymentId", v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.port, a.health_check_path AS "healthCheckPath",
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
-  v.seen_generation AS "seenGeneration", v.seen_state AS "seenState", v.seen_error AS "seenError", v.healthy,
-  v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
+  v.seen_generation AS "seenGeneration", v.seen_state AS "seenState", v.seen_error AS "seenError",
+  v.seen_count AS "seenCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved"`
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
@@ -46,6 +48,10 @@ const vmById = statement<Vm>('vms.byId', `SELECT ${columns} ${joined} WHERE v.id
 const vmsOfDeployment = statement<Vm>(
   'vms.ofDeployment',
   `SELECT ${columns} ${joined} WHERE v.deployment_id = $1 ORDER BY v.id`,
+)
+const envOfDeployment = statement<{ name: string; value: Buffer }>(
+  'vms.env',
+  `SELECT name, value FROM deployment_env WHERE deployment_id = $1`,
 )
 const siblingHosts = statement<{ hostId: string }>(
   'vms.siblingHosts',
@@ -92,8 +98,8 @@ const deleteVm = statement('vms.delete', `DELETE FROM vm WHERE id = $1`)
 const recordSeen = statement<{ deploymentId: string; appId: string; projectId: string }>(
   'vms.recordSeen',
   `UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
-                 seen_error = $8, restart_count = $9, seen_steps = $10
-   WHERE id = $1 AND host_id = $2 AND seen_generation <= $3 AND generation >= $3
+                 seen_error = $8, restart_count = $9, seen_steps = $10, seen_count = seen_count + 1
+   WHERE id = $1 AND host_id = $2 AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)
      AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps)
          IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10)
    RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId"`,
@@ -129,6 +135,8 @@ export interface NewVm {
 }
 
 export const byId = (sql: Sql, id: string) => sql.maybe(vmById, [id])
+/** Values are sealed, purpose `app.env`. */
+export const sealedEnv = (sql: Sql, deploymentId: string) => sql.rows(envOfDeployment, [deploymentId])
 export const ofDeployment = (sql: Sql, deploymentId: string) => sql.rows(vmsOfDeployment, [deploymentId])
 export const insert = (tx: Tx, vm: NewVm) =>
   tx.run(insertVm, [vm.id, vm.projectId, vm.appId, vm.deploymentId, vm.vcpus, vm.memoryMib, vm.diskMib, vm.ipv6Address])
@@ -156,7 +164,7 @@ export const seenOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))
 
 /** The parents of the VM when the observation was news; undefined when it was known, outdated or not the owner's. */
-export const record = (tx: Tx, hostId: string, seen: VmObserved) =>
+export const record = (tx: Tx, hostId: string, seen: VmObserved, seenCount?: number) =>
   tx.maybe(recordSeen, [
     seen.vmId,
     hostId,
@@ -168,4 +176,5 @@ export const record = (tx: Tx, hostId: string, seen: VmObserved) =>
     seen.error ? seen.error.message : null,
     seen.restartCount,
     JSON.stringify(seen.steps satisfies readonly VmStep[]),
+    seenCount ?? null,
   ])

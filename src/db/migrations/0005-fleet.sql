@@ -23,3 +23,6 @@ CREATE INDEX stray_host ON stray (host_id);
 ALTER TABLE deployment
   ADD COLUMN replaced integer NOT NULL DEFAULT 0,
   ADD COLUMN replaced_at timestamptz;
+
+-- Counts the observations that changed the row: an answer that was asked for before the newest of them is not written.
+ALTER TABLE vm ADD COLUMN seen_count bigint NOT NULL DEFAULT 0;

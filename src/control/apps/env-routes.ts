@@ -1,0 +1,44 @@
+/** Environment and secrets of an app: written, listed by name, never shown. They reach the VMs of the next deployment. */
+import type { Deps } from '../deps.ts'
+import { invalidField, notFound } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import * as env from './env-store.ts'
+import { checkEnvName, maxEnvBytes, maxEnvNames } from './rules.ts'
+import type { appOperations } from './schema.ts'
+import * as store from './store.ts'
+
+type EnvOperations = Pick<typeof appOperations, 'listAppEnv' | 'putAppEnv' | 'deleteAppEnv'>
+
+export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOperations> => ({
+  listAppEnv: {
+    read: async ({ project, params }) => {
+      const app = await store.byName(deps.db, project.id, params.app_name)
+      if (!app) throw notFound()
+      return (await env.list(deps.db, app.id)).map(({ name, updatedAt }) => ({ name, updated_at: updatedAt.toISOString() }))
+    },
+  },
+  putAppEnv: {
+    write: async call => {
+      const name = checkEnvName(call.params.name)
+      const sealed = deps.vault.seal('app.env', call.body.value)
+      return async tx => {
+        const app = await store.lock(tx, call.project.id, call.params.app_name)
+        if (!app) throw notFound()
+        await env.put(tx, app.id, name, sealed)
+        const { names, bytes } = await env.size(tx, app.id)
+        if (names > maxEnvNames) throw invalidField('name', `an app has at most ${maxEnvNames} variables`)
+        if (bytes > maxEnvBytes) throw invalidField('value', `the variables of an app have at most ${maxEnvBytes} bytes together`)
+        call.audit({ action: 'app.env.set', resourceType: 'app', resourceId: app.id, details: { app: app.name, name } })
+        return { status: 'set' }
+      }
+    },
+  },
+  deleteAppEnv: {
+    write: async call => async tx => {
+      const app = await store.lock(tx, call.project.id, call.params.app_name)
+      if (!app || !(await env.remove(tx, app.id, call.params.name))) throw notFound()
+      call.audit({ action: 'app.env.delete', resourceType: 'app', resourceId: app.id, details: { app: app.name, name: call.params.name } })
+      return { status: 'deleted' }
+    },
+  },
+})

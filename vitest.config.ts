@@ -1,13 +1,28 @@
+import { globSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
+
+const all = ['src/**/*.test.ts', 'test/**/*.test.ts']
+
+/**
+ * What uses a database runs a second time, on Debian's PostgreSQL 15. Suites that go through both servers by themselves
+ * (`describeEachPostgres`) and suites that are not about the database (programs, real VMs) run once.
+ */
+const onPostgres15 = globSync(all).filter(file => {
+  const text = readFileSync(file, 'utf8')
+  const usesDatabase = /testSystem|testDatabase|support\/identity/.test(text)
+  return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
+})
 
 export default defineConfig({
   test: {
-    include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    testTimeout: 20_000,
+    testTimeout: 30_000,
     hookTimeout: 60_000,
     pool: 'forks',
     maxWorkers: 3,
-    reporters: process.env.CI ? ['default'] : ['default'],
+    projects: [
+      { extends: true, test: { name: 'all', include: all } },
+      { extends: true, test: { name: 'pg15', include: onPostgres15, env: { MOTE_TEST_PG: 'pg15' } } },
+    ],
   },
 })

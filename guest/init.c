@@ -53,7 +53,7 @@ static void drain(int *fd, enum stream stream) {
 static void reap(void) {
   int status;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-    if (pid != workload.pid) continue;
+    if (exec_reaped(pid, status) || pid != workload.pid) continue;
     workload.pid = 0, workload.exited = 1;
     workload.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     drain(&workload.out, OUT), drain(&workload.err, ERR);
@@ -92,11 +92,17 @@ static void network_counters(const char *id) {
   control_say("%s ok %llu %llu\n", id, rx, tx);
 }
 
-/* `<id> <verb> [argument]` -> `<id> ok|err [text]`. */
+static void watch_output(int fd) {
+  watch(fd, EPOLLIN | EPOLLET);
+}
+
+/* `<id> <verb> [arguments]` -> `<id> ok|err [text]`. */
 static void on_control(char *line) {
-  char id[32], verb[32];
-  int argument = 0;
-  if (sscanf(line, "%31s %31s %d", id, verb, &argument) < 2) return;
+  char id[40], verb[32];
+  int length = 0;
+  if (sscanf(line, "%39s %31s%n", id, verb, &length) < 2) return;
+  char *rest = line + length + (line[length] == ' ');
+  int argument = atoi(rest);
   if (!strcmp(verb, "ping")) control_say("%s ok\n", id);
   else if (!strcmp(verb, "status")) {
     if (workload.pid) control_say("%s ok running %d\n", id, workload.pid);
@@ -105,6 +111,10 @@ static void on_control(char *line) {
   else if (!strcmp(verb, "listening")) control_say("%s ok %d\n", id, listening(&config, argument));
   else if (!strcmp(verb, "net")) network_counters(id);
   else if (!strcmp(verb, "off")) control_say("%s ok\n", id), off(argument);
+  else if (!strcmp(verb, "exec")) exec_start(&config, id, rest, watch_output);
+  else if (!strcmp(verb, "mount")) disk_mount(&config, id, rest);
+  else if (!strcmp(verb, "unmount")) disk_unmount(id, rest);
+  else if (!strcmp(verb, "identity")) identity_renew(&config, id, rest);
   else control_say("%s err unknown verb\n", id);
 }
 
@@ -127,11 +137,12 @@ int main(void) {
   watch(signals, EPOLLIN), watch(kill_timer, EPOLLIN);
   /* Edge-triggered: a port without a host is readable (end of file) for ever. */
   watch(log_fd(), EPOLLIN | EPOLLOUT | EPOLLET), watch(control_fd(), EPOLLIN | EPOLLOUT | EPOLLET);
-  if (start() < 0) fatal("start");
+  /* With volumes, the host mounts them first and then says `start`. */
+  if (!config.wait && start() < 0) fatal("start");
 
   for (;;) {
     struct epoll_event events[8];
-    int count = epoll_wait(epoll, events, 8, -1);
+    int count = epoll_wait(epoll, events, 8, exec_wait_ms());
     for (int i = 0; i < count; i++) {
       int fd = events[i].data.fd;
       if (fd == signals) {
@@ -149,5 +160,6 @@ int main(void) {
       else if (fd == workload.err) drain(&workload.err, ERR);
     }
     log_pump();
+    exec_pump();
   }
 }

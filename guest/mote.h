@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/types.h>
 
 enum { MAX_ARGS = 1024, MAX_GROUPS = 64, CONFIG_MAX = 1 << 20 };
@@ -11,7 +12,7 @@ enum { MAX_ARGS = 1024, MAX_GROUPS = 64, CONFIG_MAX = 1 << 20 };
 /* The config disk, decoded. Strings point into one buffer that lives for ever. */
 struct config {
   char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1];
-  int argc, envc, groupc, prefix, stop_signal;
+  int argc, envc, groupc, prefix, stop_signal, wait;
   gid_t groups[MAX_GROUPS], gid;
   uid_t uid;
   const char *cwd, *hostname, *base_type, *ip, *gateway, *gateway_mac, *dns;
@@ -21,10 +22,17 @@ struct config {
 void fatal(const char *what);
 void mount_kernel_trees(void);
 void load_modules(void);
+void load_late_modules(void);
 void read_config(struct config *config);
 void enter_root(const struct config *config);
 void configure_network(const struct config *config);
 void write_identity(const struct config *config);
+void config_take(struct config *config, const char *key, char *value);
+void put_file(const char *path, const char *text);
+
+/* text.c: values are percent-encoded, so that any byte survives a line of words. */
+void decode(char *text);
+void encode(char *to, const char *from, size_t length);
 
 /* workload.c */
 struct workload {
@@ -32,8 +40,22 @@ struct workload {
   int out, err;
   int exited, code; /* exited: it ran and ended; code as a shell gives it (128 + signal) */
 };
+pid_t spawn(const struct config *config, char *const *argv, int fds[2]);
 int workload_start(struct workload *workload, const struct config *config);
 int listening(const struct config *config, int port);
+
+/* exec.c */
+void exec_start(const struct config *config, const char *id, char *text, void (*watch)(int fd));
+int exec_reaped(pid_t pid, int status);
+void exec_pump(void);
+int exec_wait_ms(void);
+
+/* disks.c */
+void disk_mount(const struct config *config, const char *id, char *text);
+void disk_unmount(const char *id, char *text);
+
+/* identity.c */
+void identity_renew(struct config *config, const char *id, char *text);
 
 /* ports.c: the two virtio-serial ports. */
 enum stream { OUT = 1, ERR = 2, SYSTEM = 3 };
@@ -46,6 +68,7 @@ void log_pump(void);
 void log_read(void);
 void control_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void control_pump(void);
+size_t control_room(void);
 void control_read(void (*on_line)(char *line));
 uint64_t now_us(void);
 #endif

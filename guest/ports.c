@@ -187,7 +187,7 @@ void log_read(void) {
   read_lines(log_port, buffer, sizeof buffer, &used, on_log_line);
 }
 
-static char replies[16384];
+static char replies[65536];
 static size_t replies_used;
 
 void control_say(const char *format, ...) {
@@ -198,6 +198,10 @@ void control_say(const char *format, ...) {
   va_end(arguments);
   if (n > 0 && (size_t)n < room) replies_used += (size_t)n;
   control_pump();
+}
+
+size_t control_room(void) {
+  return sizeof replies - replies_used;
 }
 
 void control_pump(void) {
@@ -211,7 +215,7 @@ void control_pump(void) {
 
 /* Answers to a host that has gone reach the next one, which knows its own requests by their ids. */
 void control_read(void (*on_line)(char *line)) {
-  static char buffer[8192];
+  static char buffer[1 << 17];
   static size_t used;
   read_lines(control_port, buffer, sizeof buffer, &used, on_line);
 }

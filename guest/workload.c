@@ -20,8 +20,7 @@ static const char *path_of(const struct config *config) {
 }
 
 /* execvpe with the PATH of the workload, not of init. Returns only on failure, with the errno to report. */
-static void run(const struct config *config) {
-  char *const *argv = config->argv;
+static void run(const struct config *config, char *const *argv) {
   if (strchr(argv[0], '/')) {
     execve(argv[0], argv, config->env);
     return;
@@ -39,7 +38,7 @@ static void run(const struct config *config) {
   errno = reason;
 }
 
-static void become(const struct config *config, int out, int err) {
+static void become(const struct config *config, char *const *argv, int out, int err) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
@@ -58,21 +57,30 @@ static void become(const struct config *config, int out, int err) {
     dprintf(2, "mote-init: working directory %s: %s\n", config->cwd, strerror(errno));
     _exit(126);
   }
-  run(config);
-  dprintf(2, "mote-init: cannot run %s: %s\n", config->argv[0], strerror(errno));
+  run(config, argv);
+  dprintf(2, "mote-init: cannot run %s: %s\n", argv[0], strerror(errno));
   _exit(errno == ENOENT ? 127 : 126);
 }
 
-int workload_start(struct workload *workload, const struct config *config) {
+/* Starts the program as the image's user, in a session of its own; fds are the non-blocking ends of its output. */
+pid_t spawn(const struct config *config, char *const *argv, int fds[2]) {
   int out[2], err[2];
   if (pipe2(out, O_CLOEXEC) < 0) return -1;
   if (pipe2(err, O_CLOEXEC) < 0) return close(out[0]), close(out[1]), -1;
   pid_t pid = fork();
-  if (pid == 0) become(config, out[1], err[1]);
+  if (pid == 0) become(config, argv, out[1], err[1]);
   close(out[1]), close(err[1]);
   if (pid < 0) return close(out[0]), close(err[0]), -1;
   fcntl(out[0], F_SETFL, O_NONBLOCK), fcntl(err[0], F_SETFL, O_NONBLOCK);
-  workload->pid = pid, workload->out = out[0], workload->err = err[0], workload->exited = 0;
+  fds[0] = out[0], fds[1] = err[0];
+  return pid;
+}
+
+int workload_start(struct workload *workload, const struct config *config) {
+  int fds[2];
+  pid_t pid = spawn(config, config->argv, fds);
+  if (pid < 0) return -1;
+  workload->pid = pid, workload->out = fds[0], workload->err = fds[1], workload->exited = 0;
   return 0;
 }
 

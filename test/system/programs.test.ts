@@ -1,4 +1,5 @@
 /**
+ * once-is-enough: this is about processes, not about the database.
  * The programs as an operator runs them on several machines: processes of their own that share PostgreSQL and a real
  * nats-server on which each has only the permissions it needs. Any of them may be killed at any moment.
  */

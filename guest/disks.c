@@ -1,0 +1,110 @@
+/* Volumes: SCSI disks that come and go while the guest runs, found by the serial that is the volume's id. */
+#include "mote.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Vital product data page 0x80 is four bytes of header, then the serial (SPC-4 7.8.17). */
+static int has_serial(const char *name, const char *serial) {
+  char path[300], page[128] = "";
+  snprintf(path, sizeof path, "/sys/block/%s/device/vpd_pg80", name);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t n = read(fd, page, sizeof page - 1);
+  close(fd);
+  return n > 4 && !strcmp(page + 4, serial);
+}
+
+static int find_volume(const char *serial, char *name, size_t size) {
+  DIR *dir = opendir("/sys/block");
+  int found = 0;
+  for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
+    if (!strncmp(entry->d_name, "sd", 2) && has_serial(entry->d_name, serial))
+      snprintf(name, size, "%s", entry->d_name), found = 1;
+  if (dir) closedir(dir);
+  return found;
+}
+
+static void make_path(char *path) {
+  for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) *slash = 0, mkdir(path, 0755), *slash = '/';
+  mkdir(path, 0755);
+}
+
+static int is_mounted(const char *device, const char *at) {
+  char line[1024], from[300], to[512];
+  int found = 0;
+  FILE *file = fopen("/proc/self/mounts", "re");
+  while (file && fgets(line, sizeof line, file))
+    if (sscanf(line, "%299s %511s", from, to) == 2 && !strcmp(from, device) && !strcmp(to, at)) found = 1;
+  if (file) fclose(file);
+  return found;
+}
+
+/* A new volume is the workload's; one that holds something is left as it is. */
+static void give_to_workload(const struct config *config, const char *at) {
+  struct stat stat_of;
+  int entries = 0;
+  DIR *dir = opendir(at);
+  for (struct dirent *entry; dir && (entry = readdir(dir));)
+    entries += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, "lost+found");
+  if (dir) closedir(dir);
+  if (dir && !entries && !stat(at, &stat_of) && !stat_of.st_uid && chown(at, config->uid, config->gid) < 0) perror(at);
+}
+
+/* `<volume> <rw|ro> <mount point>`; `err absent` until the kernel has found the disk: the host asks again. */
+void disk_mount(const struct config *config, const char *id, char *text) {
+  char serial[64], mode[4], at[512], name[64], device[80];
+  if (sscanf(text, "%63s %3s %511s", serial, mode, at) != 3) {
+    control_say("%s err mount what\n", id);
+    return;
+  }
+  load_late_modules();
+  decode(at);
+  if (!find_volume(serial, name, sizeof name)) {
+    control_say("%s err absent\n", id);
+    return;
+  }
+  snprintf(device, sizeof device, "/dev/%s", name);
+  int read_only = !strcmp(mode, "ro");
+  if (!is_mounted(device, at)) {
+    make_path(at);
+    unsigned long flags = MS_NOATIME | MS_NODEV | MS_NOSUID | (read_only ? MS_RDONLY : 0);
+    /* A volume whose last writer died cannot replay its journal when nothing may be written. */
+    if (mount(device, at, "ext4", flags, NULL) < 0 && (!read_only || mount(device, at, "ext4", flags, "noload") < 0)) {
+      control_say("%s err cannot mount at %s: %s\n", id, at, strerror(errno));
+      return;
+    }
+  }
+  if (!read_only) give_to_workload(config, at);
+  control_say("%s ok\n", id);
+}
+
+/* `<volume> <mount point>`: what was written is on the disk, and the kernel has let go of it. */
+void disk_unmount(const char *id, char *text) {
+  char serial[64], at[512], name[64], path[300];
+  if (sscanf(text, "%63s %511s", serial, at) != 2) {
+    control_say("%s err unmount what\n", id);
+    return;
+  }
+  decode(at);
+  if (!find_volume(serial, name, sizeof name)) {
+    control_say("%s ok\n", id);
+    return;
+  }
+  snprintf(path, sizeof path, "/dev/%s", name);
+  sync();
+  if (is_mounted(path, at) && umount2(at, 0) < 0) {
+    control_say("%s err cannot unmount %s: %s\n", id, at, strerror(errno));
+    return;
+  }
+  snprintf(path, sizeof path, "/sys/block/%s/device/delete", name);
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  int gone = fd >= 0 && write(fd, "1", 1) == 1;
+  if (fd >= 0) close(fd);
+  control_say(gone ? "%s ok\n" : "%s err cannot let go of the disk\n", id);
+}

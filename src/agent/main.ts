@@ -30,7 +30,7 @@ export interface AgentDeps {
 export interface Agent {
   readonly hostId: string
   /** Resolves when it is known what this host offers: the guest kernel is there, KVM is proven or not. */
-  readonly probed: Promise<void>
+  readonly probed: Promise<readonly HypervisorOffer[]>
   /** Idempotent. VMs outlive the agent unless `stopVms`. */
   stop(options?: { readonly stopVms?: boolean }): Promise<void>
 }
@@ -79,7 +79,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     return stopping
   }
   signal?.addEventListener('abort', () => void stop(false), { once: true })
-  return { hostId: state.hostId, probed: probes.done, stop: options => stop(options?.stopVms ?? false) }
+  return { hostId: state.hostId, probed: probes.done.then(probes.offers), stop: options => stop(options?.stopVms ?? false) }
 }
 
 /** Probing takes seconds the first time (the kernel is fetched, KVM is proven): the agent answers meanwhile. */

@@ -8,7 +8,10 @@ export interface AllInOne {
   readonly apiUrl: string
   readonly apiPort: number
   readonly gatewayPort: number
-  /** Resolves when this host offers its hypervisors; the first time the guest kernel is made for that. */
+  /**
+   * Resolves when this host offers a hypervisor; the first time the guest kernel is made for that.
+   * @throws Error that says why it cannot
+   */
   hostReady(): Promise<void>
   /** How many virtual machines this host has, in any state. */
   vmCount(): Promise<number>
@@ -52,7 +55,12 @@ export async function startAllInOne(
       apiUrl: control.url,
       apiPort: control.port,
       gatewayPort: gateway.port,
-      hostReady: () => agent.probed,
+      async hostReady() {
+        const offers = await agent.probed
+        if (offers.some(offer => offer.available)) return
+        const reasons = offers.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
+        throw new Error(`This machine cannot run virtual machines (${reasons}). See: mote doctor`)
+      },
       vmCount: async () => (await agentClient(bus, agent.hostId).list()).filter(vm => vm.state !== 'absent').length,
       stop: async options => release(options?.stopVms ?? false),
     }

@@ -19,6 +19,9 @@ interface Live {
 /** Longest wait for the first answer; a first start also builds the guest kernel and the image's base. */
 const patienceMs = 300_000
 
+/** Well below the rate limit of a project (600 a minute) even if it takes the whole patience. */
+const pollMs = 150
+
 /** The app, made when it is not there yet. */
 export async function ensureApp(client: ApiClient, name: string): Promise<AppInfo> {
   try {
@@ -38,7 +41,8 @@ export async function deployAndFollow(client: ApiClient, terminal: Terminal, app
     const path = `/v1/apps/${app}/deployments/${job_id}`
     await terminal.step(`Deploying ${image}`, async () => {
       const shown = new Set<string>()
-      for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(50)) {
+      let waitingFor = ''
+      for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(pollMs)) {
         const live = await client.call<Live>('GET', path)
         for (const step of live.steps)
           if (!shown.has(step.name)) {
@@ -47,8 +51,10 @@ export async function deployAndFollow(client: ApiClient, terminal: Terminal, app
           }
         if (live.status === 'running') return
         if (['failed', 'stopped', 'cancelled'].includes(live.status)) throw new Error(`the deployment ${live.status}: ${live.error_message}`)
+        if (live.error_message && live.error_message !== waitingFor) terminal.line(pc.yellow(`    ${live.error_message}`))
+        waitingFor = live.error_message
       }
-      throw new Error(`the deployment did not come up within ${patienceMs / 1000} s`)
+      throw new Error(`the deployment did not come up within ${patienceMs / 1000} s; see the log in the data directory`)
     })
   } finally {
     end.abort()

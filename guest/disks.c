@@ -58,7 +58,7 @@ static void give_to_workload(const struct config *config, const char *at) {
 
 /* `<volume> <rw|ro> <mount point>`; `err absent` until the kernel has found the disk: the host asks again. */
 void disk_mount(const struct config *config, const char *id, char *text) {
-  char serial[64], mode[4], at[512], name[64], device[80];
+  char serial[64], mode[4], at[512], name[256], device[300];
   if (sscanf(text, "%63s %3s %511s", serial, mode, at) != 3) {
     control_say("%s err mount what\n", id);
     return;
@@ -86,7 +86,7 @@ void disk_mount(const struct config *config, const char *id, char *text) {
 
 /* `<volume> <mount point>`: what was written is on the disk, and the kernel has let go of it. */
 void disk_unmount(const char *id, char *text) {
-  char serial[64], at[512], name[64], path[300];
+  char serial[64], at[512], name[256], path[300];
   if (sscanf(text, "%63s %511s", serial, at) != 2) {
     control_say("%s err unmount what\n", id);
     return;

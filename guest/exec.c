@@ -17,7 +17,7 @@ static struct job {
   uint64_t deadline_us;
 } jobs[MAX_RUNNING];
 
-/* `<timeout ms> <argument>...`, percent-encoded. Answers later: `<id> out|err <bytes>`..., then `<id> ok <code> <cut>`. */
+/* `<timeout ms> <argument>...`, percent-encoded. Answers later: `<id> o|e <bytes>`..., then `<id> ok <code> <cut>`. */
 void exec_start(const struct config *config, const char *id, char *text, void (*watch)(int fd)) {
   struct job *job = jobs;
   while (job < jobs + MAX_RUNNING && job->used) job++;
@@ -68,7 +68,7 @@ static void pump(struct job *job, int which) {
     size_t room = OUTPUT_MAX - job->sent[which], take = (size_t)n < room ? (size_t)n : room;
     if (take < (size_t)n) job->truncated = 1;
     job->sent[which] += take;
-    if (take) encode(encoded, chunk, take), control_say("%s %s %s\n", job->id, which ? "err" : "out", encoded);
+    if (take) encode(encoded, chunk, take), control_say("%s %s %s\n", job->id, which ? "e" : "o", encoded);
   }
 }
 

@@ -1,7 +1,6 @@
 /* A guest that goes on from a snapshot: the right time, fresh randomness, and for a clone a name and address of its own. */
 #include "mote.h"
 #include <fcntl.h>
-#include <linux/random.h>
 #include <net/if.h>
 #include <net/if_arp.h>
 #include <stdio.h>
@@ -11,6 +10,9 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+/* linux/random.h, which musl's headers do not have. */
+enum { ADD_ENTROPY = 0x40085203, RESEED = 0x5207 };
 
 static void set_clock(const char *microseconds) {
   long long us = atoll(microseconds);
@@ -27,7 +29,7 @@ static int reseed(const char *hex) {
   for (; pool.size < 64 && sscanf(hex + 2 * pool.size, "%2hhx", pool.data + pool.size) == 1; pool.size++);
   pool.bits = 8 * pool.size;
   int fd = open("/dev/urandom", O_RDWR | O_CLOEXEC);
-  int done = fd >= 0 && ioctl(fd, RNDADDENTROPY, &pool) == 0 && ioctl(fd, RNDRESEEDCRNG) == 0;
+  int done = fd >= 0 && ioctl(fd, ADD_ENTROPY, &pool) == 0 && ioctl(fd, RESEED) == 0;
   if (fd >= 0) close(fd);
   return done;
 }

@@ -613,6 +613,8 @@ export const operationAdditions = [
   'PUT /v1/apps/{app_name}/env/{name}',
   'DELETE /v1/apps/{app_name}/env/{name}',
   'POST /v1/apps/{app_name}/deployments/{job_id}/cancel',
+  'POST /v1/apps/{app_name}/deployments/{job_id}/exec',
+  'POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/fork',
   'GET /v1/admin/hosts',
   'GET /v1/admin/hosts/{host_id}',
   'POST /v1/admin/hosts/{host_id}/cordon',

@@ -35,6 +35,8 @@ export const AgentConfig = Type.Object({
   }),
   /** Boots at the same time; null: twice the cpus. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
+  /** The address where VMs from other hosts arrive; reachable from those, and from nobody else. */
+  migrationHost: Type.String({ minLength: 1 }),
   /** A guest that has not started its workload by then is hung. */
   bootLimitMs: Type.Integer({ minimum: 1 }),
   /** How long a workload may take to end after its stop signal. */
@@ -65,6 +67,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     log: { maxBytes: 8 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
     maxBoots: null,
+    migrationHost: '127.0.0.1',
     bootLimitMs: 90_000,
     stopGraceMs: 10_000,
     fake: { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0 },

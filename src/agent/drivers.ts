@@ -22,7 +22,8 @@ export async function createDrivers(
   const images = imageStore({ ...config, cacheDir, imageDir: resolve(config.imageDir) })
   const network = await openNetwork(config)
   const kernel = retriable(() => ensureKernel(cacheDir, onProgress, config.kernelDir ?? undefined))
-  return new Map([['qemu', qemuDriver({ cacheDir, images, network, kernel, bootLimitMs: config.bootLimitMs })]])
+  const { bootLimitMs, migrationHost } = config
+  return new Map([['qemu', qemuDriver({ cacheDir, images, network, kernel, bootLimitMs, migrationHost })]])
 }
 
 /** One result for all callers; a failure is not kept, so that the next caller tries again. */

@@ -3,7 +3,7 @@ import { cpus } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
-import type { HypervisorOffer } from '../contract/agent.ts'
+import { type HypervisorOffer, subjects } from '../contract/agent.ts'
 import { newId } from '../lib/ids.ts'
 import { tryMachineLock } from '../lib/machine-lock.ts'
 import { semaphore } from '../lib/semaphore.ts'
@@ -12,9 +12,12 @@ import type { AgentConfig } from './config.ts'
 import { createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
 import type { Driver } from './hypervisor/driver.ts'
-import { createReconciler } from './reconcile.ts'
+import { hostVolumes } from './disk/volumes.ts'
+import { createReconciler, type Reconciler } from './reconcile.ts'
 import { reclaim } from './reclaim.ts'
 import { serveHost } from './serve.ts'
+import { createSnapshots } from './snapshot/snapshots.ts'
+import { snapshotStore } from './snapshot/store.ts'
 import { openStateDir } from './state.ts'
 import { healthTiming } from './vm/health.ts'
 
@@ -51,16 +54,28 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const incarnation = newId()
   const drivers = await createDrivers({ ...config, dataDir }, line => log.info(line), fake)
   const probes = probeAll(drivers.values(), end.signal)
-  const reconciler = createReconciler({
+  const snapshots = createSnapshots({
+    store: snapshotStore(dataDir),
+    take: (vmId, dir) => reconciler.takeSnapshot(vmId, dir),
+    inUse: snapshotId => reconciler.usesSnapshot(snapshotId),
+    onSeen: seen => {
+      bus.publish(subjects.snapshot(state.hostId), seen).catch((err: unknown) => log.warn({ err }, 'cannot publish'))
+    },
+    log,
+  })
+  const reconciler: Reconciler = createReconciler({
     ...{ state, drivers, bus, log, health: healthTiming, logLimits: config.log, stopGraceMs: config.stopGraceMs },
+    ...{ volumes: hostVolumes(dataDir), snapshot: snapshots.source, onRelease: snapshots.poke },
     bootSlots: semaphore(config.maxBoots ?? cpus().length * 2),
     ready: probes.done,
   })
   const stored = await state.load()
   const vmsDir = join(dataDir, 'vms')
   await reclaim({ state, stored, drivers: drivers.values(), cacheDir: config.cacheDir, vmsDir, log })
+  await snapshots.load()
   await reconciler.resume(stored.vms)
-  await serveHost(bus, { hostId: state.hostId, incarnation }, reconciler, end.signal)
+  snapshots.resume()
+  await serveHost(bus, { hostId: state.hostId, incarnation }, { reconciler, snapshots }, end.signal)
   const network = [...drivers.values()][0]?.network ?? 'none'
   const beats = {
     ...{ hostId: state.hostId, incarnation, version, network, config, reconciler, bus },
@@ -73,6 +88,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     stopping ??= (async () => {
       end.abort()
       await reconciler.stop(stopVms)
+      await snapshots.stop()
       for (const driver of drivers.values()) await driver.close()
       await lock.release()
     })()

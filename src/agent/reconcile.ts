@@ -3,6 +3,8 @@ import {
   subjects,
   type HypervisorName,
   type LogBatch,
+  type VmExec,
+  type VmExecAnswer,
   type VmForget,
   type VmLogsRequest,
   type VmObserved,
@@ -10,13 +12,15 @@ import {
 } from '../contract/agent.ts'
 import type { Bus } from '../bus/bus.ts'
 import type { Semaphore } from '../lib/semaphore.ts'
-import type { Driver } from './hypervisor/driver.ts'
+import type { Volumes } from './disk/volumes.ts'
+import type { Driver, SnapshotMade, SnapshotSource } from './hypervisor/driver.ts'
 import type { LogLimits } from './logs/limit.ts'
 import type { StoredLine } from './logs/line.ts'
 import { type VmLog, vmLog } from './logs/vm-log.ts'
 import { isVmId, type StateDir, type StoredVm, tailLines } from './state.ts'
 import { VmActor } from './vm/actor.ts'
 import { StepError } from './vm/errors.ts'
+import { notRunning } from './vm/jobs.ts'
 import type { HealthTiming } from './vm/health.ts'
 import { newRecord } from './vm/record.ts'
 
@@ -31,6 +35,11 @@ export interface ReconcilerDeps {
   readonly stopGraceMs: number
   /** Resolves when the drivers have been probed. */
   readonly ready: Promise<void>
+  readonly volumes: Volumes
+  /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
+  readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
+  /** A VM has gone, or what it was started from has changed. */
+  readonly onRelease: () => void
 }
 
 /** All VMs of this host. */
@@ -45,6 +54,12 @@ export interface Reconciler {
   list(): VmObserved[]
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
+  /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
+  exec(request: VmExec): Promise<VmExecAnswer>
+  /** Fills the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
+  takeSnapshot(vmId: string, dir: string): Promise<SnapshotMade>
+  /** Some VM here was, or shall be, started from this snapshot. */
+  usesSnapshot(snapshotId: string): boolean
   stop(stopVms: boolean): Promise<void>
 }
 
@@ -63,8 +78,9 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     const log = openLog(deps, () => entries.get(vmId)?.actor.wish ?? wish)
     const actor = new VmActor(
       {
-        ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: deps.log, ready: deps.ready },
+        ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: logOf(deps.log, wish), ready: deps.ready },
         ...{ bootSlots: deps.bootSlots, health: deps.health, stopGraceMs: deps.stopGraceMs },
+        ...{ volumes: deps.volumes, snapshot: deps.snapshot },
         saveRecord: next => deps.state.saveRecord(vmId, next),
         onSeen: seen => {
           deps.bus
@@ -74,6 +90,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         bury: async generation => {
           await deps.state.bury(vmId, generation, await log.read({ tail: tailLines, afterUs: 0 }))
           entries.delete(vmId)
+          deps.onRelease()
         },
       },
       wish,
@@ -97,6 +114,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     const driver = driverOf(deps, wish)
     await deps.state.saveWish(wish)
     const { actor } = open({ wish, record: newRecord }, driver)
+    logOf(deps.log, wish).info({ vmId: wish.vmId, generation: wish.generation }, 'VM accepted')
     await actor.start()
     return actor.observed()
   }
@@ -145,6 +163,17 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       const kept = (await deps.state.lastLines(request.vmId)).filter(line => line.atUs > request.afterUs)
       return request.tail === 0 ? [] : kept.slice(-request.tail)
     },
+    exec: async request => {
+      const actor = entries.get(request.vmId)?.actor
+      if (!actor) throw notRunning()
+      return actor.exec(request)
+    },
+    takeSnapshot: async (vmId, dir) => {
+      const actor = entries.get(vmId)?.actor
+      if (!actor) throw notRunning()
+      return actor.takeSnapshot(dir)
+    },
+    usesSnapshot: snapshotId => [...entries.values()].some(({ actor }) => actor.snapshotId === snapshotId),
     stop: async stopVms => {
       await Promise.all([...turns.values()].map(turn => turn.catch(() => undefined)))
       await Promise.all([...entries.values()].map(({ actor }) => actor.stop(stopVms)))
@@ -159,6 +188,7 @@ async function change(deps: ReconcilerDeps, { actor }: Entry, wish: VmPut): Prom
   if (wish.generation > actor.wish.generation) {
     await deps.state.saveWish(wish)
     actor.put(wish)
+    deps.onRelease()
   }
   return actor.observed()
 }
@@ -172,6 +202,12 @@ function driverOf(deps: ReconcilerDeps, { spec }: VmPut): Driver {
   const driver = deps.drivers.get(spec.hypervisor)
   if (driver) return driver
   throw new StepError('unsupported_by_hypervisor', `this host does not offer ${spec.hypervisor}`)
+}
+
+/** Its lines carry the trace of the request that the VM goes back to. */
+function logOf(log: Logger, { traceparent }: VmPut): Logger {
+  const traceId = traceparent?.split('-')[1]
+  return traceId === undefined ? log : log.child({ trace_id: traceId })
 }
 
 function openLog(deps: ReconcilerDeps, wish: () => VmPut): VmLog {

@@ -4,7 +4,17 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Bus } from '../bus/bus.ts'
 import { createMemoryBus } from '../bus/memory.ts'
-import { type HostVerb, type LogLine, subjects, type VmObserved, type VmPut, type VmSpec } from '../contract/agent.ts'
+import {
+  type HostVerb,
+  type LogLine,
+  type RuntimeVerb,
+  type SnapshotObserved,
+  subjects,
+  type VmExecAnswer,
+  type VmObserved,
+  type VmPut,
+  type VmSpec,
+} from '../contract/agent.ts'
 import { until } from '../../test/support/wait.ts'
 import { type AgentConfig, agentConfig } from './config.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
@@ -16,7 +26,10 @@ export interface TestAgent extends AsyncDisposable {
   readonly agent: Agent
   readonly bus: Bus
   readonly config: AgentConfig
-  request(verb: HostVerb, data: unknown): Promise<unknown>
+  request(verb: HostVerb | RuntimeVerb, data: unknown): Promise<unknown>
+  exec(vmId: string, command: readonly string[], timeoutMs?: number): Promise<VmExecAnswer>
+  /** Takes a snapshot and waits until it is ready or has failed. */
+  snapshot(snapshotId: string, vmId: string, generation?: number): Promise<SnapshotObserved>
   put(wish: VmPut): Promise<VmObserved>
   get(vmId: string): Promise<VmObserved>
   logs(vmId: string): Promise<LogLine[]>
@@ -58,8 +71,8 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
   const log = pino({ level: process.env.MOTE_TEST_LOG ?? 'silent' })
   const start = () => startAgent(config, { bus, log, ...(fake ? { fake } : {}) })
   let agent = await start()
-  const request = (verb: HostVerb, data: unknown) =>
-    bus.request(subjects.hostIn(agent.hostId, verb), data, { timeoutMs: 5_000 })
+  const request = (verb: HostVerb | RuntimeVerb, data: unknown) =>
+    bus.request(subjects.hostIn(agent.hostId, verb), data, { timeoutMs: verb === 'vm.exec' ? 60_000 : 5_000 })
   const get = async (vmId: string) => (await request('vm.get', { vmId })) as VmObserved
   return {
     get agent() {
@@ -69,6 +82,16 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
     config,
     request,
     get,
+    exec: async (vmId, command, timeoutMs = 10_000) =>
+      (await request('vm.exec', { vmId, command, timeoutMs })) as VmExecAnswer,
+    snapshot: async (snapshotId, vmId, generation = 1) => {
+      await request('snapshot.put', { snapshotId, vmId, generation, want: 'present' })
+      const settled = async () => {
+        const seen = (await request('snapshot.get', { snapshotId })) as SnapshotObserved
+        return seen.state === 'creating' ? undefined : seen
+      }
+      return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: waitLimitMs })
+    },
     put: async wish => (await request('vm.put', wish)) as VmObserved,
     logs: async vmId => ((await request('vm.logs', { vmId, tail: 1000, afterUs: 0 })) as { lines: LogLine[] }).lines,
     until: async (vmId, what, holds) => {

@@ -45,8 +45,8 @@ export function permissionsFor(role: BusRole): BusPermissions {
       return {
         user,
         inboxPrefix,
-        publish: ['host.*.in.>', 'route.>', 'event.>', ...jetStreamApi()],
-        subscribe: ['host.*.out.>', 'control.in.>', 'gateway.out.>', 'event.>', inbox],
+        publish: ['host.*.in.>', 'route.>', 'event.>', 'control.out.>', ...jetStreamApi()],
+        subscribe: ['host.*.out.>', 'control.in.>', 'control.out.>', 'gateway.out.>', 'event.>', inbox],
       }
   }
 }

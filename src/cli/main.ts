@@ -1,6 +1,7 @@
 /** The `mote` command. Each command is a file; what it needs is imported when it runs, so that `--help` stays quick. */
 import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
+import { adminCommands } from './commands/admin.ts'
 import { databaseCommands } from './commands/db.ts'
 import { demoCommand } from './commands/demo.ts'
 import { hostCommands } from './commands/host.ts'
@@ -12,14 +13,20 @@ const mote = new Command('mote')
   .version(productVersion)
   .showHelpAfterError('(add --help for the options)')
   .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
-  .exitOverride()
 
-for (const command of [...programCommands(), demoCommand(), databaseCommands(), hostCommands(), doctorCommand()]) mote.addCommand(command)
+for (const command of [...programCommands(), demoCommand(), databaseCommands(), hostCommands(), adminCommands(), doctorCommand()]) mote.addCommand(command)
+throwInsteadOfExit(mote)
 
 try {
   await mote.parseAsync(process.argv)
 } catch (cause) {
   process.exitCode = report(cause)
+}
+
+/** Commands that are added do not inherit it; without it wrong usage ends the process with code 1. */
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride()
+  for (const inner of command.commands) throwInsteadOfExit(inner)
 }
 
 function report(cause: unknown): number {

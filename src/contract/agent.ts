@@ -7,12 +7,7 @@
  */
 import { type Static, Type } from 'typebox'
 
-export const HypervisorName = Type.Union([
-  Type.Literal('firecracker'),
-  Type.Literal('cloud-hypervisor'),
-  Type.Literal('qemu'),
-  Type.Literal('fake'),
-])
+export const HypervisorName = Type.Enum(['firecracker', 'cloud-hypervisor', 'qemu', 'fake'])
 export type HypervisorName = Static<typeof HypervisorName>
 
 /** A volume (or a database's data disk) the VM shall have. Generation fences the disk: a smaller one is refused. */
@@ -70,12 +65,7 @@ export const VmSpec = Type.Object({
 export type VmSpec = Static<typeof VmSpec>
 
 /** `absent` releases everything the VM has on the host, its scratch disk and logs included. */
-export const VmWant = Type.Union([
-  Type.Literal('running'),
-  Type.Literal('paused'),
-  Type.Literal('stopped'),
-  Type.Literal('absent'),
-])
+export const VmWant = Type.Enum(['running', 'paused', 'stopped', 'absent'])
 export type VmWant = Static<typeof VmWant>
 
 export const VmPut = Type.Object({
@@ -84,6 +74,8 @@ export const VmPut = Type.Object({
   generation: Type.Integer({ minimum: 1 }),
   want: VmWant,
   spec: VmSpec,
+  /** W3C Trace Context of the request behind the wish; its trace id is in the host's log lines about the VM. */
+  traceparent: Type.Optional(Type.String()),
 })
 export type VmPut = Static<typeof VmPut>
 
@@ -92,15 +84,15 @@ export type VmPut = Static<typeof VmPut>
  * workload runs (see `healthy`); `crashed` it ended more often than `maxRestarts` allows, or could not be started:
  * terminal until a new generation. `absent`: the host has nothing of it.
  */
-export const VmState = Type.Union([
-  Type.Literal('preparing'),
-  Type.Literal('booting'),
-  Type.Literal('running'),
-  Type.Literal('paused'),
-  Type.Literal('stopping'),
-  Type.Literal('stopped'),
-  Type.Literal('crashed'),
-  Type.Literal('absent'),
+export const VmState = Type.Enum([
+  'preparing',
+  'booting',
+  'running',
+  'paused',
+  'stopping',
+  'stopped',
+  'crashed',
+  'absent',
 ])
 export type VmState = Static<typeof VmState>
 
@@ -112,12 +104,7 @@ export type VmStep = Static<typeof VmStep>
 export const DiskObserved = Type.Object({
   volumeId: Type.String(),
   generation: Type.Integer(),
-  state: Type.Union([
-    Type.Literal('attaching'),
-    Type.Literal('attached'),
-    Type.Literal('detaching'),
-    Type.Literal('failed'),
-  ]),
+  state: Type.Enum(['attaching', 'attached', 'detaching', 'failed']),
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type DiskObserved = Static<typeof DiskObserved>
@@ -125,15 +112,8 @@ export type DiskObserved = Static<typeof DiskObserved>
 /** A migration as one of its two hosts sees it. `uri` is where the target listens. `switched`: the guest runs there now. */
 export const MigrationObserved = Type.Object({
   migrationId: Type.String(),
-  role: Type.Union([Type.Literal('source'), Type.Literal('target')]),
-  phase: Type.Union([
-    Type.Literal('preparing'),
-    Type.Literal('listening'),
-    Type.Literal('copying'),
-    Type.Literal('switched'),
-    Type.Literal('cancelled'),
-    Type.Literal('failed'),
-  ]),
+  role: Type.Enum(['source', 'target']),
+  phase: Type.Enum(['preparing', 'listening', 'copying', 'switched', 'cancelled', 'failed']),
   uri: Type.Union([Type.String(), Type.Null()]),
   percent: Type.Number({ minimum: 0, maximum: 100 }),
   transferredBytes: Type.Integer(),
@@ -186,7 +166,7 @@ export const Capabilities = Type.Object({
   snapshot: Type.Boolean(),
   hotplugDisk: Type.Boolean(),
   balloon: Type.Boolean(),
-  migrate: Type.Union([Type.Literal('none'), Type.Literal('live'), Type.Literal('stop-and-copy')]),
+  migrate: Type.Enum(['none', 'live', 'stop-and-copy']),
 })
 export type Capabilities = Static<typeof Capabilities>
 
@@ -229,7 +209,7 @@ export const SnapshotPut = Type.Object({
   snapshotId: Type.String(),
   vmId: Type.String(),
   generation: Type.Integer({ minimum: 1 }),
-  want: Type.Union([Type.Literal('present'), Type.Literal('absent')]),
+  want: Type.Enum(['present', 'absent']),
 })
 export type SnapshotPut = Static<typeof SnapshotPut>
 
@@ -238,13 +218,7 @@ export const SnapshotObserved = Type.Object({
   snapshotId: Type.String(),
   vmId: Type.String(),
   generation: Type.Integer(),
-  state: Type.Union([
-    Type.Literal('creating'),
-    Type.Literal('ready'),
-    Type.Literal('failed'),
-    Type.Literal('removing'),
-    Type.Literal('absent'),
-  ]),
+  state: Type.Enum(['creating', 'ready', 'failed', 'removing', 'absent']),
   sizeBytes: Type.Integer(),
   /** Over memory, device state and disk; checked before a start from it. */
   sha256: Type.Union([Type.String(), Type.Null()]),
@@ -272,12 +246,7 @@ export const VmExecAnswer = Type.Object({
 })
 export type VmExecAnswer = Static<typeof VmExecAnswer>
 
-export const LogStream = Type.Union([
-  Type.Literal('stdout'),
-  Type.Literal('stderr'),
-  Type.Literal('system'),
-  Type.Literal('build'),
-])
+export const LogStream = Type.Enum(['stdout', 'stderr', 'system', 'build'])
 export type LogStream = Static<typeof LogStream>
 
 export const LogLine = Type.Object({

@@ -12,7 +12,7 @@ export const Route = Type.Object({
   hostname: Type.String(),
   projectId: Type.String(),
   appId: Type.String(),
-  state: Type.Union([Type.Literal('live'), Type.Literal('sleeping'), Type.Literal('down'), Type.Literal('gone')]),
+  state: Type.Enum(['live', 'sleeping', 'down', 'gone']),
   backends: Type.Array(Backend),
   /** Seconds a backend that left the route may finish its requests. */
   drainSeconds: Type.Integer(),

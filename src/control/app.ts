@@ -8,13 +8,14 @@ import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
 import type { Deps } from './deps.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
-import { deadHosts, hostFeature } from './fleet/index.ts'
+import { autoscaler, deadHosts, hostFeature, idleApps } from './fleet/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
 import { notificationMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
-import { vmMachine } from './vms/index.ts'
+import { runtimeFeature } from './runtime/index.ts'
+import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
 
 export type ControlDeps = Deps & { readonly live: LiveStats }
 
@@ -27,6 +28,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   appFeature(deps),
   deploymentFeature(deps),
   hostFeature(deps),
+  runtimeFeature(deps),
 ]
 
 /** What a project holds, in the order it is torn down. */
@@ -37,6 +39,8 @@ export const machines = (deps: ControlDeps): readonly AnyMachine[] => [
   appMachine(deps),
   deploymentMachine(deps),
   vmMachine(deps),
+  snapshotMachine(deps),
+  migrationMachine(deps),
 ]
 
 export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
@@ -47,4 +51,6 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   eventRetention(deps),
   goneRoutes(deps),
   deadHosts(deps),
+  idleApps(deps),
+  autoscaler(deps),
 ]

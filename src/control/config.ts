@@ -30,6 +30,8 @@ export interface ControlConfig {
   /** How long a rollout may take before it has failed. */
   readonly rolloutTimeoutSeconds: number
   readonly maxRestarts: number
+  /** An app that may scale to zero does so after this long without a request. */
+  readonly idleSeconds: number
   readonly streamsPerUser: number
   /** Extra networks (CIDR) that may call /re-attach and /validate, besides loopback. */
   readonly storageNetworks: readonly string[]
@@ -38,6 +40,22 @@ export interface ControlConfig {
   /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
   readonly smtpUrl: string | undefined
   readonly mailFrom: string
+  readonly billing: BillingConfig
+}
+
+export interface BillingConfig {
+  readonly provider: 'none' | 'sandbox' | 'polar' | 'stripe'
+  readonly apiKey: string
+  /** Instead of the provider's own; undefined: production. */
+  readonly apiUrl: string | undefined
+  /** All of them verify, while rotating. */
+  readonly webhookSecrets: readonly string[]
+  /** Plan by product id; without an entry the product's metadata `mote_plan` says it. */
+  readonly plans: ReadonlyMap<string, string>
+  readonly defaultProduct: string | undefined
+  /** Hosts we may send a browser to, besides the provider's own. */
+  readonly redirectHosts: readonly string[]
+  readonly graceDays: number
 }
 
 interface Setting<T> {
@@ -74,6 +92,22 @@ const plan = (text: string) => {
     throw new Error('must be free, pro, business or unlimited')
   return text
 }
+const billingProvider = (text: string): BillingConfig['provider'] => {
+  if (text === 'none' || text === 'sandbox' || text === 'polar' || text === 'stripe') return text
+  throw new Error('must be none, sandbox, polar or stripe')
+}
+const planPairs = (text: string) => list(text).map(pair => {
+  const [product, name, ...rest] = pair.split('=')
+  if (!product || !name || rest.length > 0) throw new Error('must be product=plan, separated by commas')
+  return [product, plan(name)] as const
+})
+
+/** One secret a line, newest first. */
+const linesOf = (file: string) =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .map(line => line.trim())
+    .filter(line => line !== '')
 
 const setting = <T>(env: string, fallback: T, parse: (text: string) => T, help: string): Setting<T> => ({
   env,
@@ -100,16 +134,25 @@ export const controlSettings = {
   hostTimeoutSeconds: setting('MOTE_HOST_TIMEOUT', 15, whole(3), 'seconds of silence after which a host is suspected'),
   rolloutTimeoutSeconds: setting('MOTE_ROLLOUT_TIMEOUT', 300, whole(5), 'seconds a new deployment has to become healthy'),
   maxRestarts: setting('MOTE_MAX_RESTARTS', 5, whole(0, 100), 'restarts of a crashing app before its deployment has failed'),
+  idleSeconds: setting('MOTE_IDLE_SECONDS', 300, whole(1), 'seconds without a request after which an app with min_replicas 0 goes to sleep'),
   streamsPerUser: setting('MOTE_STREAMS_PER_USER', 50, whole(1), 'open event streams per user'),
   storageNetworks: setting<readonly string[]>('MOTE_STORAGE_NETWORKS', [], list, 'CIDRs, besides loopback, that may call /re-attach and /validate'),
   auditRetentionDays: setting('MOTE_AUDIT_RETENTION_DAYS', 0, whole(0, 36_500), 'days the audit log is kept; 0 keeps it for ever'),
   smtpUrl: setting<string | undefined>('MOTE_SMTP_URL', undefined, url, 'mail server: smtp://user:password@host:587 or smtps://...; empty sends no e-mail'),
   mailFrom: setting('MOTE_MAIL_FROM', 'Mote <mote@localhost>', word, 'sender of e-mails'),
+  billingProvider: setting<BillingConfig['provider']>('MOTE_BILLING_PROVIDER', 'none', billingProvider, 'none, sandbox, polar or stripe; with any but none the default plan is free unless set'),
+  billingApiKey: setting('MOTE_BILLING_API_KEY', '', word, 'access token of the billing provider'),
+  billingApiUrl: setting<string | undefined>('MOTE_BILLING_API_URL', undefined, url, 'API of the billing provider, where it is not the production one'),
+  billingWebhookSecrets: setting<readonly string[]>('MOTE_BILLING_WEBHOOK_SECRETS', [], list, 'secrets that sign billing webhooks; several while rotating'),
+  billingPlans: setting<readonly (readonly [string, string])[]>('MOTE_BILLING_PLANS', [], planPairs, 'plans of products, product=plan; others by their metadata mote_plan'),
+  billingDefaultProduct: setting<string | undefined>('MOTE_BILLING_DEFAULT_PRODUCT', undefined, word, 'product of a checkout that names none; the cheapest when empty'),
+  billingRedirectHosts: setting<readonly string[]>('MOTE_BILLING_REDIRECT_HOSTS', [], list, 'hosts of checkout and portal pages besides those of the provider'),
+  billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days the plan stays after a payment failed'),
 } as const
 
 export const secretHelp =
   'MOTE_SECRET_KEY: at least 32 random characters; MOTE_SECRET_KEYS: comma-separated, newest first, while rotating. ' +
-  'With --data the all-in-one makes one by itself in <data>/secret.key.'
+  'With --data the all-in-one makes one by itself in <data>/secret.key (one a line, newest first).'
 
 /**
  * @param env the process environment (or a test's)
@@ -129,12 +172,29 @@ export function parseControlConfig(env: Readonly<Record<string, string | undefin
     }
   }
   const secretText = env.MOTE_SECRET_KEYS ?? env.MOTE_SECRET_KEY
-  const secrets = secretText ? list(secretText) : fallbackSecretFile ? [readFileSync(fallbackSecretFile, 'utf8').trim()] : []
+  const secrets = secretText ? list(secretText) : fallbackSecretFile ? linesOf(fallbackSecretFile) : []
   if (secrets.length === 0) faults.push(`no secret is configured. ${secretHelp}`)
   for (const secret of secrets)
     if (secret.length < 32) faults.push('a secret key is shorter than 32 characters; make one with: openssl rand -hex 32')
 
   const s = controlSettings
+  const billing = Object.freeze({
+    provider: read(s.billingProvider),
+    apiKey: read(s.billingApiKey),
+    apiUrl: read(s.billingApiUrl),
+    webhookSecrets: read(s.billingWebhookSecrets),
+    plans: new Map(read(s.billingPlans)),
+    defaultProduct: read(s.billingDefaultProduct),
+    redirectHosts: read(s.billingRedirectHosts),
+    graceDays: read(s.billingGraceDays),
+  })
+  if (billing.provider === 'polar' || billing.provider === 'stripe') {
+    if (billing.apiKey === '') faults.push(`MOTE_BILLING_API_KEY is missing: ${s.billingApiKey.help}`)
+    if (billing.webhookSecrets.length === 0)
+      faults.push(`MOTE_BILLING_WEBHOOK_SECRETS is missing: ${s.billingWebhookSecrets.help}`)
+  }
+  // Where plans are sold, nobody gets the largest one for nothing.
+  const defaultPlan = billing.provider !== 'none' && !env[s.defaultPlan.env] ? 'free' : read(s.defaultPlan)
   const config: ControlConfig = Object.freeze({
     secrets,
     accessTokenTtlSeconds: read(s.accessTokenTtlSeconds),
@@ -143,7 +203,7 @@ export function parseControlConfig(env: Readonly<Record<string, string | undefin
     domain: read(s.domain),
     gatewayUrl: read(s.gatewayUrl),
     publicUrl: read(s.publicUrl),
-    defaultPlan: read(s.defaultPlan),
+    defaultPlan,
     trustedProxies: read(s.trustedProxies),
     corsOrigins: read(s.corsOrigins),
     rateLimits: Object.freeze({
@@ -156,11 +216,13 @@ export function parseControlConfig(env: Readonly<Record<string, string | undefin
     hostTimeoutSeconds: read(s.hostTimeoutSeconds),
     rolloutTimeoutSeconds: read(s.rolloutTimeoutSeconds),
     maxRestarts: read(s.maxRestarts),
+    idleSeconds: read(s.idleSeconds),
     streamsPerUser: read(s.streamsPerUser),
     storageNetworks: read(s.storageNetworks),
     auditRetentionDays: read(s.auditRetentionDays),
     smtpUrl: read(s.smtpUrl),
     mailFrom: read(s.mailFrom),
+    billing,
   })
   if (faults.length > 0) throw new Error(`The configuration has ${faults.length} fault(s):\n  - ${faults.join('\n  - ')}`)
   return config

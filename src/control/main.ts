@@ -14,11 +14,13 @@ import { auditWriter } from './audit/index.ts'
 import { createAuthenticator, createIdempotencyStore, endRevokedStreams } from './auth/index.ts'
 import type { ControlConfig } from './config.ts'
 import { startRelay } from './events/index.ts'
-import { startHostReceiver } from './fleet/index.ts'
+import { startGatewayReceiver, startHostReceiver } from './fleet/index.ts'
 import { createLiveStats } from './hosts/index.ts'
 import { createMetrics, createMetricsServer } from './http/metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createServer } from './http/server.ts'
+import { shareRateLimits } from './http/shared-rate-limit.ts'
+import { planLimitNotices } from './notifications/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
 
 /** How long requests under way may take once the program is told to stop. */
@@ -59,13 +61,16 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     const security = createAuthenticator(deps)
     releases.push(() => security.stop())
     const metrics = createMetrics(() => server.streams.count())
+    const rates = await shareRateLimits(deps, createRateLimiter(clock))
+    releases.push(() => rates.stop())
     const server = createServer({
       features: features(deps),
       deps,
       security,
       audit: auditWriter,
       idempotency: createIdempotencyStore(deps),
-      rateLimiter: createRateLimiter(clock),
+      rateLimiter: rates.limiter,
+      onRefusal: planLimitNotices(deps),
       observe: metrics.request,
       checkAnswers: options.checkAnswers ?? false,
     })
@@ -88,6 +93,8 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     releases.push(() => routes.stop())
     const hosts = await startHostReceiver(deps)
     releases.push(() => hosts.stop())
+    const gateways = await startGatewayReceiver(deps)
+    releases.push(() => gateways.stop())
     if (options.metricsPort !== undefined) {
       const listener = createMetricsServer(metrics)
       await listen(listener, options.metricsPort)

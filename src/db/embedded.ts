@@ -88,6 +88,15 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
+/**
+ * The URL of the server that runs in `dataDir` on behalf of another program, undefined when none does. For short visits
+ * (`mote admin`): nothing is started, owned or stopped.
+ */
+export async function runningEmbeddedUrl(dataDir: string): Promise<string | undefined> {
+  const running = await server.runningPostmaster(join(dataDir, 'cluster'))
+  return running?.ready ? urlOf(running.socketDir, databaseName) : undefined
+}
+
 const watchMs = 200
 
 /** A server that dies under us (the kernel's OOM killer likes it) is started again, on the same socket. */

@@ -42,13 +42,16 @@ CREATE TABLE app (
   health_check_path text NOT NULL,
   hostname text NOT NULL,
   id uuid NOT NULL,
+  last_request_at timestamp with time zone,
   max_replicas integer NOT NULL,
   mem_threshold double precision NOT NULL,
   min_replicas integer NOT NULL,
   name text NOT NULL,
   port integer NOT NULL,
   project_id uuid NOT NULL,
+  scale_changed_at timestamp with time zone NOT NULL DEFAULT now(),
   scale_state text NOT NULL DEFAULT 'active'::text,
+  scaled_at timestamp with time zone,
   scm_installation_id bigint,
   scm_repo_full_name text,
   scm_repo_id bigint,
@@ -139,6 +142,7 @@ CREATE TABLE deployment (
   scheduled_at timestamp with time zone,
   started_at timestamp with time zone,
   stopped_at timestamp with time zone,
+  traceparent text,
   trigger_source text NOT NULL,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   vcpus integer NOT NULL,
@@ -234,6 +238,36 @@ CREATE TABLE machine (
 CREATE TABLE machine_poke (
   id uuid NOT NULL,
   kind text NOT NULL
+);
+
+CREATE TABLE migration (
+  app_id uuid NOT NULL,
+  deployment_id uuid NOT NULL,
+  disk_mib integer NOT NULL,
+  downtime_ms double precision,
+  ended_at timestamp with time zone,
+  error text,
+  id uuid NOT NULL,
+  memory_mib integer NOT NULL,
+  method text NOT NULL,
+  percent double precision NOT NULL DEFAULT 0,
+  project_id uuid NOT NULL,
+  source_host_id uuid NOT NULL,
+  started_at timestamp with time zone NOT NULL DEFAULT now(),
+  state text NOT NULL DEFAULT 'preparing'::text,
+  target_host_id uuid NOT NULL,
+  total_bytes bigint NOT NULL DEFAULT 0,
+  transferred_bytes bigint NOT NULL DEFAULT 0,
+  uri text,
+  vcpus integer NOT NULL,
+  vm_id uuid NOT NULL,
+  want text NOT NULL DEFAULT 'move'::text,
+  CONSTRAINT migration_method_check CHECK ((method = ANY (ARRAY['live'::text, 'stop-and-copy'::text]))),
+  CONSTRAINT migration_pkey PRIMARY KEY (id),
+  CONSTRAINT migration_source_host_id_fkey FOREIGN KEY (source_host_id) REFERENCES host(id),
+  CONSTRAINT migration_state_check CHECK ((state = ANY (ARRAY['preparing'::text, 'copying'::text, 'switching'::text, 'clearing'::text, 'cancelling'::text, 'completed'::text, 'cancelled'::text, 'failed'::text]))),
+  CONSTRAINT migration_target_host_id_fkey FOREIGN KEY (target_host_id) REFERENCES host(id),
+  CONSTRAINT migration_want_check CHECK ((want = ANY (ARRAY['move'::text, 'cancel'::text])))
 );
 
 CREATE TABLE notification (
@@ -382,11 +416,15 @@ CREATE TABLE sweep_run (
 
 CREATE TABLE vm (
   app_id uuid NOT NULL,
+  balloon_target_mib integer,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   deployment_id uuid NOT NULL,
   disk_mib integer NOT NULL,
   endpoint_host text,
   endpoint_port integer,
+  from_renew boolean NOT NULL DEFAULT false,
+  from_required boolean NOT NULL DEFAULT false,
+  from_snapshot_id uuid,
   generation integer NOT NULL DEFAULT 1,
   healthy boolean NOT NULL DEFAULT false,
   host_id uuid,
@@ -394,9 +432,11 @@ CREATE TABLE vm (
   id uuid NOT NULL,
   ipv6_address text NOT NULL,
   memory_mib integer NOT NULL,
+  pinned_host_id uuid,
   placement_note text,
   project_id uuid NOT NULL,
   restart_count integer NOT NULL DEFAULT 0,
+  restarts integer NOT NULL DEFAULT 0,
   seen_count bigint NOT NULL DEFAULT 0,
   seen_error text,
   seen_generation integer NOT NULL DEFAULT 0,
@@ -411,6 +451,33 @@ CREATE TABLE vm (
   CONSTRAINT vm_want_check CHECK ((want = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text, 'absent'::text])))
 );
 
+CREATE TABLE vm_snapshot (
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  deployment_id uuid NOT NULL,
+  disk_mib integer NOT NULL,
+  error text,
+  host_id uuid NOT NULL,
+  id uuid NOT NULL,
+  kind text NOT NULL,
+  made_by text,
+  memory_mib integer NOT NULL,
+  name text NOT NULL,
+  pause_ms double precision,
+  project_id uuid NOT NULL,
+  sha256 text,
+  size_bytes bigint NOT NULL DEFAULT 0,
+  state text NOT NULL DEFAULT 'creating'::text,
+  vcpus integer NOT NULL,
+  vm_id uuid NOT NULL,
+  want text NOT NULL DEFAULT 'present'::text,
+  CONSTRAINT vm_snapshot_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT vm_snapshot_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'sleep'::text]))),
+  CONSTRAINT vm_snapshot_pkey PRIMARY KEY (id),
+  CONSTRAINT vm_snapshot_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'ready'::text, 'failed'::text]))),
+  CONSTRAINT vm_snapshot_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
+);
+
 CREATE UNIQUE INDEX account_email ON public.account USING btree (email);
 
 CREATE UNIQUE INDEX alert_open ON public.alert USING btree (kind, machine_id, phase) WHERE (closed_at IS NULL);
@@ -420,6 +487,8 @@ CREATE INDEX alert_opened_at ON public.alert USING btree (opened_at);
 CREATE INDEX app_by_project ON public.app USING btree (project_id, id DESC);
 
 CREATE UNIQUE INDEX app_hostname ON public.app USING btree (hostname) WHERE (want = 'live'::text);
+
+CREATE INDEX app_may_sleep ON public.app USING btree (id) WHERE ((min_replicas = 0) AND (want = 'live'::text));
 
 CREATE UNIQUE INDEX app_name ON public.app USING btree (project_id, name) WHERE (want = 'live'::text);
 
@@ -458,6 +527,12 @@ CREATE INDEX login_backoff_age ON public.login_backoff USING btree (updated_at);
 CREATE INDEX machine_due ON public.machine USING btree (wake_at);
 
 CREATE INDEX machine_overdue ON public.machine USING btree (deadline) WHERE (deadline IS NOT NULL);
+
+CREATE INDEX migration_deployment ON public.migration USING btree (deployment_id, id DESC);
+
+CREATE UNIQUE INDEX migration_live ON public.migration USING btree (vm_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX migration_target ON public.migration USING btree (target_host_id) WHERE (ended_at IS NULL);
 
 CREATE INDEX notification_account ON public.notification USING btree (account_id, id DESC);
 
@@ -502,6 +577,12 @@ CREATE INDEX vm_host ON public.vm USING btree (host_id);
 CREATE UNIQUE INDEX vm_ipv6 ON public.vm USING btree (ipv6_address);
 
 CREATE INDEX vm_project ON public.vm USING btree (project_id, id DESC);
+
+CREATE INDEX vm_snapshot_app ON public.vm_snapshot USING btree (app_id);
+
+CREATE UNIQUE INDEX vm_snapshot_name ON public.vm_snapshot USING btree (deployment_id, name) WHERE ((want = 'present'::text) AND (kind = 'user'::text));
+
+CREATE UNIQUE INDEX vm_snapshot_sleep ON public.vm_snapshot USING btree (deployment_id) WHERE ((want = 'present'::text) AND (kind = 'sleep'::text));
 
 CREATE OR REPLACE FUNCTION public.audit_log_is_append_only()
  RETURNS trigger

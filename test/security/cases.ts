@@ -108,6 +108,8 @@ const bodies: Readonly<Record<string, object>> = {
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
+  forkVmSnapshot: { app_name: 'x' },
+  execInVm: { command: ['true'] },
   deploy: { app_name: 'x', image: 'example.com/image:1' },
   deployApp: { image: 'example.com/image:1' },
   createVmSnapshot: { snapshot_name: 'x' },

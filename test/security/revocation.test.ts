@@ -1,5 +1,6 @@
 /** Open event streams end within a second of what takes the right to them away. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createSessionTokens } from '../../src/control/auth/jwt.ts'
 import { type Identity, testPassword } from '../support/identity.ts'
 import { type Belongings, settle, startWholeApi } from './cases.ts'
 
@@ -33,6 +34,53 @@ const revocations: readonly [string, (owner: Belongings) => Promise<{ readonly s
     },
   ],
 ]
+
+const streamOf = (token: string) =>
+  fetch(`${base}/v1/workspace/events`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(10_000),
+  })
+
+it('the end of the JWT itself, within a second of it', async () => {
+  const { person } = await settle(api)
+  const { vault, clock } = api.deps
+  const { sub, sid, epoch } = JSON.parse(Buffer.from(person.token.split('.')[1] ?? '', 'base64url').toString())
+  const short = createSessionTokens({ vault, clock, ttlSeconds: 3 }).sign({ userId: sub, sessionId: sid, epoch })
+  const { exp } = JSON.parse(Buffer.from(short.split('.')[1] ?? '', 'base64url').toString())
+  const stream = await streamOf(short)
+  expect(stream.status).toBe(200)
+  expect(await stream.text()).toContain('the credential has expired')
+  const lateMs = Date.now() - exp * 1000
+  expect(lateMs).toBeGreaterThanOrEqual(-5)
+  expect(lateMs).toBeLessThan(1_000)
+  expect((await streamOf(short)).status).toBe(401)
+})
+
+it('the end of an access token, within a second of it', async () => {
+  const { person } = await settle(api)
+  const expiresAt = new Date(Date.now() + 2_000)
+  const body = { name: 'short', expires_at: expiresAt.toISOString() }
+  const pat = await api.call('POST', '/v1/auth/tokens', { token: person.token, body })
+  const stream = await streamOf(String(pat.body['token']))
+  expect(stream.status).toBe(200)
+  await stream.text()
+  expect(Date.now() - expiresAt.getTime()).toBeLessThan(1_000)
+  expect((await streamOf(String(pat.body['token']))).status).toBe(401)
+})
+
+it('the end of an account: sessions, access tokens and every stream of both', async () => {
+  const { person, pat } = await settle(api)
+  const streams = await Promise.all([person.token, pat, person.token].map(streamOf))
+  expect(streams.map(({ status }) => status)).toEqual([200, 200, 200])
+  const began = performance.now()
+  expect((await api.call('DELETE', '/v1/auth/me', { token: person.token })).status).toBe(200)
+  await Promise.all(streams.map(stream => stream.text()))
+  for (const token of [person.token, pat])
+    expect((await api.call('GET', '/v1/auth/me', { token })).status, 'at once').toBe(401)
+  const body = { refresh_token: person.refreshToken }
+  expect((await api.call('POST', '/v1/auth/refresh', { body })).status).toBe(401)
+  expect(performance.now() - began).toBeLessThan(1_000)
+})
 
 it.each(revocations)('%s', async (_name, revoke) => {
   const owner = await settle(api)

@@ -1,4 +1,6 @@
 /** A small client for tests: JSON in, JSON and status out, one instance per credential. */
+import { recordSecretsOf } from './log.ts'
+
 export interface Answer<T = unknown> {
   readonly status: number
   readonly body: T
@@ -37,7 +39,10 @@ export function api(baseUrl: string, token?: string): Api {
     })
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.includes('json')
-    return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
+    const answer = isJson ? JSON.parse(text) : text
+    recordSecretsOf(body)
+    recordSecretsOf(answer)
+    return { status: response.status, body: answer, headers: response.headers }
   }
   return {
     call,

@@ -1,13 +1,23 @@
 /** The compute machines on a database of their own with simulated hosts: no timers, every step by hand. */
 import { createHash } from 'node:crypto'
-import { pino } from 'pino'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { appMachine } from '../../src/control/apps/index.ts'
 import { parseControlConfig, type ControlConfig } from '../../src/control/config.ts'
-import { createDeployment, deploymentMachine, type NewDeployment, removeDeployment } from '../../src/control/deployments/index.ts'
+import {
+  createDeployment,
+  deploymentMachine,
+  type NewDeployment,
+  removeDeployment,
+} from '../../src/control/deployments/index.ts'
 import type { Deps } from '../../src/control/deps.ts'
 import { recordBeat } from '../../src/control/hosts/index.ts'
-import { recordSeen, vmMachine } from '../../src/control/vms/index.ts'
+import {
+  recordSeen,
+  migrationMachine,
+  recordSnapshot,
+  snapshotMachine,
+  vmMachine,
+} from '../../src/control/vms/index.ts'
 import { type Param, statement } from '../../src/db/db.ts'
 import type { AnyMachine } from '../../src/engine/machine.ts'
 import { createRunner } from '../../src/engine/runner.ts'
@@ -15,10 +25,14 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { createVault } from '../../src/lib/vault.ts'
 import { testDatabase } from './database.ts'
+import { testLog } from './log.ts'
 import { type SimHost, type SimHostOptions, simHost } from './sim-host.ts'
 
 const sql = {
-  project: statement('test.project', `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES ($1, $2, $2, 'unlimited', $3)`),
+  project: statement(
+    'test.project',
+    `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES ($1, $2, $2, 'unlimited', $3)`,
+  ),
   app: statement(
     'test.app',
     `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
@@ -52,11 +66,17 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
   const { db } = database
   const bus = createMemoryBus()
   const settings = { ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }), ...config }
-  const log = pino({ level: process.env['MOTE_TEST_LOG'] ?? 'silent' })
+  const log = testLog()
   const deps: Deps = { db, bus, log, config: settings, clock: systemClock, vault: createVault(settings.secrets) }
   const hosts: SimHost[] = []
   const wires = new Map()
-  const machines = { vm: vmMachine(deps), deployment: deploymentMachine(deps), app: appMachine(deps) } satisfies Record<string, AnyMachine>
+  const machines = {
+    vm: vmMachine(deps),
+    deployment: deploymentMachine(deps),
+    app: appMachine(deps),
+    snapshot: snapshotMachine(deps),
+    migration: migrationMachine(deps),
+  } satisfies Record<string, AnyMachine>
   const projectId = newId()
   await db.run(sql.project, [projectId, 'test', 'fd00:1:2:3::/64'])
   let apps = 0
@@ -94,6 +114,7 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
         await host.tick()
         if (!host.reachable) continue
         for (const vmId of host.vms.keys()) await db.tx(tx => recordSeen(tx, host.id, host.observed(vmId)))
+        for (const id of host.snapshots.keys()) await db.tx(tx => recordSnapshot(tx, host.id, host.snapshot(id)))
       }
     },
     /** Every machine of the kinds runs once, due or not; the others do not exist. */
@@ -115,7 +136,9 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
     async deploymentsEnd(app: TestApp): Promise<void> {
       for (const { id } of await world.rows<{ id: string }>(`SELECT id FROM deployment WHERE app_id = $1`, app.id))
         await db.tx(tx => removeDeployment(tx, id))
-      await world.until(async () => (await world.rows(`SELECT id FROM deployment WHERE app_id = $1`, app.id)).length === 0)
+      await world.until(
+        async () => (await world.rows(`SELECT id FROM deployment WHERE app_id = $1`, app.id)).length === 0,
+      )
     },
     used: () => db.one(sql.used),
     rows: <Row>(text: string, ...params: Param[]): Promise<Row[]> =>

@@ -1,12 +1,17 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { pino } from 'pino'
 import { describe, inject } from 'vitest'
 import { connectDb } from '../../src/db/connect.ts'
 import type { Db } from '../../src/db/db.ts'
+import { testLog } from './log.ts'
 import { databaseUrl, type PostgresChoice, templateName } from './global-setup.ts'
 
 export type { PostgresChoice }
+
+/** From `startPrivateServer`. */
+export interface PrivateServer {
+  readonly adminUrl: string
+}
 
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string
@@ -21,7 +26,8 @@ export function defaultPostgres(): PostgresChoice {
 }
 
 /** A fresh database with all migrations applied, cloned from the template. Drop it in `afterAll`, or hold it with `await using`. */
-export async function testDatabase(which: PostgresChoice = defaultPostgres()): Promise<TestDatabase> {
+export async function testDatabase(which: PostgresChoice | PrivateServer = defaultPostgres()): Promise<TestDatabase> {
+  if (typeof which === 'object') return openDatabase(which.adminUrl, templateName)
   const server = serverOf(which)
   if (server.broken !== undefined) throw new Error(server.broken)
   return openDatabase(server.adminUrl, templateName)
@@ -51,7 +57,7 @@ async function openDatabase(adminUrl: string, template: string): Promise<TestDat
   const name = `test_${randomBytes(8).toString('hex')}`
   await asAdmin(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${template}`)
   const url = databaseUrl(adminUrl, name)
-  const db = await connectDb({ url, log: pino({ level: 'silent' }) })
+  const db = await connectDb({ url, log: testLog() })
   let dropping: Promise<void> | undefined
   const drop = () =>
     (dropping ??= (async () => {

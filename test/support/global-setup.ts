@@ -14,6 +14,8 @@ import type { TestProject } from 'vitest/node'
 import { findBinaries, type PostgresBinaries } from '../../src/db/embedded/binaries.ts'
 import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { searchLogs } from './log-search.ts'
+import { logDirVariable } from './log.ts'
 import { type Reaper, startReaper } from './reaper.ts'
 
 export type PostgresChoice = 'embedded' | 'pg15'
@@ -63,10 +65,50 @@ export default async function setup(project: TestProject): Promise<() => Promise
     embedded: first.server,
     pg15: second?.server ?? { missing: 'PostgreSQL 15 is not installed: apt-get install postgresql-15' },
   })
+  const logDir = join(root, 'logs')
+  await mkdir(logDir)
+  // Workers inherit it.
+  process.env[logDirVariable] ??= logDir
   const atEnd = cleanup.move()
   return async () => {
+    if (process.env[logDirVariable] === logDir) await assertNoSecretIn(logDir)
     await Promise.all([first.stop(), second?.stop()])
     await atEnd.disposeAsync()
+  }
+}
+
+/** vitest only prints what a teardown throws; the exit code is ours to set. */
+async function assertNoSecretIn(dir: string): Promise<void> {
+  const { lines, secrets, leaks } = await searchLogs(dir)
+  process.stdout.write(`logs: ${lines} lines searched for ${secrets} secrets and every token: ${leaks.length} found\n`)
+  if (leaks.length === 0) return
+  process.stderr.write(`Secrets in the logs of this run:\n${leaks.slice(0, 20).join('\n')}\n`)
+  process.exitCode = 1
+}
+
+/**
+ * A server for one suite alone, for tests of what transactions of other databases would disturb. About a second.
+ * @returns undefined when there is no such server here
+ */
+export async function startPrivateServer(
+  which: PostgresChoice,
+): Promise<({ adminUrl: string } & AsyncDisposable) | undefined> {
+  const found = await findBinaries()
+  const binaries =
+    which === 'pg15' ? found.find(({ major, origin }) => major === 15 && origin === 'installed') : found[0]
+  if (binaries === undefined) return undefined
+  const reaper = startReaper()
+  const root = await mkdtemp(join(tmpdir(), 'mote-test-'))
+  await chmod(root, 0o711)
+  reaper.removeAtEnd(root)
+  const { server, stop } = await startServer(binaries, join(root, which), reaper)
+  if ('missing' in server || server.broken !== undefined) throw new Error('the private server has no template')
+  return {
+    adminUrl: server.adminUrl,
+    async [Symbol.asyncDispose]() {
+      await stop()
+      await reaper.finish()
+    },
   }
 }
 

@@ -1,7 +1,7 @@
 /** The API with identity, projects, audit and notifications on a database of its own: what most tests of them need. */
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
-import { type Logger, pino } from 'pino'
+import type { Logger } from 'pino'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { auditFeature, auditWriter } from '../../src/control/audit/index.ts'
 import {
@@ -16,11 +16,12 @@ import type { Deps } from '../../src/control/deps.ts'
 import type { Feature } from '../../src/control/http/operation.ts'
 import { createRateLimiter } from '../../src/control/http/rate-limit.ts'
 import { createServer } from '../../src/control/http/server.ts'
-import { notificationsFeature } from '../../src/control/notifications/index.ts'
+import { notificationsFeature, planLimitNotices } from '../../src/control/notifications/index.ts'
 import { projectsFeature } from '../../src/control/projects/index.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { createVault } from '../../src/lib/vault.ts'
-import { type PostgresChoice, testDatabase } from './database.ts'
+import { type PostgresChoice, type PrivateServer, testDatabase } from './database.ts'
+import { recordSecret, recordSecretsOf, testLog } from './log.ts'
 
 export const testPassword = 'correct staple 7 horses'
 
@@ -87,7 +88,7 @@ export interface Identity extends AsyncDisposable {
 }
 
 export interface IdentityOptions {
-  readonly postgres?: PostgresChoice
+  readonly postgres?: PostgresChoice | PrivateServer
   readonly env?: Readonly<Record<string, string>>
   readonly log?: Logger
   /** Instead of identity, projects, audit and notifications. */
@@ -104,7 +105,8 @@ const identityFeatures = (deps: Deps): readonly Feature[] => [
 export async function startIdentity(options: IdentityOptions = {}): Promise<Identity> {
   const config: ControlConfig = parseControlConfig({ ...environment, ...options.env })
   const database = await testDatabase(options.postgres)
-  const log = options.log ?? pino({ level: process.env['MOTE_TEST_LOG'] ?? 'silent' })
+  const log = options.log ?? testLog()
+  for (const secret of config.secrets) recordSecret('secret key', secret)
   const clock = testClock()
   const deps: Deps = { db: database.db, bus: createMemoryBus(), config, clock, vault: createVault(config.secrets), log }
   const security = createAuthenticator(deps)
@@ -115,6 +117,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
     audit: auditWriter,
     idempotency: createIdempotencyStore(deps),
     rateLimiter: createRateLimiter(clock),
+    onRefusal: planLimitNotices(deps),
     checkAnswers: true,
   })
   await app.ready()
@@ -132,11 +135,10 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
       ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
       ...(ip === undefined ? {} : { remoteAddress: ip }),
     })
-    return {
-      status: answer.statusCode,
-      body: answer.body === '' ? {} : JSON.parse(answer.body),
-      headers: answer.headers,
-    }
+    const parsed = answer.body === '' ? {} : JSON.parse(answer.body)
+    recordSecretsOf(body)
+    recordSecretsOf(parsed)
+    return { status: answer.statusCode, body: parsed, headers: answer.headers }
   }
   const register: Identity['register'] = async (email = `user-${randomBytes(6).toString('hex')}@example.com`) => {
     const body = { email, password: testPassword, captcha_id: '', captcha_answer: '' }

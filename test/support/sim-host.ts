@@ -52,6 +52,7 @@ export interface SimHost {
   /** The machine lost power: every VM is gone, what was stored is not. */
   powerCut(): void
   observed(vmId: string): VmObserved
+  snapshot(snapshotId: string): SnapshotObserved
   stop(): Promise<void>
 }
 
@@ -92,7 +93,8 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     return {
       ...{ vmId, generation: vm?.wish.generation ?? gone.get(vmId) ?? 0, state: vm?.state ?? 'absent' },
       healthy: vm?.state === 'running' && vm.healthy,
-      endpoint: vm && running.has(vm.state) ? { host: '127.0.0.1', port: 1000 + Number.parseInt(vmId.slice(-4), 16) } : null,
+      endpoint:
+        vm && running.has(vm.state) ? { host: '127.0.0.1', port: 1000 + Number.parseInt(vmId.slice(-4), 16) } : null,
       ...{ imageDigest: null, hypervisor: 'fake', error: vm?.error ?? null, exitCode: null, restartCount: 0 },
       ...{ startedAtMs: null, steps: [], ...(vm?.migration ? { migration: vm.migration } : {}) },
     }
@@ -103,7 +105,12 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const snapshotSeen = (snapshotId: string): SnapshotObserved => {
     const found = snapshots.get(snapshotId)
     return {
-      ...{ snapshotId, vmId: found?.put.vmId ?? '', generation: found?.put.generation ?? 0, state: found?.state ?? 'absent' },
+      ...{
+        snapshotId,
+        vmId: found?.put.vmId ?? '',
+        generation: found?.put.generation ?? 0,
+        state: found?.state ?? 'absent',
+      },
       ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null },
       ...{ madeBy: 'sim', pauseMs: 1, error: null },
     }
@@ -157,8 +164,14 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     vm.identity = source && !from.renew ? source.identity : `${vm.wish.vmId}/${boots}`
     vm.state = incoming ? 'preparing' : 'booting'
   }
-  const migrationOf = (vm: SimVm, role: 'source' | 'target', phase: MigrationObserved['phase'], uri: string | null): void => {
-    const migrationId = vm.wish.spec.outgoing?.migrationId ?? vm.wish.spec.incoming?.migrationId ?? vm.migration?.migrationId
+  const migrationOf = (
+    vm: SimVm,
+    role: 'source' | 'target',
+    phase: MigrationObserved['phase'],
+    uri: string | null,
+  ): void => {
+    const migrationId =
+      vm.wish.spec.outgoing?.migrationId ?? vm.wish.spec.incoming?.migrationId ?? vm.migration?.migrationId
     if (!migrationId) return
     const percent = phase === 'switched' ? 100 : phase === 'copying' ? 50 : 0
     vm.migration = {
@@ -217,7 +230,12 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const arrived = wires.get(uri)
     if (arrived) {
       wires.delete(uri)
-      Object.assign(vm, { memory: arrived.memory, identity: arrived.identity, healthy: arrived.healthy, state: 'running' })
+      Object.assign(vm, {
+        memory: arrived.memory,
+        identity: arrived.identity,
+        healthy: arrived.healthy,
+        state: 'running',
+      })
       vm.madeFrom = arrived.madeFrom
       vm.restarts = arrived.restarts
       migrationOf(vm, 'target', 'switched', uri)
@@ -254,7 +272,9 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     subscriptions.push(
       await bus.serve(subject, data => {
         if (!reachable || !passes()) throw new Refused('unreachable', `${name} does not answer`)
-        return act(data as never)
+        const result = act(data as never)
+        if (!passes()) throw new Refused('unreachable', `the answer of ${name} was lost`)
+        return result
       }),
     )
   const verb = (of: Parameters<typeof subjects.hostIn>[1]) => subjects.hostIn(id, of)
@@ -285,7 +305,12 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     async tick() {
       for (const [vmId, vm] of [...vms]) if (step(vmId, vm)) await publish(subjects.seen(id), observed(vmId))
       for (const [snapshotId, snapshot] of [...snapshots])
-        if (stepSnapshot(snapshotId, snapshot)) await publish(subjects.snapshot(id), { ...snapshotSeen(snapshotId), vmId: snapshot.put.vmId, generation: snapshot.put.generation })
+        if (stepSnapshot(snapshotId, snapshot))
+          await publish(subjects.snapshot(id), {
+            ...snapshotSeen(snapshotId),
+            vmId: snapshot.put.vmId,
+            generation: snapshot.put.generation,
+          })
     },
     beat: (full = true) => ({
       ...{ hostId: id, name, incarnation: 'sim', version: '0', arch: 'x64', network: 'fake' },
@@ -309,6 +334,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       for (const vm of vms.values()) if (running.has(vm.state) || vm.state === 'booting') move(vm, 'preparing')
     },
     observed,
+    snapshot: snapshotSeen,
     async stop() {
       for (const subscription of subscriptions) await subscription.stop()
     },

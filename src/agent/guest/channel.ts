@@ -10,10 +10,13 @@ export interface GuestEvents {
   readonly onExit: (code: number) => void
 }
 
+/** Some verbs say `o` or `e` (output, errors) with text before their answer. */
+export type PartHandler = (kind: 'o' | 'e', text: string) => void
+
 /** The control and log ports of one guest. */
 export interface GuestChannel {
   /** @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
-  request(verb: string, timeoutMs: number): Promise<string>
+  request(verb: string, timeoutMs: number, onPart?: PartHandler): Promise<string>
   ack(seq: number): void
   /** Resolves with the first answer of the guest's init: its workload's state. */
   readonly ready: Promise<string>
@@ -59,7 +62,7 @@ export async function openGuest(dir: string, fromSeq: number, events: GuestEvent
 }
 
 function controlClient(socket: Socket, nonce: string, events: GuestEvents): Pick<GuestChannel, 'request'> {
-  const pending = new Map<string, PromiseWithResolvers<string>>()
+  const pending = new Map<string, Waiter>()
   let nextId = 1
   let rest = ''
   socket.write('\n')
@@ -78,14 +81,14 @@ function controlClient(socket: Socket, nonce: string, events: GuestEvents): Pick
     pending.clear()
   })
   return {
-    request(verb, timeoutMs) {
+    request(verb, timeoutMs, onPart = () => undefined) {
       // Not a bare number: the guest may still hold answers for an earlier connection.
       const id = `${nonce}-${nextId++}`
-      const waiter = Promise.withResolvers<string>()
+      const waiter = { ...Promise.withResolvers<string>(), onPart }
       pending.set(id, waiter)
       if (!socket.writable) waiter.reject(new Error('the connection to the guest is closed'))
       else socket.write(`${id} ${verb}\n`)
-      const slow = () => waiter.reject(new Error(`the guest did not answer "${verb}" within ${timeoutMs} ms`))
+      const slow = () => waiter.reject(new Error(`the guest did not answer "${verb.split(' ')[0]}" within ${timeoutMs} ms`))
       const timer = timeoutMs > 0 ? setTimeout(slow, timeoutMs) : undefined
       return waiter.promise.finally(() => {
         clearTimeout(timer)
@@ -100,8 +103,13 @@ function announce(events: GuestEvents, what: string, text: readonly string[]): v
   if (what === 'exit') events.onExit(Number(text[0]))
 }
 
-function settle(pending: Map<string, PromiseWithResolvers<string>>, id: string, word: string, text: string): void {
+interface Waiter extends PromiseWithResolvers<string> {
+  readonly onPart: PartHandler
+}
+
+function settle(pending: ReadonlyMap<string, Waiter>, id: string, word: string, text: string): void {
   const waiter = pending.get(id)
-  if (word === 'ok') waiter?.resolve(text)
+  if (word === 'o' || word === 'e') waiter?.onPart(word, text)
+  else if (word === 'ok') waiter?.resolve(text)
   else waiter?.reject(new Error(`the guest answered: ${text}`))
 }

@@ -10,6 +10,8 @@ export interface GuestConfig {
   readonly hostname: string
   readonly baseType: 'erofs' | 'ext4'
   readonly network: GuestNetwork
+  /** The workload starts when the host says so: volumes come first. */
+  readonly wait: boolean
 }
 
 export interface GuestNetwork {
@@ -40,6 +42,7 @@ export function configDisk(config: GuestConfig): Buffer {
     ['stop_signal', config.stopSignal],
     ['hostname', config.hostname],
     ['base', config.baseType],
+    ['wait', config.wait ? 1 : undefined],
     ['ip', network.ip],
     ['prefix', network.prefix],
     ['gateway', network.gateway],

@@ -49,6 +49,7 @@ test('a newline or percent sign in the environment survives the config disk', ()
     env: { KEY: 'one\ntwo=%0A' },
     ...{ cwd: '/', uid: 1, gid: 2, groups: [3], stopSignal: 15, hostname: 'h', baseType: 'erofs' },
     network: { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' },
+    wait: false,
   })
   expect(disk.length % 4096).toBe(0)
   const lines = disk.toString().split('\0')[0]?.split('\n') ?? []
@@ -60,7 +61,7 @@ test('a newline or percent sign in the environment survives the config disk', ()
 test('a config that the guest would not read to its end is refused', () => {
   const env = { BIG: 'x'.repeat(1 << 20) }
   const network = { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' }
-  const rest = { cwd: '/', uid: 0, gid: 0, groups: [], stopSignal: 15, hostname: 'h' }
+  const rest = { cwd: '/', uid: 0, gid: 0, groups: [], stopSignal: 15, hostname: 'h', wait: false }
   expect(() => configDisk({ argv: ['a'], env, ...rest, baseType: 'ext4', network })).toThrow(/bytes/)
 })
 

@@ -7,7 +7,7 @@ import { readIfExists } from '../../lib/files.ts'
 import { cachedDir } from './cache.ts'
 import { cpio } from './cpio.ts'
 import { buildInit, initSourceHash } from './init.ts'
-import { collectModules, guestModules } from './modules.ts'
+import { collectModules, guestModules, type KernelModule, lateModules } from './modules.ts'
 import { extractVmlinux } from './vmlinux.ts'
 
 export interface GuestKernel {
@@ -35,7 +35,7 @@ export async function ensureKernel(
   const source = kernelDir ?? (await cachedDir(join(cacheDir, 'kernel'), dir => fetchKernel(dir, onProgress)))
   const version = (await readIfExists(join(source, 'version')))?.trim() ?? 'custom'
   const key = createHash('sha256')
-    .update(`${source} ${version} ${await initSourceHash()}`)
+    .update(`${source} ${version} ${await initSourceHash()} ${[...guestModules, ...lateModules].join()}`)
     .digest('hex')
     .slice(0, 16)
   const initrdDir = await cachedDir(join(cacheDir, 'initrd', key), async dir => {
@@ -84,13 +84,22 @@ async function packageName(): Promise<string> {
 }
 
 async function initramfs(source: string, version: string, init: Buffer): Promise<Buffer> {
-  const modules = version === 'custom' ? [] : await collectModules(join(source, 'modules'), guestModules)
+  const collect = (wanted: readonly string[]) =>
+    version === 'custom' ? Promise.resolve([]) : collectModules(join(source, 'modules'), wanted)
+  const early = await collect(guestModules)
+  const known = new Set(early.map(({ name }) => name))
+  const late = (await collect(lateModules)).filter(({ name }) => !known.has(name))
   return cpio([
     { path: 'dev', mode: 0o040755 },
     { path: 'dev/console', mode: 0o020600, device: [5, 1] },
     { path: 'init', mode: 0o100755, data: init },
     { path: 'm', mode: 0o040755 },
-    ...modules.map(module => ({ path: `m/${module.name}.ko`, mode: 0o100644, data: module.data })),
-    { path: 'modules.list', mode: 0o100644, data: Buffer.from(modules.map(({ name }) => `/m/${name}.ko\n`).join('')) },
+    ...[...early, ...late].map(module => ({ path: fileOf(module), mode: 0o100644, data: module.data })),
+    { path: 'modules.list', mode: 0o100644, data: listOf(early) },
+    { path: 'modules.late', mode: 0o100644, data: listOf(late) },
   ])
 }
+
+const fileOf = ({ name }: KernelModule) => `m/${name}.ko`
+const listOf = (modules: readonly KernelModule[]) =>
+  Buffer.from(modules.map(module => `${fileOf(module)}\n`).join(''))

@@ -14,6 +14,9 @@ export const guestModules = [
   'virtio_balloon',
 ] as const
 
+/** Loaded when the first volume comes. */
+export const lateModules = ['virtio_scsi', 'sd_mod'] as const
+
 export interface KernelModule {
   readonly name: string
   readonly data: Buffer

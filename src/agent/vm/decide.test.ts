@@ -4,12 +4,19 @@ import { decide, type VmAction, type VmFacts } from './decide.ts'
 
 const wants: VmWant[] = ['running', 'paused', 'stopped', 'absent']
 const flags = [true, false]
+const migrations = ['none', 'incoming', 'outgoing', 'left'] as const
 const every: VmFacts[] = wants.flatMap(want =>
   (['none', 'running', 'paused'] as const).flatMap(machine =>
     (['running', 'exited'] as const).flatMap(workload =>
       flags.flatMap(current =>
         flags.flatMap(crashed =>
-          flags.map(restartsLeft => ({ want, machine, workload, current, crashed, restartsLeft })),
+          flags.flatMap(restartsLeft =>
+            flags.flatMap(adjusted =>
+              migrations.map(migration => ({
+                ...{ want, machine, workload, current, crashed, restartsLeft, adjusted, migration },
+              })),
+            ),
+          ),
         ),
       ),
     ),
@@ -22,7 +29,10 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
     release: {},
     rest: {},
     stop: { machine: 'none' },
-    boot: { machine: 'running', workload: 'running', current: true },
+    boot: { machine: 'running', workload: 'running', current: true, adjusted: false },
+    receive: { machine: 'running', workload: 'running', current: true, adjusted: false, migration: 'none' },
+    'hand-over': { machine: 'none', migration: 'left' },
+    adjust: { adjusted: true },
     restart: { workload: 'running' },
     crash: { crashed: true },
     pause: { machine: 'paused' },
@@ -32,7 +42,7 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
 }
 
 test.each(every)(
-  'from $want $machine $workload current=$current crashed=$crashed left=$restartsLeft the wish comes true',
+  'from $want $machine $workload current=$current crashed=$crashed left=$restartsLeft adjusted=$adjusted migration=$migration the wish comes true',
   start => {
     let facts = start
     const taken: VmAction[] = []
@@ -42,7 +52,10 @@ test.each(every)(
       facts = perform(facts, action)
     }
     const goal = { running: 'running', paused: 'paused', stopped: 'none', absent: 'none' } as const
-    expect(facts.machine).toBe(facts.crashed && !start.crashed ? 'none' : start.crashed ? 'none' : goal[facts.want])
+    const nowhere = facts.crashed || facts.migration === 'left'
+    expect(facts.machine).toBe(nowhere ? 'none' : goal[facts.want])
+    if (start.migration === 'left') expect(taken.filter(action => action !== 'stop')).toEqual([])
+    if (facts.machine === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')
     if (facts.want === 'absent' || facts.want === 'stopped') expect(taken).not.toContain('boot')
     if (start.crashed) expect(taken.filter(action => action !== 'stop')).toEqual([])

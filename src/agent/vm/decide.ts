@@ -1,4 +1,5 @@
 import type { VmWant } from '../../contract/agent.ts'
+import type { MigrationFact } from './migration.ts'
 
 /** What is true of a VM on this host. */
 export interface VmFacts {
@@ -10,19 +11,36 @@ export interface VmFacts {
   /** It crashed under this generation: nothing is tried again before a new one. */
   readonly crashed: boolean
   readonly restartsLeft: boolean
+  readonly migration: MigrationFact
+  /** Balloon and volumes are as wished. */
+  readonly adjusted: boolean
 }
 
 /** The one next step. `boot` includes image, disk and network; `restart` starts the workload again in the same machine. */
-export type VmAction = 'release' | 'stop' | 'boot' | 'restart' | 'crash' | 'pause' | 'resume' | 'rest'
+export type VmAction =
+  | 'release'
+  | 'stop'
+  | 'boot'
+  | 'receive'
+  | 'hand-over'
+  | 'restart'
+  | 'crash'
+  | 'pause'
+  | 'resume'
+  | 'adjust'
+  | 'rest'
 
 /** Level-triggered: only the facts count, not how they came about. */
 export function decide(facts: VmFacts): VmAction {
-  const { machine } = facts
+  const { machine, migration } = facts
   if (facts.want === 'absent') return machine === 'none' ? 'release' : 'stop'
-  if (facts.want === 'stopped' || facts.crashed) return machine === 'none' ? 'rest' : 'stop'
-  if (machine === 'none') return 'boot'
+  if (facts.want === 'stopped' || facts.crashed || migration === 'left') return machine === 'none' ? 'rest' : 'stop'
+  if (machine === 'none') return migration === 'incoming' ? 'receive' : 'boot'
+  // Before anything else is done to a machine that may be half-way elsewhere.
+  if (migration === 'outgoing') return 'hand-over'
   if (!facts.current) return 'stop'
   if (facts.workload === 'exited') return facts.restartsLeft ? 'restart' : 'crash'
   if (facts.want === 'paused') return machine === 'paused' ? 'rest' : 'pause'
-  return machine === 'paused' ? 'resume' : 'rest'
+  if (machine === 'paused') return 'resume'
+  return facts.adjusted ? 'rest' : 'adjust'
 }

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { VmObserved } from '../../contract/agent.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
-import type { Driver } from '../hypervisor/driver.ts'
+import type { Volumes } from '../disk/volumes.ts'
+import type { Driver, SnapshotSource } from '../hypervisor/driver.ts'
 import type { VmLog } from '../logs/vm-log.ts'
 import type { HealthTiming } from './health.ts'
 import type { VmRecord } from './record.ts'
@@ -15,6 +16,9 @@ export interface ActorDeps {
   readonly bootSlots: Semaphore
   readonly health: HealthTiming
   readonly stopGraceMs: number
+  readonly volumes: Volumes
+  /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
+  readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   /** Resolves once the driver may boot: its proof is done. */
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>

@@ -24,8 +24,13 @@ export class StepError extends Error {
 
 /** No repetition mends a reference that names nothing or an image that cannot run. */
 export function isFinal(error: unknown): boolean {
-  return error instanceof ImageError || (error instanceof StepError && error.code === 'unsupported_by_hypervisor')
+  return error instanceof ImageError || (error instanceof StepError && finalCodes.has(error.code))
 }
+
+const finalCodes: ReadonlySet<string> = new Set([
+  'unsupported_by_hypervisor',
+  ...['snapshot_missing', 'snapshot_damaged', 'snapshot_mismatch', 'snapshot_base_missing'],
+])
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

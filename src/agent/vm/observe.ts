@@ -1,4 +1,5 @@
-import type { VmObserved, VmPut, VmState } from '../../contract/agent.ts'
+import type { DiskObserved, VmObserved, VmPut, VmState } from '../../contract/agent.ts'
+import { migrationFact } from './migration.ts'
 import type { VmRecord } from './record.ts'
 
 export type Stage = 'preparing' | 'booting' | 'stopping' | 'absent' | null
@@ -9,10 +10,11 @@ export interface Seen {
   readonly stage: Stage
   readonly healthy: boolean
   readonly fault: VmObserved['error']
+  readonly disks: readonly DiskObserved[]
 }
 
 /** The user-visible state is derived here and stored nowhere. */
-export function observe({ wish, record, stage, healthy, fault }: Seen): VmObserved {
+export function observe({ wish, record, stage, healthy, fault, disks }: Seen): VmObserved {
   const { running } = record
   return {
     vmId: wish.vmId,
@@ -27,6 +29,8 @@ export function observe({ wish, record, stage, healthy, fault }: Seen): VmObserv
     restartCount: record.restartCount,
     startedAtMs: record.startedAtMs,
     steps: record.steps,
+    ...(disks.length > 0 ? { disks: [...disks] } : {}),
+    ...(record.migration ? { migration: record.migration } : {}),
   }
 }
 
@@ -38,6 +42,7 @@ function restingState(wish: VmPut, record: VmRecord): VmState {
   if (record.running) return record.paused ? 'paused' : 'running'
   if (wish.want === 'absent') return 'stopping'
   if (isCrashed(wish, record)) return 'crashed'
+  if (migrationFact(wish.spec, record) === 'left') return 'stopped'
   return wish.want === 'stopped' ? 'stopped' : 'preparing'
 }
 

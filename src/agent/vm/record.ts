@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { Type, type Static } from 'typebox'
-import { type VmSpec, VmStep } from '../../contract/agent.ts'
+import { DiskSpec, MigrationObserved, type VmSpec, VmStep } from '../../contract/agent.ts'
 
 const Prepared = Type.Object({
   imageDigest: Type.String(),
@@ -35,6 +35,10 @@ export const VmRecord = Type.Object({
     Type.Null(),
   ]),
   steps: Type.Array(VmStep),
+  /** Volumes that the machine has, or was about to get. */
+  disks: Type.Optional(Type.Array(DiskSpec)),
+  /** The last one that this host took part in. */
+  migration: Type.Optional(MigrationObserved),
 })
 export type VmRecord = Static<typeof VmRecord>
 
@@ -45,7 +49,9 @@ export const newRecord: VmRecord = {
 
 /** Changes when the VM has to boot again for the spec to be true; the other fields are followed while it runs. */
 export function bootKey(spec: VmSpec): string {
-  const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...rest } = spec
+  const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...kept } = spec
+  // How it came here and where it goes says nothing about what runs; volumes come and go.
+  const { disks: _disks, from: _from, incoming: _incoming, outgoing: _outgoing, ...rest } = kept
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))
     .digest('hex')

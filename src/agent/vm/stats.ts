@@ -4,11 +4,12 @@ import type { MachineStats } from '../hypervisor/driver.ts'
 /** Makes a rate of the VMM's cpu time: share of the VM's vCPUs since the last reading, percent. */
 export function cpuMeter(vmId: string, vcpus: number): (stats: MachineStats, atMs: number) => VmStats {
   let last: { cpuSeconds: number; atMs: number } | undefined
-  return ({ cpuSeconds, ramUsedBytes, rxBytes, txBytes }, atMs) => {
+  return ({ cpuSeconds, ramUsedBytes, rxBytes, txBytes, balloonActualMib }, atMs) => {
     const elapsed = last === undefined ? 0 : (atMs - last.atMs) / 1000
     const used = last === undefined ? 0 : cpuSeconds - last.cpuSeconds
     last = { cpuSeconds, atMs }
     const cpuUsage = elapsed > 0 ? Math.min(100, Math.max(0, (100 * used) / (elapsed * vcpus))) : 0
-    return { vmId, atMs, cpuUsage, ramUsedBytes, rxBytes, txBytes }
+    const balloon = balloonActualMib === undefined ? {} : { balloonActualMib }
+    return { vmId, atMs, cpuUsage, ramUsedBytes, rxBytes, txBytes, ...balloon }
   }
 }

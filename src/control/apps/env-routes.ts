@@ -14,7 +14,10 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
     read: async ({ project, params }) => {
       const app = await store.byName(deps.db, project.id, params.app_name)
       if (!app) throw notFound()
-      return (await env.list(deps.db, app.id)).map(({ name, updatedAt }) => ({ name, updated_at: updatedAt.toISOString() }))
+      return (await env.list(deps.db, app.id)).map(({ name, updatedAt }) => ({
+        name,
+        updated_at: updatedAt.toISOString(),
+      }))
     },
   },
   putAppEnv: {
@@ -27,7 +30,8 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
         await env.put(tx, app.id, name, sealed)
         const { names, bytes } = await env.size(tx, app.id)
         if (names > maxEnvNames) throw invalidField('name', `an app has at most ${maxEnvNames} variables`)
-        if (bytes > maxEnvBytes) throw invalidField('value', `the variables of an app have at most ${maxEnvBytes} bytes together`)
+        if (bytes > maxEnvBytes)
+          throw invalidField('value', `the variables of an app have at most ${maxEnvBytes} bytes together`)
         call.audit({ action: 'app.env.set', resourceType: 'app', resourceId: app.id, details: { app: app.name, name } })
         return { status: 'set' }
       }
@@ -37,7 +41,12 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
     write: async call => async tx => {
       const app = await store.lock(tx, call.project.id, call.params.app_name)
       if (!app || !(await env.remove(tx, app.id, call.params.name))) throw notFound()
-      call.audit({ action: 'app.env.delete', resourceType: 'app', resourceId: app.id, details: { app: app.name, name: call.params.name } })
+      call.audit({
+        action: 'app.env.delete',
+        resourceType: 'app',
+        resourceId: app.id,
+        details: { app: app.name, name: call.params.name },
+      })
       return { status: 'deleted' }
     },
   },

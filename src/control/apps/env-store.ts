@@ -5,7 +5,10 @@ export interface EnvEntry {
   readonly updatedAt: Date
 }
 
-const listEnv = statement<EnvEntry>('apps.env', `SELECT name, updated_at AS "updatedAt" FROM app_env WHERE app_id = $1 ORDER BY name`)
+const listEnv = statement<EnvEntry>(
+  'apps.env',
+  `SELECT name, updated_at AS "updatedAt" FROM app_env WHERE app_id = $1 ORDER BY name`,
+)
 const putEnv = statement(
   'apps.putEnv',
   `INSERT INTO app_env (app_id, name, value) VALUES ($1, $2, $3)

@@ -2,6 +2,7 @@ import type { ProjectContents } from '../projects/index.ts'
 import { startDeletingApp } from './end.ts'
 import * as store from './store.ts'
 
+export { prepareApp } from './create.ts'
 export { appMachine } from './machine.ts'
 export { appFeature } from './routes.ts'
 

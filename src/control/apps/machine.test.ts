@@ -16,7 +16,9 @@ const cases = crashMatrix({
     const app = await world.app()
     await world.deploy(app)
     const { id } = await world.deploy(app)
-    await world.until(async () => (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, id)).length === 1)
+    await world.until(
+      async () => (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, id)).length === 1,
+    )
     await db.tx(tx => startDeletingApp(tx, app.id))
     return app
   },
@@ -27,7 +29,8 @@ const cases = crashMatrix({
   },
   check: async ({ id }) => {
     expect(host.vms.size).toBe(0)
-    for (const table of ['vm', 'deployment']) expect(await world.rows(`SELECT id FROM ${table} WHERE app_id = $1`, id)).toEqual([])
+    for (const table of ['vm', 'deployment'])
+      expect(await world.rows(`SELECT id FROM ${table} WHERE app_id = $1`, id)).toEqual([])
     expect(await world.rows(`SELECT id FROM app WHERE id = $1`, id)).toEqual([])
     expect(await world.rows(`SELECT state FROM route WHERE app_id = $1`, id)).toEqual([{ state: 'gone' }])
     expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })

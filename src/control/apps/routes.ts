@@ -1,6 +1,7 @@
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
-import { deploy } from '../deployments/index.ts'
+import { assertReplicasFit, deploy } from '../deployments/index.ts'
+import { wakeApp } from '../fleet/index.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { pageOf } from '../http/paging.ts'
@@ -59,7 +60,12 @@ export const appFeature = (deps: Deps) =>
           const app = await store.lock(tx, call.project.id, call.params.app_name)
           if (!app) throw notFound()
           const changed = await store.change(tx, app, change)
-          call.audit({ action: 'app.update', resourceType: 'app', resourceId: app.id, details: { name: app.name, ...change } })
+          call.audit({
+            action: 'app.update',
+            resourceType: 'app',
+            resourceId: app.id,
+            details: { name: app.name, ...change },
+          })
           return appView(changed)
         }
       },
@@ -90,9 +96,22 @@ export const appFeature = (deps: Deps) =>
         const scale = scaleOf(call.body, app)
         if (scale.autoscalingEnabled && !app.autoscalingEnabled)
           assertAllowed(await lockProject(tx, call.project.id), 'autoscalingAllowed')
+        if (app.activeDeploymentId)
+          await assertReplicasFit(
+            tx,
+            call.project.id,
+            app.activeDeploymentId,
+            scale.desiredReplicas - app.desiredReplicas,
+          )
         const changed = await store.changeScale(tx, app.id, scale)
         if (app.activeDeploymentId) await poke(tx, 'deployment', app.activeDeploymentId)
-        call.audit({ action: 'app.scale', resourceType: 'app', resourceId: app.id, details: { name: app.name, ...scale } })
+        if (scale.minReplicas > 0) await wakeApp(tx, app.id)
+        call.audit({
+          action: 'app.scale',
+          resourceType: 'app',
+          resourceId: app.id,
+          details: { name: app.name, ...scale },
+        })
         return appView(changed)
       },
     },

@@ -30,7 +30,8 @@ export function checkGitUrl(url: string): string {
   const parsed = URL.parse(url)
   if (!parsed || !gitSchemes.has(parsed.protocol) || parsed.hostname === '')
     throw invalidField('git_url', 'must be a repository such as https://host/owner/repo.git or git@host:owner/repo.git')
-  if (parsed.password !== '') throw invalidField('git_url', 'must not contain a password; connect the repository instead')
+  if (parsed.password !== '')
+    throw invalidField('git_url', 'must not contain a password; connect the repository instead')
   return url
 }
 
@@ -59,7 +60,8 @@ export function checkScale(scale: Scale): Scale {
   if (min < 0) throw invalidField('min_replicas', 'must not be negative')
   if (max < 1 || max > maxReplicas) throw invalidField('max_replicas', `must be from 1 to ${maxReplicas}`)
   if (min > max) throw invalidField('min_replicas', `must not be greater than max_replicas (${max})`)
-  if (desired < min || desired > max) throw invalidField('desired_replicas', `must be from min_replicas (${min}) to max_replicas (${max})`)
+  if (desired < min || desired > max)
+    throw invalidField('desired_replicas', `must be from min_replicas (${min}) to max_replicas (${max})`)
   for (const [field, value] of [
     ['cpu_threshold', scale.cpuThreshold],
     ['mem_threshold', scale.memThreshold],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEachPostgres } from '../../../test/support/database.ts'
+import { startPrivateServer } from '../../../test/support/global-setup.ts'
 import { type Identity, startIdentity } from '../../../test/support/identity.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type Statement, statement } from '../../db/db.ts'
@@ -13,14 +14,21 @@ let statements = 0
 const sql = (text: string): Statement<{ n: number }> => statement(`test.audit.${++statements}`, text)
 
 describeEachPostgres('audit', which => {
+  // Sealing waits for transactions of the whole server, so the server must be nobody else's.
+  let server: Awaited<ReturnType<typeof startPrivateServer>>
   let api: Identity
   beforeAll(async () => {
-    api = await startIdentity({ postgres: which })
+    server = await startPrivateServer(which)
+    if (!server) throw new Error(`BUG: ${which} was there a moment ago`)
+    api = await startIdentity({ postgres: server })
   })
-  afterAll(async () => api[Symbol.asyncDispose]())
+  afterAll(async () => {
+    await api[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+  })
 
   const unsealed = sql('SELECT count(*) AS n FROM audit_log WHERE position IS NULL')
-  /** Transactions of other databases on the same server hold sealing up too, so it may take several tries. */
+  /** The server's own housekeeping has transactions too, so it may take several tries. */
   const seal = () =>
     until(
       async () => {

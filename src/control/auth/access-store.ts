@@ -9,6 +9,8 @@ export interface PrincipalRow {
   /** Null for a session, which may do everything. */
   readonly scopes: readonly string[] | null
   readonly patId: string | null
+  /** Of an access token that has an end. */
+  readonly expiresAt: Date | null
   readonly boundProjectId: string | null
 }
 
@@ -39,8 +41,8 @@ export interface Selection {
   readonly slug: string | null
 }
 
-const sessionPrincipal = `a.id AS "userId", a.email, a.role, NULL::text[] AS scopes, NULL::uuid AS "patId", NULL::uuid AS "boundProjectId"`
-const patPrincipal = `a.id AS "userId", a.email, a.role, t.scopes, t.id AS "patId", t.project_id AS "boundProjectId"`
+const sessionPrincipal = `a.id AS "userId", a.email, a.role, NULL::text[] AS scopes, NULL::uuid AS "patId", NULL::timestamptz AS "expiresAt", NULL::uuid AS "boundProjectId"`
+const patPrincipal = `a.id AS "userId", a.email, a.role, t.scopes, t.id AS "patId", t.expires_at AS "expiresAt", t.project_id AS "boundProjectId"`
 
 const fromSession = `FROM session s JOIN account a ON a.id = s.account_id`
 const whereSession = `WHERE s.id = $1 AND a.id = $2 AND a.epoch = $3 AND s.revoked_at IS NULL`

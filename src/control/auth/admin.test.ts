@@ -1,11 +1,6 @@
 import { expect, it } from 'vitest'
 import { startIdentity } from '../../../test/support/identity.ts'
-import { statement } from '../../db/db.ts'
-import { createVault } from '../../lib/vault.ts'
-import { purposes } from './credentials.ts'
-import { resealTotpSecrets, revokeAllSessions, setAccountRole } from './index.ts'
-
-const sealed = statement<{ secret: Buffer }>('test.sealed', 'SELECT totp_secret AS secret FROM account WHERE id = $1')
+import { revokeAllSessions, setAccountRole } from './index.ts'
 
 it('makes and unmakes Admins, but never the last one', async () => {
   await using api = await startIdentity()
@@ -24,20 +19,6 @@ it('signs an account out everywhere', async () => {
   await api.login(person.email)
   expect(await revokeAllSessions(api.deps.db, person.email)).toBe(2)
   expect((await api.call('GET', '/v1/auth/me', { token: person.token })).status).toBe(401)
-})
-
-it('seals every TOTP seed with the new key', async () => {
-  await using api = await startIdentity()
-  const person = await api.person()
-  const setup = await api.call('GET', '/v1/auth/2fa/setup', { token: person.token })
-  const [old = ''] = api.deps.config.secrets
-  const rotated = createVault(['a-new-secret-that-is-long-enough-for-us', old])
-  expect(await resealTotpSecrets(api.deps.db, rotated)).toBe(1)
-  expect(await resealTotpSecrets(api.deps.db, rotated)).toBe(0)
-  const { secret } = await api.deps.db.one(sealed, [person.id])
-  expect(createVault(['a-new-secret-that-is-long-enough-for-us']).open(purposes.totpSecret, secret)).toBe(
-    setup.body['secret'],
-  )
 })
 
 it('writes down refused credentials, with a bound per address', async () => {

@@ -1,22 +1,11 @@
 /** What operators do to accounts from the command line (`mote admin`), beside the API. */
 import { type Db, statement } from '../../db/db.ts'
-import type { Vault } from '../../lib/vault.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
-import { purposes } from './credentials.ts'
 import { normaliseEmail } from './rules.ts'
 import { endAllSessions } from './session-store.ts'
 import { announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
-const sealedTotp = statement<{ id: string; secret: Buffer }>(
-  'auth.sealedTotp',
-  `SELECT id, totp_secret AS secret FROM account WHERE totp_secret IS NOT NULL AND id > $1 ORDER BY id LIMIT $2`,
-)
-const resealTotp = statement(
-  'auth.resealTotp',
-  `UPDATE account SET totp_secret = $3 WHERE id = $1 AND totp_secret = $2`,
-)
-
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 
 /** @throws Error that says what to do: no such account, or it is the last Admin. */
@@ -50,25 +39,4 @@ export async function revokeAllSessions(db: Db, email: string): Promise<number> 
     await writeAudit(tx, { ...byOperator, userId: account.id }, note)
     return ended
   })
-}
-
-const batch = 500
-
-/**
- * After a new secret was put first in MOTE_SECRET_KEYS: seals every TOTP seed with it. Safe to run again, and while
- * people sign in. Returns how many were sealed anew.
- */
-export async function resealTotpSecrets(db: Db, vault: Vault): Promise<number> {
-  let changed = 0
-  let last = unknownAccount
-  for (;;) {
-    const rows = await db.rows(sealedTotp, [last, batch])
-    for (const { id, secret } of rows) {
-      last = id
-      if (vault.isCurrent(secret)) continue
-      const fresh = vault.seal(purposes.totpSecret, vault.open(purposes.totpSecret, secret))
-      changed += await db.run(resealTotp, [id, secret, fresh])
-    }
-    if (rows.length < batch) return changed
-  }
 }

@@ -14,7 +14,7 @@ import {
   principalBySessionInProject,
 } from './access-store.ts'
 import { looksIssued, patPrefix, purposes } from './credentials.ts'
-import { type SessionClaims, createSessionTokens } from './jwt.ts'
+import { type VerifiedClaims, createSessionTokens } from './jwt.ts'
 import { type PatUse, trackPatUse } from './pat-use.ts'
 import { recordRefusals } from './refusals.ts'
 import { allScopes, expandScopes } from './rules.ts'
@@ -26,7 +26,7 @@ export interface Authenticator extends Security {
 }
 
 type Credential =
-  | { readonly kind: 'session'; readonly claims: SessionClaims }
+  | { readonly kind: 'session'; readonly claims: VerifiedClaims }
   | { readonly kind: 'pat'; readonly hash: Buffer }
 
 const everything: ReadonlySet<Scope> = new Set(allScopes)
@@ -81,7 +81,7 @@ function callerOf(row: PrincipalRow, credential: Credential, uses: PatUse): Call
   const { userId, email, role, boundProjectId } = row
   if (credential.kind === 'session') {
     const via = { kind: 'session', sessionId: credential.claims.sessionId } as const
-    return { userId, email, role, via, scopes: everything, boundProjectId }
+    return { userId, email, role, via, scopes: everything, boundProjectId, expiresAt: credential.claims.expiresAt }
   }
   if (row.patId === null) throw new Error('BUG: a token without an id')
   uses.note(row.patId)
@@ -92,6 +92,7 @@ function callerOf(row: PrincipalRow, credential: Credential, uses: PatUse): Call
     via: { kind: 'pat', patId: row.patId },
     scopes: expandScopes(row.scopes ?? []),
     boundProjectId,
+    expiresAt: row.expiresAt,
   }
 }
 

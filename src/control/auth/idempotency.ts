@@ -26,7 +26,7 @@ const storeAnswer = statement(
   `UPDATE idempotency_key SET status = $3, answer = $4 WHERE account_id = $1 AND key = $2`,
 )
 
-const answerPurpose = 'idempotency-answer'
+export const answerPurpose = 'idempotency-answer'
 const fingerprintPurpose = 'idempotency-fingerprint'
 
 /** What the frame asks for. Fingerprints cover bodies that may hold a password, so only a keyed hash of them is stored. */

@@ -1,6 +1,7 @@
-export { resealTotpSecrets, revokeAllSessions, setAccountRole } from './admin.ts'
+export { revokeAllSessions, setAccountRole } from './admin.ts'
 export { type Authenticator, createAuthenticator } from './authenticate.ts'
 export { createIdempotencyStore } from './idempotency.ts'
 export { endRevokedStreams } from './revocation.ts'
 export { authFeature } from './routes.ts'
 export { expiredCredentials } from './sweep.ts'
+export { type ResealCount, resealAll } from './sealed.ts'

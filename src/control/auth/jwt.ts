@@ -14,11 +14,15 @@ export interface SessionClaims {
   readonly epoch: number
 }
 
+export interface VerifiedClaims extends SessionClaims {
+  readonly expiresAt: Date
+}
+
 export interface SessionTokens {
   /** @param claims whose session; lives `ttlSeconds` from now. */
   sign(claims: SessionClaims): string
   /** The claims, or undefined for anything that is not a token of ours that is valid now. */
-  verify(token: string): SessionClaims | undefined
+  verify(token: string): VerifiedClaims | undefined
 }
 
 const issuer = 'mote'
@@ -69,11 +73,11 @@ export function createSessionTokens(options: { vault: Vault; clock: Clock; ttlSe
   }
 }
 
-function claimsOf(payload: unknown, now: number): SessionClaims | undefined {
+function claimsOf(payload: unknown, now: number): VerifiedClaims | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined
   const { sub, sid, epoch, iat, exp, typ } = payload as Record<string, unknown>
   if (typ !== type || typeof exp !== 'number' || typeof iat !== 'number' || typeof epoch !== 'number') return undefined
   if (exp <= now || iat > now + leewaySeconds || !Number.isInteger(epoch)) return undefined
   if (typeof sub !== 'string' || typeof sid !== 'string' || !isUuid(sub) || !isUuid(sid)) return undefined
-  return { userId: sub, sessionId: sid, epoch }
+  return { userId: sub, sessionId: sid, epoch, expiresAt: new Date(exp * 1000) }
 }

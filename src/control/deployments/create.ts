@@ -3,14 +3,18 @@ import type { Tx } from '../../db/db.ts'
 import { createMachine } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
-import { createVm } from '../vms/index.ts'
+import { createVm, type StartFrom } from '../vms/index.ts'
 import { announceById } from './announce.ts'
 import * as store from './store.ts'
 
 /** Makes the rows of a new deployment: the record, its VMs and their machines. The runner does the rest. */
 export async function createDeployment(
   tx: Tx,
-  request: Omit<store.NewDeployment, 'id' | 'jobId'> & { readonly replicas: number; readonly ipv6Prefix: string },
+  request: Omit<store.NewDeployment, 'id' | 'jobId'> & {
+    readonly replicas: number
+    readonly ipv6Prefix: string
+    readonly from?: StartFrom
+  },
 ): Promise<{ id: string; jobId: string; vmIds: string[] }> {
   const id = newId()
   const jobId = `job-${randomUUID().replaceAll('-', '').slice(0, 16)}`

@@ -30,6 +30,7 @@ interface DeployApp {
 interface DeployCall {
   readonly project: ProjectAccess
   readonly caller: { readonly via: { readonly kind: 'session' | 'pat' } }
+  readonly traceparent: string
   audit(note: AuditNote): void
 }
 
@@ -37,7 +38,13 @@ interface DeployCall {
  * A new deployment of an app that the transaction has locked: limits, then the rows. No host is asked.
  * @throws ApiError 400, 403 `plan_limit_exceeded`, 503 `no_capacity` when no host could take it even empty
  */
-export async function deploy(deps: Pick<Deps, 'db' | 'config'>, call: DeployCall, tx: Tx, app: DeployApp, body: DeployBody) {
+export async function deploy(
+  deps: Pick<Deps, 'db' | 'config'>,
+  call: DeployCall,
+  tx: Tx,
+  app: DeployApp,
+  body: DeployBody,
+) {
   const previous = await store.newest(tx, app.id)
   const shape = deployShape(
     {
@@ -67,6 +74,7 @@ export async function deploy(deps: Pick<Deps, 'db' | 'config'>, call: DeployCall
     replicas,
     ipv6Prefix: await store.prefixOf(tx, call.project.id),
     triggerSource: call.caller.via.kind === 'pat' ? 'api' : 'manual',
+    traceparent: call.traceparent,
   })
   call.audit({
     action: 'deployment.create',
@@ -97,7 +105,13 @@ const propose = async (deps: Pick<Deps, 'db' | 'config'>, shape: DeployShape): P
   })
 
 /** Checks the plan's totals with the project locked; what replaces the running version counts beside it until it is gone. */
-async function claimSizes(tx: Tx, projectId: string, appId: string, shape: DeployShape, replicas: number): Promise<string> {
+async function claimSizes(
+  tx: Tx,
+  projectId: string,
+  appId: string,
+  shape: DeployShape,
+  replicas: number,
+): Promise<string> {
   const limits = await lockProject(tx, projectId)
   const used = await store.usage(tx, projectId, appId)
   assertWithin(limits, 'maxDeploymentsPerApp', used.deployments)
@@ -114,7 +128,9 @@ function dryRunAnswer(shape: DeployShape, placement: Placement, plan: string) {
     host_id: placement.host?.id ?? '',
     image_tag: imageTag(shape.image),
     status: 'dry_run',
-    message: placement.host ? `It would go to ${placement.host.name} on ${placement.host.hypervisor}.` : explain(placement),
+    message: placement.host
+      ? `It would go to ${placement.host.name} on ${placement.host.hypervisor}.`
+      : explain(placement),
     dry_run: {
       host_id: placement.host?.id ?? null,
       rejected: placement.rejected.map(one => ({ host_id: one.id, reason: one.reason })),

@@ -61,7 +61,10 @@ export async function streamLogs(
     message => {
       const batch = Value.Parse(LogBatch, message.data)
       if (batch.dropped > 0)
-        stream.send({ event: 'gap', data: { vm_id: batch.vmId, dropped_lines: batch.dropped, at: new Date().toISOString() } })
+        stream.send({
+          event: 'gap',
+          data: { vm_id: batch.vmId, dropped_lines: batch.dropped, at: new Date().toISOString() },
+        })
       const entries = batch.lines.map(line => ({ line, vmId: batch.vmId, deploymentId: batch.deploymentId }))
       if (early) early.push(...entries)
       else for (const entry of entries) send(entry)

@@ -2,10 +2,11 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { type CrashCase, crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { wakeApp } from '../fleet/index.ts'
 import { removeDeployment, takeDown } from './end.ts'
 import * as store from './store.ts'
 
-const world = await computeWorld()
+const world = await computeWorld({ idleSeconds: 0 })
 afterAll(async () => world[Symbol.asyncDispose]())
 const { db } = world
 const hosts = [await world.addHost(), await world.addHost()]
@@ -29,7 +30,7 @@ const stop = (id: string) =>
     await takeDown(tx, id)
   })
 const move = async () => {
-  await world.run('vm')
+  await world.run('vm', 'snapshot')
   await world.hostsMove()
 }
 const outcomeOf = async (id: string) =>
@@ -37,19 +38,25 @@ const outcomeOf = async (id: string) =>
 const all = (skip: readonly string[]) => Object.fromEntries(skip.map(phase => [phase, 'another way ends there']))
 
 /** Nothing of it is left on any host, no room is taken, and the app does not point to it. */
-const check = (outcomes: readonly (string | undefined)[]) => async ({ id, app }: Subject) => {
-  await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1`, id)).length === 0)
-  expect(hosts.flatMap(host => [...host.vms.values()]).filter(vm => vm.wish.spec.deploymentId === id)).toEqual([])
-  expect(outcomes).toContain((await outcomeOf(id)) ?? undefined)
-  const [row] = await world.rows<{ active: string | null }>(`SELECT active_deployment_id AS active FROM app WHERE id = $1`, app.id)
-  expect(row?.active).not.toBe(id)
-  await world.deploymentsEnd(app)
-  expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
-}
+const check =
+  (outcomes: readonly (string | undefined)[]) =>
+  async ({ id, app }: Subject) => {
+    await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1`, id)).length === 0)
+    expect(hosts.flatMap(host => [...host.vms.values()]).filter(vm => vm.wish.spec.deploymentId === id)).toEqual([])
+    expect(outcomes).toContain((await outcomeOf(id)) ?? undefined)
+    const [row] = await world.rows<{ active: string | null }>(
+      `SELECT active_deployment_id AS active FROM app WHERE id = $1`,
+      app.id,
+    )
+    expect(row?.active).not.toBe(id)
+    await world.deploymentsEnd(app)
+    expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
+  }
 
+const asleep = ['suspending', 'sleeping', 'waking'] as const
 const ways: Record<string, CrashCase[]> = {
   stopped: crashMatrix<Subject>({
-    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['draining', 'failing']) },
+    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['draining', 'failing', ...asleep]) },
     makeSubject: () => subject(),
     advance: async (s, phase) => {
       await move()
@@ -58,7 +65,12 @@ const ways: Record<string, CrashCase[]> = {
     check: check(['stopped', 'cancelled', undefined]),
   }),
   superseded: crashMatrix<Subject>({
-    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['rolling', 'serving', 'failing', 'stopping']) },
+    ...{
+      db,
+      machine: world.machines.deployment,
+      remove,
+      unreachable: all(['rolling', 'serving', 'failing', 'stopping', ...asleep]),
+    },
     makeSubject: () => subject(),
     advance: async (s, phase) => {
       await move()
@@ -68,8 +80,45 @@ const ways: Record<string, CrashCase[]> = {
     },
     check: check(['superseded', undefined]),
   }),
+  'put to sleep and woken': crashMatrix<Subject>({
+    ...{
+      db,
+      machine: world.machines.deployment,
+      remove,
+      unreachable: all(['rolling', 'serving', 'draining', 'failing', 'stopping']),
+    },
+    makeSubject: () => subject(),
+    advance: async (s, phase) => {
+      if (phase === 'serving' && s.rounds++ === 0) {
+        await world.rows(
+          `UPDATE app SET scale_state = 'idle' WHERE id = $1 AND scale_state = 'active' RETURNING id`,
+          s.app.id,
+        )
+      } else if (phase === 'sleeping') {
+        const live = await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND want <> 'absent'`, s.id)
+        expect(live).toEqual([])
+        await db.tx(tx => wakeApp(tx, s.app.id))
+      } else if (phase === 'serving' && s.rounds > 4) await stop(s.id)
+      await move()
+    },
+    check: async (s, at) => {
+      await check(['stopped', 'cancelled', undefined])(s)
+      await world.until(
+        async () => (await world.rows(`SELECT id FROM vm_snapshot WHERE deployment_id = $1`, s.id)).length === 0,
+      )
+      expect(
+        hosts.reduce((sum, host) => sum + host.snapshots.size, 0),
+        at.phase,
+      ).toBe(0)
+    },
+  }),
   failed: crashMatrix<Subject>({
-    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['serving', 'draining', 'rolling', 'stopping']) },
+    ...{
+      db,
+      machine: world.machines.deployment,
+      remove,
+      unreachable: all(['serving', 'draining', 'rolling', 'stopping', ...asleep]),
+    },
     makeSubject: () => subject('example/broken:1'),
     advance: move,
     check: check(['failed', undefined]),

@@ -9,11 +9,12 @@ import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { createVm, wishVm } from '../vms/index.ts'
+import { createVm, dropSnapshots, wishVm } from '../vms/index.ts'
 import { announce, announceById, publishStatus } from './announce.ts'
 import { explainFailure } from './failure.ts'
 import { notifyFailed, notifyLive } from './notices.ts'
 import { planReplicas, quietMs, replacementPauseMs } from './replicas.ts'
+import { sleeping, suspending, waking } from './sleep.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
 
@@ -30,7 +31,10 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
     kind: 'deployment',
     edges: {
       rolling: ['serving', 'draining', 'failing', 'stopping'],
-      serving: ['draining', 'failing', 'stopping'],
+      serving: ['suspending', 'draining', 'failing', 'stopping'],
+      suspending: ['serving', 'sleeping', 'stopping'],
+      sleeping: ['serving', 'waking', 'stopping'],
+      waking: ['serving', 'sleeping', 'stopping'],
       draining: ['serving', 'stopping'],
       failing: ['stopping'],
       stopping: [],
@@ -52,18 +56,27 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         })
       },
 
-      async serving({ subject: d, now }): Promise<Next<'draining' | 'failing'>> {
+      async serving({ subject: d, now }): Promise<Next<'suspending' | 'draining' | 'failing'>> {
         if (d.activeDeploymentId !== d.id) return go('draining', announce(d), seconds(d.drainSeconds) + minutes(5))
+        if (d.scaleState === 'idle') return go('suspending', announce(d), minutes(5))
         const vms = kept(d)
         if (vms.length > 0 && vms.every(crashed))
           return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
-        const pauseMs = replacementPauseMs(d.replaced, d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined)
+        const pauseMs = replacementPauseMs(
+          d.replaced,
+          d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined,
+        )
         return wait(pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, lookAgainMs) : lookAgainMs, async tx => {
           await adjustReplicas(tx, d, pauseMs === 0)
-          for (const vm of vms) if (vm.want !== d.want && d.want !== 'stopped' && d.want !== 'deleted') await wishVm(tx, vm.id, d.want)
+          for (const vm of vms)
+            if (vm.want !== d.want && d.want !== 'stopped' && d.want !== 'deleted') await wishVm(tx, vm.id, d.want)
           await announce(d)(tx)
         })
       },
+
+      suspending: moment => suspending(moment, deps.config),
+      sleeping,
+      waking,
 
       /** Superseded: no new requests reach it; what is under way may finish. Rolled back to meanwhile: it serves on. */
       async draining({ subject: d, enteredAt, now }): Promise<Next<'serving'>> {
@@ -72,6 +85,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         if (leftMs > 0 && kept(d).length > 0) return wait(leftMs)
         if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
         return done(async tx => {
+          await dropSnapshots(tx, d.id, 'sleep')
           await store.end(tx, d.id, 'superseded')
           await announceById(tx, d.id)
         })
@@ -92,7 +106,9 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
           })
         return done(async tx => {
           await store.clearActive(tx, d.appId, d.id)
+          await dropSnapshots(tx, d.id, 'sleep')
           if (d.want === 'deleted' || d.appWant === 'deleted') {
+            await dropSnapshots(tx, d.id, null)
             await publishStatus(tx, d, 'deleted')
             await store.remove(tx, d.id)
           } else {
@@ -111,13 +127,17 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
 async function adjustReplicas(tx: Tx, d: Deployment, mayReplace: boolean): Promise<void> {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
   const replicas = kept(d).map(vm => ({ id: vm.id, good: good(vm), crashed: crashed(vm), leaving: vm.leaving }))
-  const plan = planReplicas(d.desiredReplicas, replicas, mayReplace)
+  // None at all is scale to zero, which has its own way.
+  const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
   for (const id of plan.remove) await wishVm(tx, id, 'absent')
+  if (plan.remove.length > 0) await refreshRoute(tx, d.appId)
   if (plan.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
   for (let n = 0; n < plan.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
+/** All of it ends: what it would have woken from, too. */
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
+  await dropSnapshots(tx, d.id, 'sleep')
   for (const vm of kept(d)) await wishVm(tx, vm.id, 'absent')
 }
 

@@ -19,9 +19,7 @@ export async function streamMetrics(
     const deployments = (await store.liveOfApp(deps.db, appId)).map(d => liveView(d, deps.live))
     const at = new Date().toISOString()
     if (first) stream.send({ event: 'snapshot', data: { at, deployments } })
-    else
-      for (const d of deployments)
-        if (!stream.send({ event: 'metrics', data: { at, ...d } })) return
+    else for (const d of deployments) if (!stream.send({ event: 'metrics', data: { at, ...d } })) return
     first = false
     await setTimeout(everyMs, undefined, { signal: stream.signal }).catch(() => {})
   }

@@ -17,5 +17,8 @@ export const notifyFailed = (tx: Tx, d: Deployment, reason: string) =>
     ...about(d),
     kind: 'deployment.failed',
     title: `Deployment of ${d.appName} failed`,
-    body: d.activeDeploymentId && d.activeDeploymentId !== d.id ? `${reason}\nThe version before it goes on serving.` : reason,
+    body:
+      d.activeDeploymentId && d.activeDeploymentId !== d.id
+        ? `${reason}\nThe version before it goes on serving.`
+        : reason,
   })

@@ -11,6 +11,7 @@ import { pageOf } from '../http/paging.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { announceById } from './announce.ts'
 import { removeDeployment, takeDown } from './end.ts'
+import { assertReplicasFit } from './limits.ts'
 import { streamLogs } from './logs.ts'
 import { streamMetrics } from './metrics.ts'
 import { type Verb, assertCan, statusOf } from './rules.ts'
@@ -38,15 +39,18 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
   }
   /** Every verb is the same: find it, check that its status allows the verb, write the wish, answer what it is now. */
   const verb =
-    (name: Verb, act: (tx: Tx, d: Deployment) => Promise<void>) =>
-    async (call: JobCall) =>
-    async (tx: Tx) => {
+    (name: Verb, act: (tx: Tx, d: Deployment) => Promise<void>) => async (call: JobCall) => async (tx: Tx) => {
       const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.job_id)
       if (!d) throw notFound()
       assertCan(name, statusOf(d))
       await act(tx, d)
       await announceById(tx, d.id)
-      call.audit({ action: `deployment.${name}`, resourceType: 'deployment', resourceId: d.id, details: { app: d.appName } })
+      call.audit({
+        action: `deployment.${name}`,
+        resourceType: 'deployment',
+        resourceId: d.id,
+        details: { app: d.appName },
+      })
       const now = await store.byId(tx, d.id)
       return { job_id: d.jobId, deployment_id: d.id, status: now ? statusOf(now) : 'deleted' }
     }
@@ -91,9 +95,15 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
         if (!d) throw notFound()
         assertCan('activate', statusOf(d))
+        if (d.outcome) await assertReplicasFit(tx, call.project.id, d.id, Math.max(d.desiredReplicas, 1))
         await activate(tx, d)
         await announceById(tx, d.id)
-        call.audit({ action: 'deployment.activate', resourceType: 'deployment', resourceId: d.id, details: { app: d.appName } })
+        call.audit({
+          action: 'deployment.activate',
+          resourceType: 'deployment',
+          resourceId: d.id,
+          details: { app: d.appName },
+        })
         return deploymentView((await store.byId(tx, d.id)) ?? d)
       },
     },

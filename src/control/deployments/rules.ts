@@ -1,51 +1,56 @@
 import { ApiError, invalidField } from '../http/errors.ts'
 import { hypervisorNumber } from '../vms/index.ts'
+import type { DeploymentStatus } from './schema.ts'
 
-export const deploymentStatuses = [
-  'pending',
-  'building',
-  'scheduled',
-  'starting',
-  'running',
-  'unhealthy',
-  'pausing',
-  'paused',
-  'resuming',
-  'sleeping',
-  'migrating',
-  'stopping',
-  'stopped',
-  'superseded',
-  'failed',
-  'cancelled',
-  'deleted',
-] as const
-export type DeploymentStatus = (typeof deploymentStatuses)[number]
+export type { DeploymentStatus }
 
 export interface VmFacts {
   readonly want: 'running' | 'paused' | 'stopped' | 'absent'
   readonly hostId: string | null
-  readonly seenState: 'preparing' | 'booting' | 'running' | 'paused' | 'stopping' | 'stopped' | 'crashed' | 'absent' | null
+  readonly seenState:
+    | 'preparing'
+    | 'booting'
+    | 'running'
+    | 'paused'
+    | 'stopping'
+    | 'stopped'
+    | 'crashed'
+    | 'absent'
+    | null
   readonly healthy: boolean
+  /** On its way to another host. */
+  readonly migrating?: boolean
 }
 
 export interface DeploymentFacts {
   readonly want: 'running' | 'paused' | 'stopped' | 'deleted'
   readonly outcome: 'stopped' | 'superseded' | 'failed' | 'cancelled' | null
   /** Phase of its machine; null once the machine is done. */
-  readonly phase: 'rolling' | 'serving' | 'draining' | 'failing' | 'stopping' | null
+  readonly phase:
+    | 'rolling'
+    | 'serving'
+    | 'suspending'
+    | 'sleeping'
+    | 'waking'
+    | 'draining'
+    | 'failing'
+    | 'stopping'
+    | null
   readonly vms: readonly VmFacts[]
 }
 
 /** The status that people see. Derived, so it cannot disagree with what it is derived from. */
 export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.outcome) return d.outcome
-  if (d.want === 'deleted' || d.want === 'stopped' || d.phase === 'stopping' || d.phase === 'draining') return 'stopping'
+  if (d.want === 'deleted' || d.want === 'stopped' || d.phase === 'stopping' || d.phase === 'draining')
+    return 'stopping'
+  if (d.phase === 'sleeping') return 'sleeping'
   const vms = d.vms.filter(vm => vm.want !== 'absent')
   if (d.want === 'paused') return vms.every(vm => vm.seenState === 'paused') ? 'paused' : 'pausing'
   if (vms.some(vm => vm.seenState === 'paused' || vm.want === 'paused')) return 'resuming'
+  if (d.phase !== 'rolling' && vms.some(vm => vm.migrating)) return 'migrating'
   if (vms.some(vm => vm.healthy)) return d.phase === 'rolling' ? 'starting' : 'running'
-  if (d.phase === 'serving') return 'unhealthy'
+  if (d.phase === 'serving' || d.phase === 'suspending') return 'unhealthy'
   if (vms.some(vm => vm.seenState !== null)) return 'starting'
   if (vms.some(vm => vm.hostId !== null)) return 'scheduled'
   return 'pending'
@@ -53,7 +58,18 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
 
 export type Verb = 'stop' | 'cancel' | 'pause' | 'resume' | 'delete' | 'activate'
 
-const alive: readonly DeploymentStatus[] = ['pending', 'scheduled', 'starting', 'running', 'unhealthy', 'paused', 'pausing', 'resuming', 'sleeping']
+const alive: readonly DeploymentStatus[] = [
+  'pending',
+  'scheduled',
+  'starting',
+  'running',
+  'unhealthy',
+  'paused',
+  'pausing',
+  'resuming',
+  'sleeping',
+  'migrating',
+]
 const over: readonly DeploymentStatus[] = ['stopped', 'superseded', 'failed', 'cancelled']
 
 /** Which verb is possible in which status. `stop` of what is stopped and so on are no faults: they are done already. */
@@ -70,7 +86,10 @@ export const can = {
 export function assertCan(verb: Verb, status: DeploymentStatus): void {
   const possible: readonly DeploymentStatus[] = can[verb]
   if (!possible.includes(status))
-    throw new ApiError('invalid_state', `Cannot ${verb} a deployment that is ${status}. Possible while: ${possible.join(', ')}.`)
+    throw new ApiError(
+      'invalid_state',
+      `Cannot ${verb} a deployment that is ${status}. Possible while: ${possible.join(', ')}.`,
+    )
 }
 
 export const memorySizesMib = [512, 1024, 2048, 4096] as const
@@ -109,9 +128,11 @@ export function deployShape(request: DeployRequest, defaults: { readonly port: n
   if (!imagePattern.test(image) || image.includes('..'))
     throw invalidField('image', 'is not an image reference such as registry.example/team/app:1.0 or oci:name')
   const hypervisor = hypervisorNumber(request.hypervisor)
-  if (hypervisor === undefined) throw invalidField('hypervisor', 'must be firecracker, cloud-hypervisor or qemu, or be left out')
+  if (hypervisor === undefined)
+    throw invalidField('hypervisor', 'must be firecracker, cloud-hypervisor or qemu, or be left out')
   const memoryMib = request.memory_mib ?? 512
-  if (!memorySizesMib.some(size => size === memoryMib)) throw invalidField('memory_mib', 'must be 512, 1024, 2048 or 4096')
+  if (!memorySizesMib.some(size => size === memoryMib))
+    throw invalidField('memory_mib', 'must be 512, 1024, 2048 or 4096')
   const vcpus = request.vcpus ?? 1
   if (!vcpuCounts.some(count => count === vcpus)) throw invalidField('vcpus', 'must be 1, 2, 3 or 4')
   const diskMib = request.disk_mib ?? defaultDiskMib

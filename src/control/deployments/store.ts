@@ -38,6 +38,12 @@ export interface Deployment extends DeploymentFacts {
   readonly appWant: 'live' | 'deleted'
   readonly ipv6Prefix: string
   readonly vms: readonly DeploymentVm[]
+  /** What it wakes from. */
+  readonly sleepSnapshot: {
+    readonly id: string
+    readonly state: 'creating' | 'ready' | 'failed'
+    readonly hostId: string
+  } | null
 }
 
 export interface DeploymentVm extends VmFacts {
@@ -49,6 +55,9 @@ export interface DeploymentVm extends VmFacts {
   readonly placementNote: string | null
   /** Its host is being emptied. */
   readonly leaving: boolean
+  /** Its hypervisor can keep memory and disk of it. */
+  readonly canSnapshot: boolean
+  readonly balloonTargetMib: number | null
   readonly restartCount: number
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
@@ -66,8 +75,13 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
-      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false)) ORDER BY v.id)
-    FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms`
+      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false),
+      'balloonTargetMib', v.balloon_target_mib, 'migrating', EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL),
+      'canSnapshot', EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
+         WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'snapshot' = 'true')) ORDER BY v.id)
+    FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms,
+  (SELECT jsonb_build_object('id', s.id, 'state', s.state, 'hostId', s.host_id) FROM vm_snapshot s
+   WHERE s.deployment_id = d.id AND s.kind = 'sleep' AND s.want = 'present') AS "sleepSnapshot"`
 const joined = `FROM deployment d
   JOIN app a ON a.id = d.app_id
   JOIN project p ON p.id = d.project_id
@@ -129,8 +143,8 @@ const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments
 )
 const insertDeployment = statement(
   'deployments.insert',
-  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source, traceparent)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 )
 const copyEnv = statement(
   'deployments.copyEnv',
@@ -159,14 +173,18 @@ const lockAppOf = statement(
 // The switch: at most one deployment is active, and of two that become healthy the later wish stays.
 const activate = statement(
   'deployments.activate',
-  `UPDATE app a SET active_deployment_id = d.id
+  `UPDATE app a SET active_deployment_id = d.id, scale_state = 'active', scale_changed_at = now()
    FROM deployment d
    WHERE d.id = $1 AND a.id = d.app_id AND d.want IN ('running', 'paused') AND d.outcome IS NULL
      AND NOT EXISTS (SELECT 1 FROM deployment other WHERE other.id = a.active_deployment_id AND other.rollout > d.rollout)`,
 )
+const moveScaleState = statement(
+  'deployments.moveScale',
+  `UPDATE app SET scale_state = $3, scale_changed_at = now() WHERE id = $1 AND scale_state = $2`,
+)
 const deactivate = statement(
   'deployments.deactivate',
-  `UPDATE app SET active_deployment_id = NULL WHERE id = $1 AND active_deployment_id = $2`,
+  `UPDATE app SET active_deployment_id = NULL, scale_state = 'active', scale_changed_at = now() WHERE id = $1 AND active_deployment_id = $2`,
 )
 const finish = statement(
   'deployments.finish',
@@ -180,7 +198,8 @@ const markScheduled = statement(
 )
 const markStarted = statement(
   'deployments.markStarted',
-  `UPDATE deployment SET started_at = now(), updated_at = now() WHERE id = $1 AND started_at IS NULL`,
+  `UPDATE deployment SET started_at = now(), scheduled_at = coalesce(scheduled_at, now()), updated_at = now()
+   WHERE id = $1 AND started_at IS NULL`,
 )
 const countReplaced = statement(
   'deployments.countReplaced',
@@ -210,6 +229,8 @@ export interface NewDeployment {
   readonly diskMib: number
   readonly port: number
   readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback' | 'autoscale'
+  /** Of the request that makes it, where one does. */
+  readonly traceparent?: string
 }
 
 export const byId = (sql: Sql, id: string) => sql.maybe(deploymentById, [id])
@@ -242,10 +263,12 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.diskMib,
     d.port,
     d.triggerSource,
+    d.traceparent ?? null,
   ])
 /** What the app's environment is now, for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
-export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) => (await tx.run(setWant, [id, want])) === 1
+export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
+  (await tx.run(setWant, [id, want])) === 1
 export const startAgain = (tx: Tx, id: string) => tx.run(revive, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
 /** False when a later rollout is active already. */
@@ -253,9 +276,16 @@ export async function makeActive(tx: Tx, id: string): Promise<boolean> {
   await tx.run(lockAppOf, [id])
   return (await tx.run(activate, [id])) === 1
 }
+/** False when it is not in `from` (any more). */
+export const moveScale = async (tx: Tx, appId: string, from: Deployment['scaleState'], to: Deployment['scaleState']) =>
+  (await tx.run(moveScaleState, [appId, from, to])) === 1
 export const clearActive = (tx: Tx, appId: string, id: string) => tx.run(deactivate, [appId, id])
-export const end = (tx: Tx, id: string, outcome: NonNullable<DeploymentFacts['outcome']>, error: string | null = null) =>
-  tx.run(finish, [id, outcome, error])
+export const end = (
+  tx: Tx,
+  id: string,
+  outcome: NonNullable<DeploymentFacts['outcome']>,
+  error: string | null = null,
+) => tx.run(finish, [id, outcome, error])
 export const scheduled = (tx: Tx, id: string) => tx.run(markScheduled, [id])
 export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
 /** Counts a replacement; those before `quietSeconds` of peace are forgotten. */

@@ -60,7 +60,8 @@ export function liveView(d: Deployment, live: LiveStats): Static<typeof LiveDepl
 
 export const statusView = (d: Deployment, live: LiveStats): Static<typeof LiveDeploymentStatus> => ({
   ...liveView(d, live),
-  error_message: d.errorMessage ?? d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote ?? '',
+  error_message:
+    d.errorMessage ?? d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote ?? '',
   scheduled_at: unixSeconds(d.scheduledAt),
   started_at: unixSeconds(d.startedAt),
   stopped_at: unixSeconds(d.stoppedAt),

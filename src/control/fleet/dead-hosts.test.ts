@@ -114,14 +114,19 @@ it('an emptied host loses its VMs one by one, and never are there fewer healthy 
 it('a replica that crashes is replaced, after a pause that grows; the others serve on', async () => {
   const { id } = await twoReplicas()
   const crash = async () => {
-    const [victim] = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy ORDER BY id LIMIT 1`, id)
+    const [victim] = await world.rows<{ id: string }>(
+      `SELECT id FROM vm WHERE deployment_id = $1 AND healthy ORDER BY id LIMIT 1`,
+      id,
+    )
     for (const host of hosts) host.crash(victim?.id ?? '')
     return victim?.id ?? ''
   }
   const first = await crash()
   await world.until(async () => (await serving(id, 2)()) && !hosts.some(host => host.vms.has(first)))
   const second = await crash()
-  await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE id = $1 AND seen_state = 'crashed'`, second)).length === 1)
+  await world.until(
+    async () => (await world.rows(`SELECT id FROM vm WHERE id = $1 AND seen_state = 'crashed'`, second)).length === 1,
+  )
   await world.run('deployment')
   expect(await world.rows(`SELECT id FROM vm WHERE id = $1 AND want = 'running'`, second)).toHaveLength(1)
   await world.rows(`UPDATE deployment SET replaced_at = replaced_at - interval '1 minute' RETURNING id`)
@@ -131,7 +136,9 @@ it('a replica that crashes is replaced, after a pause that grows; the others ser
 it('when every replica has crashed the deployment has failed, with its last lines', async () => {
   const { id } = await twoReplicas()
   for (const host of hosts) for (const vmId of host.vms.keys()) host.crash(vmId)
-  await world.until(async () => (await world.rows(`SELECT id FROM deployment WHERE id = $1 AND outcome = 'failed'`, id)).length === 1)
+  await world.until(
+    async () => (await world.rows(`SELECT id FROM deployment WHERE id = $1 AND outcome = 'failed'`, id)).length === 1,
+  )
   const [row] = await world.rows<{ error: string }>(`SELECT error_message AS error FROM deployment WHERE id = $1`, id)
   expect(row?.error).toContain('the last line')
 })

@@ -41,10 +41,14 @@ const answers = (deps: Pick<Deps, 'bus'>, hostId: string, signal: AbortSignal) =
     )
 
 /** Gives the host up; how many VMs it had, undefined when it was heard of meanwhile. */
-async function give(deps: Pick<Deps, 'db' | 'config' | 'log'>, host: { id: string; name: string }): Promise<number | undefined> {
+async function give(
+  deps: Pick<Deps, 'db' | 'config' | 'log'>,
+  host: { id: string; name: string },
+): Promise<number | undefined> {
   const vms = await deps.db.tx(async tx =>
     (await loseHost(tx, host.id, deps.config.hostTimeoutSeconds)) ? abandonVmsOf(tx, host.id) : undefined,
   )
-  if (vms !== undefined) deps.log.error({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
+  if (vms !== undefined)
+    deps.log.error({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
   return vms
 }

@@ -1,3 +1,5 @@
+export { autoscaler } from './autoscaler.ts'
 export { deadHosts } from './dead-hosts.ts'
 export { hostFeature } from './routes.ts'
-export { startHostReceiver } from './receiver.ts'
+export { reconcileHost, startHostReceiver } from './receiver.ts'
+export { idleApps, startGatewayReceiver, wakeApp } from './wake.ts'

@@ -4,10 +4,12 @@
  */
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
-import { HostBeat, VmObserved, subjects } from '../../contract/agent.ts'
+import { HostBeat, SnapshotObserved, VmObserved, subjects } from '../../contract/agent.ts'
+import { poke } from '../../engine/runner.ts'
+import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { type LiveStats, agentClient, recordBeat, settleStrays, touchHosts } from '../hosts/index.ts'
-import { isNews, pokeWaiting, recordSeen, seenOnHost } from '../vms/index.ts'
+import { isNews, pokeWaiting, recordSeen, recordSnapshot, seenOnHost } from '../vms/index.ts'
 
 /** Beats of many hosts become one UPDATE this often. */
 const flushMs = 1000
@@ -27,7 +29,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
       await pokeWaiting(deps.db)
     }
     heard.add(beat.hostId)
-    if (beat.vms) await reconcile(deps, beat.hostId, beat.vms)
+    if (beat.vms) await reconcileHost(deps, beat.hostId, beat.vms)
   }
   const flush = async () => {
     deps.live.prune(deps.clock.now().getTime())
@@ -51,13 +53,26 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     async message => {
       const seen = Value.Parse(VmObserved, message.data)
       const hostId = message.subject.split('.')[1]!
-      await deps.db.tx(tx => recordSeen(tx, hostId, seen))
+      await deps.db.tx(async tx => {
+        await recordSeen(tx, hostId, seen)
+        if (seen.migration && isUuid(seen.migration.migrationId))
+          await poke(tx, 'migration', seen.migration.migrationId)
+      })
+    },
+    { group: 'control' },
+  )
+  const snapshots = await deps.bus.subscribe(
+    subjects.allSnapshots,
+    async message => {
+      const hostId = message.subject.split('.')[1]!
+      await deps.db.tx(tx => recordSnapshot(tx, hostId, Value.Parse(SnapshotObserved, message.data)))
     },
     { group: 'control' },
   )
   return {
     async stop() {
       clearInterval(timer)
+      await snapshots.stop()
       await numbers.stop()
       await beats.stop()
       await observations.stop()
@@ -66,7 +81,11 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
 }
 
 /** Everything a host has, against what it should have: lost messages are made good, strangers are removed. */
-async function reconcile(deps: ReceiverDeps, hostId: string, vms: readonly VmObserved[]): Promise<void> {
+export async function reconcileHost(
+  deps: Pick<Deps, 'db' | 'bus' | 'log'>,
+  hostId: string,
+  vms: readonly VmObserved[],
+): Promise<void> {
   const present = vms.filter(vm => vm.state !== 'absent').map(vm => vm.vmId)
   if ((await settleStrays(deps.db, hostId, present)) > 0) await pokeWaiting(deps.db)
   const owned = await seenOnHost(deps.db, hostId)

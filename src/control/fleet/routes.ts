@@ -40,7 +40,12 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         return hostView(host)
       },
     },
-    cordonHost: { write: verb('cordon', async (tx, host) => void (await cordon(tx, host.id, { cordoned: true, draining: host.draining }))) },
+    cordonHost: {
+      write: verb(
+        'cordon',
+        async (tx, host) => void (await cordon(tx, host.id, { cordoned: true, draining: host.draining })),
+      ),
+    },
     uncordonHost: {
       write: verb('uncordon', async (tx, host) => {
         await cordon(tx, host.id, { cordoned: false, draining: false })
@@ -64,7 +69,12 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
         await removeHost(tx, host.id)
         await abandonVmsOf(tx, host.id)
         await settleStrays(tx, host.id, [])
-        call.audit({ action: 'host.remove', resourceType: 'host', resourceId: host.id, details: { name: host.name, force } })
+        call.audit({
+          action: 'host.remove',
+          resourceType: 'host',
+          resourceId: host.id,
+          details: { name: host.name, force },
+        })
         return { status: 'removed' }
       },
     },

@@ -3,6 +3,11 @@ import { Value } from 'typebox/value'
 import type { Bus } from '../../bus/bus.ts'
 import {
   type HostVerb,
+  type RuntimeVerb,
+  SnapshotObserved,
+  type SnapshotPut,
+  type VmExec,
+  VmExecAnswer,
   type VmLogsRequest,
   VmLogsAnswer,
   VmObserved,
@@ -17,6 +22,9 @@ export interface AgentClient {
   list(signal?: AbortSignal): Promise<VmObserved[]>
   ping(signal?: AbortSignal): Promise<void>
   logs(request: VmLogsRequest, signal?: AbortSignal): Promise<VmLogsAnswer>
+  putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
+  /** Takes as long as the command. */
+  exec(request: VmExec, signal?: AbortSignal): Promise<VmExecAnswer>
   /** Removes a VM that is not this host's any more. `generation`: what the host said it has. */
   forget(vmId: string, generation: number): Promise<VmObserved>
 }
@@ -25,8 +33,15 @@ const timeoutMs = 5000
 const VmList = Type.Object({ vms: Type.Array(VmObserved) })
 
 export function agentClient(bus: Bus, hostId: string): AgentClient {
-  const call = async <S extends TSchema>(verb: HostVerb, answer: S, data: unknown, signal?: AbortSignal): Promise<Static<S>> => {
-    const raw = await bus.request(subjects.hostIn(hostId, verb), data, { timeoutMs, ...(signal ? { signal } : {}) })
+  const call = async <S extends TSchema>(
+    verb: HostVerb | RuntimeVerb,
+    answer: S,
+    data: unknown,
+    signal?: AbortSignal,
+    limitMs = timeoutMs,
+  ): Promise<Static<S>> => {
+    const options = { timeoutMs: limitMs, ...(signal ? { signal } : {}) }
+    const raw = await bus.request(subjects.hostIn(hostId, verb), data, options)
     return Value.Parse(answer, raw) as Static<S>
   }
   return {
@@ -37,6 +52,8 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
       await call('ping', Type.Object({ incarnation: Type.String() }), {}, signal)
     },
     logs: (request, signal) => call('vm.logs', VmLogsAnswer, request, signal),
+    putSnapshot: (put, signal) => call('snapshot.put', SnapshotObserved, put, signal),
+    exec: (request, signal) => call('vm.exec', VmExecAnswer, request, signal, request.timeoutMs + timeoutMs),
     forget: (vmId, generation) => call('vm.forget', VmObserved, { vmId, generation }),
   }
 }

@@ -37,7 +37,10 @@ const columns = `id, name, incarnation, version, arch, network, hypervisors, vcp
   (SELECT count(*)::int FROM vm WHERE vm.host_id = host.id) AS vms,
   (SELECT count(*)::int FROM stray WHERE stray.host_id = host.id) AS strays`
 
-const listHosts = statement<HostRow>('hosts.list', `SELECT ${columns} FROM host WHERE removed_at IS NULL ORDER BY name, id`)
+const listHosts = statement<HostRow>(
+  'hosts.list',
+  `SELECT ${columns} FROM host WHERE removed_at IS NULL ORDER BY name, id`,
+)
 const findHost = statement<HostRow>(
   'hosts.find',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL AND (id::text = $2 OR name = $2)`,
@@ -128,7 +131,8 @@ export const lock = (tx: Tx, id: string) => tx.run(lockHost, [id])
 export const silent = (db: Db, timeoutSeconds: number) => db.rows(silentHosts, [timeoutSeconds])
 export const suspect = (db: Db, id: string, timeoutSeconds: number) => db.run(suspectHost, [id, timeoutSeconds])
 /** False when it was heard of meanwhile. */
-export const lose = async (tx: Tx, id: string, timeoutSeconds: number) => (await tx.run(loseHost, [id, timeoutSeconds])) === 1
+export const lose = async (tx: Tx, id: string, timeoutSeconds: number) =>
+  (await tx.run(loseHost, [id, timeoutSeconds])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(removeHost, [id])
 export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; readonly draining: boolean }) =>
   tx.run(setCordon, [id, state.cordoned, state.draining])

@@ -37,7 +37,7 @@ export interface Admission {
   /** Fills `state.caller` and `state.project`, or throws what the client is told. */
   admit(request: FastifyRequest, reply: FastifyReply, operation: Operation | undefined): Promise<void>
   /** For `login` operations, once the body is known. */
-  countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
+  countLogin(request: FastifyRequest, reply: FastifyReply, email: string): void
   /** False once the credential or the membership behind an open stream is gone. */
   stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
 }
@@ -50,8 +50,8 @@ export function createAdmission(options: {
   const { security, rateLimiter } = options
   const policy = policies(options.limits)
 
-  async function count(reply: FastifyReply, which: RatePolicy, key: string): Promise<void> {
-    const verdict = await rateLimiter.take(which, key)
+  function count(reply: FastifyReply, which: RatePolicy, key: string): void {
+    const verdict = rateLimiter.take(which, key)
     reply.headers(rateHeaders(which, verdict))
     if (!verdict.allowed)
       throw new ApiError('rate_limited', `Too many requests. Try again in ${verdict.waitSeconds} s.`, {
@@ -71,7 +71,7 @@ export function createAdmission(options: {
     try {
       return await identify(request, operation)
     } catch (error) {
-      await count(reply, policy.anonymous, addressKey(stateOf(request).ip))
+      count(reply, policy.anonymous, addressKey(stateOf(request).ip))
       throw error
     }
   }
@@ -89,15 +89,15 @@ export function createAdmission(options: {
       requireScope(caller, operation)
       if (operation.project !== 'none') {
         if (!project) {
-          await count(reply, policy.tenant, `user:${caller.userId}`)
+          count(reply, policy.tenant, `user:${caller.userId}`)
           throw notFound()
         }
         requireRole(project, operation)
         state.project = project
       }
       const tenant = state.project ? `project:${state.project.id}` : `user:${caller.userId}`
-      if (limited) await count(reply, policy.tenant, tenant)
-      if (operation.throttle === 'create') await count(reply, policy.create, tenant)
+      if (limited) count(reply, policy.tenant, tenant)
+      if (operation.throttle === 'create') count(reply, policy.create, tenant)
     },
     countLogin: (request, reply, email) =>
       count(reply, policy.login, `${addressKey(stateOf(request).ip)} ${email.toLowerCase()}`),

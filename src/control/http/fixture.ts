@@ -219,6 +219,7 @@ function callerOf(credential: string): Caller {
     via: { kind: 'session', sessionId: `session-${found[1]}` },
     scopes: new Set([scope]),
     boundProjectId: null,
+    expiresAt: null,
   }
 }
 

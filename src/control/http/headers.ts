@@ -16,6 +16,13 @@ export const pageHeaders = {
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 } as const
 
+/** For pages of ours that are nothing but text and forms: no script and no picture, and forms post only to us. */
+export const formPageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+} as const
+
 /** JSON is never a page: should a browser be made to show it as one, nothing in it runs. */
 export const jsonHeaders = {
   'content-type': 'application/json; charset=utf-8',

@@ -34,6 +34,8 @@ export interface Operation {
   readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
   /** The body reaches the handler as the bytes that were sent (webhooks). */
   readonly rawBody?: true
+  /** The page has forms that post to ourselves. Only with `html`. */
+  readonly forms?: true
   /** An addition of ours, not among the 106 operations of the specification. */
   readonly addition?: true
   /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
@@ -75,6 +77,8 @@ export interface Caller {
   readonly scopes: ReadonlySet<Scope>
   /** The project a PAT is bound to. */
   readonly boundProjectId: string | null
+  /** When the credential ends by itself; null: never. Open streams end with it. */
+  readonly expiresAt: Date | null
 }
 
 export interface ProjectAccess {

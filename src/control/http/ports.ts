@@ -2,6 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
+import type { ApiError } from './errors.ts'
 import type { AuditNote, Caller, Feature, Operation, ProjectAccess } from './operation.ts'
 import type { RateLimiter } from './rate-limit.ts'
 import type { StreamLimits } from './sse.ts'
@@ -82,6 +83,13 @@ export interface RequestObservation {
   readonly stream: boolean
 }
 
+/** A request of a known caller that a handler refused. */
+export interface Refusal {
+  readonly error: ApiError
+  readonly userId: string
+  readonly projectId: string | undefined
+}
+
 export interface ServerOptions {
   readonly features: readonly Feature[]
   readonly deps: FrameDeps
@@ -92,6 +100,8 @@ export interface ServerOptions {
   /** Every operation to register; those that no feature implements answer 501. Default: the whole catalogue. */
   readonly catalogue?: Readonly<Record<string, Operation>>
   readonly streamLimits?: Partial<StreamLimits>
+  /** Told before the answer is sent, outside the transaction of the request. Must not throw. */
+  readonly onRefusal?: (refusal: Refusal) => Promise<void>
   readonly observe?: (observation: RequestObservation) => void
   /** Checks every JSON answer against its schema and fails with 500 on a difference. For tests: it costs as much again. */
   readonly checkAnswers?: boolean

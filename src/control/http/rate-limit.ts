@@ -16,9 +16,14 @@ export interface RateVerdict {
   readonly waitSeconds: number
 }
 
-/** Several control planes can share one by an implementation over a common store. */
+/** One of several control planes is made by `shareRateLimits` around the local one. */
 export interface RateLimiter {
-  take(policy: RatePolicy, key: string): RateVerdict | Promise<RateVerdict>
+  take(policy: RatePolicy, key: string): RateVerdict
+}
+
+export interface LocalRateLimiter extends RateLimiter {
+  /** Takes what was granted elsewhere. The bucket may go below zero, and then has to refill first. */
+  charge(policy: RatePolicy, key: string, count: number): void
 }
 
 interface Bucket {
@@ -30,24 +35,35 @@ interface Bucket {
  * @param maxKeys bounds the memory (about 100 bytes a key). When it is reached, the bucket that was used longest ago is
  * forgotten, which can only make the limiter more generous.
  */
-export function createRateLimiter(clock: Clock, maxKeys = 50_000): RateLimiter {
+export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimiter {
   const buckets = new Map<string, Bucket>()
+  /** The bucket as of now, moved to the end of the map, which keeps it in order of use. */
+  const refilled = ({ name, quota, windowSeconds }: RatePolicy, key: string): Bucket => {
+    const id = `${name}:${key}`
+    const nowMs = clock.monotonicMs()
+    const bucket = buckets.get(id) ?? { tokens: quota, atMs: nowMs }
+    bucket.tokens = Math.min(quota, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * (quota / windowSeconds))
+    bucket.atMs = nowMs
+    buckets.delete(id)
+    buckets.set(id, bucket)
+    if (buckets.size > maxKeys) buckets.delete(buckets.keys().next().value ?? id)
+    return bucket
+  }
   return {
-    take({ name, quota, windowSeconds }, key) {
-      const id = `${name}:${key}`
-      const nowMs = clock.monotonicMs()
-      const perSecond = quota / windowSeconds
-      const bucket = buckets.get(id) ?? { tokens: quota, atMs: nowMs }
-      bucket.tokens = Math.min(quota, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * perSecond)
-      bucket.atMs = nowMs
+    take(policy, key) {
+      const { quota, windowSeconds } = policy
+      const bucket = refilled(policy, key)
       const allowed = bucket.tokens >= 1
       if (allowed) bucket.tokens -= 1
-      // Re-inserting keeps the map in order of use.
-      buckets.delete(id)
-      buckets.set(id, bucket)
-      if (buckets.size > maxKeys) buckets.delete(buckets.keys().next().value ?? id)
       const missing = allowed ? quota - bucket.tokens : 1 - bucket.tokens
-      return { allowed, remaining: Math.floor(bucket.tokens), waitSeconds: Math.max(1, Math.ceil(missing / perSecond)) }
+      return {
+        allowed,
+        remaining: Math.max(0, Math.floor(bucket.tokens)),
+        waitSeconds: Math.max(1, Math.ceil((missing * windowSeconds) / quota)),
+      }
+    },
+    charge(policy, key, count) {
+      refilled(policy, key).tokens -= count
     },
   }
 }

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { asApiError, failureOf, logFailure } from './failure.ts'
-import { jsonHeaders, pageHeaders } from './headers.ts'
+import { formPageHeaders, jsonHeaders, pageHeaders } from './headers.ts'
 import type { Operation } from './operation.ts'
 
 /** Sends JSON text; a GET is tagged, and answered 304 when the client has it already (RFC 9110, 13.1.2). */
@@ -28,9 +28,15 @@ function matches(header: string | undefined, tag: string): boolean {
   return header.split(',').some(candidate => candidate.trim().replace(/^W\//, '') === tag.slice(2))
 }
 
-export function sendText(reply: FastifyReply, kind: 'text' | 'html', body: string) {
-  const headers = kind === 'html' ? pageHeaders : { 'content-type': 'text/plain; charset=utf-8' }
-  return reply.headers(headers).header('cache-control', 'no-cache').send(body)
+const textHeaders = {
+  text: { 'content-type': 'text/plain; charset=utf-8' },
+  html: pageHeaders,
+  forms: formPageHeaders,
+} as const
+
+export function sendText(reply: FastifyReply, kind: keyof typeof textHeaders, body: string) {
+  const cache = kind === 'forms' ? 'no-store' : 'no-cache'
+  return reply.headers(textHeaders[kind]).header('cache-control', cache).send(body)
 }
 
 export function sendFailure(thrown: unknown, request: FastifyRequest, reply: FastifyReply) {

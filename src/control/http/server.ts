@@ -18,7 +18,7 @@ import { failureOf } from './failure.ts'
 import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
 import type { Feature, Handler, Operation } from './operation.ts'
 import { methodTable, type MethodsOf, routePath } from './paths.ts'
-import { type FrameDeps, type ServerOptions } from './ports.ts'
+import { type FrameDeps, type ServerOptions, stateOf } from './ports.ts'
 import { plainAddress } from './rate-limit.ts'
 import { sendFailure, sendJson, sendText } from './respond.ts'
 import { buildCall, createRoute, type RecordedNote, type Route } from './route.ts'
@@ -43,6 +43,7 @@ export function createServer(options: ServerOptions): ApiServer {
   const streams = createStreamRegistry(deps.config.streamsPerUser)
   const admission = createAdmission({ ...options, limits: deps.config.rateLimits })
   const context: StreamContext = {
+    clock: deps.clock,
     limits: { ...defaultStreamLimits, ...options.streamLimits },
     registry: streams,
     admission,
@@ -222,14 +223,19 @@ async function run(
   if ('stream' in handler) return runStream(context, route, handler, request, reply)
   const notes: RecordedNote[] = []
   const call = buildCall(route, request, () => signalOf(reply), notes)
-  if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
+  if (operation.throttle === 'login') context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
     const answer: unknown = await handler.read(call)
     if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
-    if (operation.answer === 'html') return sendText(reply, 'html', String(answer))
+    if (operation.answer === 'html') return sendText(reply, operation.forms ? 'forms' : 'html', String(answer))
     return sendJson(request, reply, operation, 200, route.json(answer, reply))
   }
-  const written = await runWrite(options, route, handler, call, notes, request, reply)
+  const written = await runWrite(options, route, handler, call, notes, request, reply).catch(async (error: unknown) => {
+    const { caller, project } = stateOf(request)
+    if (error instanceof ApiError && caller)
+      await options.onRefusal?.({ error, userId: caller.userId, projectId: project?.id })
+    throw error
+  })
   if (written.replayed) reply.header('idempotent-replayed', 'true')
   return sendJson(request, reply, operation, written.status, written.json)
 }

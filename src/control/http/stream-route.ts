@@ -1,5 +1,6 @@
 /** Runs the `stream` form: until its head is written a handler may still refuse with an ordinary error. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Clock } from '../../lib/clock.ts'
 import type { Admission } from './admission.ts'
 import { ApiError } from './errors.ts'
 import { asApiError, logFailure } from './failure.ts'
@@ -12,6 +13,7 @@ import { SseStream, type StreamLimits, type StreamOwner, type StreamRegistry, st
 type StreamHandler = Extract<Handler<never>, { readonly stream: unknown }>
 
 export interface StreamContext {
+  readonly clock: Clock
   readonly limits: StreamLimits
   readonly registry: StreamRegistry
   readonly admission: Admission
@@ -38,6 +40,7 @@ export async function runStream(
     stream.close()
     throw new ApiError('rate_limited', 'Too many open event streams. Close one first.', { retryAfterSeconds: 5 })
   }
+  endWithCredential(context.clock, stateOf(request).caller?.expiresAt ?? null, stream)
   const finished = handler.stream(call, stream).then(
     () => stream.open(),
     (error: unknown) => {
@@ -60,6 +63,18 @@ export async function runStream(
   // It ended before anything was said: the client left, or the server stops.
   if (!reply.raw.destroyed) throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
   reply.hijack()
+}
+
+/** Longer waits overflow a timer of Node; the heartbeat's look at the credential finds those. */
+const longestTimerMs = 2 ** 31 - 1
+
+function endWithCredential(clock: Clock, expiresAt: Date | null, stream: SseStream): void {
+  if (expiresAt === null) return
+  const leftMs = expiresAt.getTime() - clock.now().getTime()
+  if (leftMs > longestTimerMs) return
+  const timer = setTimeout(() => stream.end('the credential has expired'), Math.max(0, leftMs))
+  timer.unref()
+  stream.signal.addEventListener('abort', () => clearTimeout(timer), { once: true })
 }
 
 /** Browsers cannot set the header on the first connection, so it may be a query parameter. */

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEachPostgres } from '../../../test/support/database.ts'
 import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
-import { type Notice, notificationMails, notify, smtpSender } from './index.ts'
+import { ApiError } from '../http/errors.ts'
+import { type Notice, notificationMails, notify, planLimitNotices, smtpSender } from './index.ts'
 
 const never = new AbortController().signal
 const events = statement<{ data: { user_id: string } }>(
@@ -63,6 +64,51 @@ describeEachPostgres('notifications', which => {
     expect((await api.call('POST', `/v1/notifications/${id}/read`, { token: stranger.token })).status).toBe(404)
     await api.call('POST', '/v1/notifications/read-all', { token: stranger.token })
     expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(1)
+  })
+
+  it('tells a project once an hour and limit that its plan refused something', async () => {
+    const { db, clock, log } = api.deps
+    const owner = await api.person()
+    const projectId = await projectOf(api, owner)
+    const refuse = planLimitNotices({ db, clock, log })
+    // Another control plane, which remembers nothing of the first.
+    const other = planLimitNotices({ db, clock, log })
+    const refusal = (limit: string) => ({
+      error: new ApiError('plan_limit_exceeded', 'Too many.', { extra: { limit, used: 3, max: 3 } }),
+      userId: owner.id,
+      projectId,
+    })
+    await Promise.all(Array.from({ length: 10 }, (_, i) => (i % 2 ? refuse : other)(refusal('max_apps'))))
+    await other(refusal('max_apps'))
+    await refuse(refusal('max_volumes'))
+    await refuse({ ...refusal('x'), error: new ApiError('forbidden', 'No.') })
+    const { body } = await api.call('GET', '/v1/notifications', { token: owner.token })
+    expect(body['notifications'].map((n: { kind: string; metadata: object }) => [n.kind, n.metadata])).toEqual([
+      ['plan.limit_reached', { limit: 'max_volumes', used: 3, max: 3 }],
+      ['plan.limit_reached', { limit: 'max_apps', used: 3, max: 3 }],
+    ])
+    await db.run(statement('test.hourAgo', `UPDATE notification SET created_at = created_at - interval '61 minutes'`))
+    await planLimitNotices({ db, clock, log })(refusal('max_apps'))
+    expect((await api.call('GET', '/v1/notifications', { token: owner.token })).body['unread_count']).toBe(3)
+  })
+
+  it('does so although the refused request changes nothing', async () => {
+    const owner = await api.person()
+    const projectId = await projectOf(api, owner)
+    await api.deps.db.run(statement('test.freePlan', `UPDATE project SET plan = 'free' WHERE id = $1`), [projectId])
+    const slug = (await api.call('GET', '/v1/projects', { token: owner.token })).body[0].tenant_id
+    const invite = () =>
+      api.call('POST', `/v1/projects/${slug}/members`, {
+        token: owner.token,
+        body: { email: 'guest@example.com', role: 'viewer' },
+      })
+    const refused = await invite()
+    expect(refused.body).toMatchObject({ status: 403, code: 'plan_limit_exceeded' })
+    await invite()
+    const { body } = await api.call('GET', '/v1/notifications', { token: owner.token })
+    expect(body['notifications']).toMatchObject([
+      { kind: 'plan.limit_reached', route: '/billing', body: refused.body['error'] },
+    ])
   })
 
   it('publishes one event per receiver, in the same transaction', async () => {

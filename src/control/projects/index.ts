@@ -8,9 +8,10 @@ export {
   type PlanLimits,
   assertAllowed,
   assertWithin,
+  isPlan,
   planLimits,
   plans,
 } from './plans.ts'
 export { projectsFeature } from './routes.ts'
 export { slugify } from './rules.ts'
-export { type NewProject, type Project, createProject } from './store.ts'
+export { type NewProject, type Project, changePlan, createProject, lockedPlan } from './store.ts'

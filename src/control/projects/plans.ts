@@ -71,7 +71,7 @@ export const plans = {
 
 export type Plan = keyof typeof plans
 
-const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
+export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
 
 export function planLimits(plan: string): PlanLimits {
   if (!isPlan(plan)) throw new Error(`BUG: no plan is called "${plan}"`)

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { MemberRole } from '../http/operation.ts'
+import type { Plan } from './plans.ts'
 import { nextSlug, ulaPrefix, ulaRandomBytes } from './rules.ts'
 
 export interface Project {
@@ -41,6 +42,10 @@ const lock = statement<{ plan: string }>(
   // NO KEY: inserts of rows that reference the project take a key share of it, and must not wait for us or we for them.
   `SELECT plan FROM project WHERE id = $1 AND want = 'live' FOR NO KEY UPDATE`,
 )
+const setPlan = statement(
+  'projects.setPlan',
+  `UPDATE project SET plan = $2, updated_at = now() WHERE id = $1 AND plan <> $2`,
+)
 const markDeleted = statement(
   'projects.markDeleted',
   `UPDATE project SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
@@ -72,6 +77,8 @@ export const addMember = async (tx: Tx, projectId: string, accountId: string, ro
   (await tx.run(insertMember, [projectId, accountId, role])) === 1
 /** The plan, with the project locked until the transaction ends; undefined when it is gone or being deleted. */
 export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
+/** Call it while `lockedPlan` holds the project. Nothing is deleted by a smaller plan; more is refused. */
+export const changePlan = async (tx: Tx, id: string, plan: Plan) => (await tx.run(setPlan, [id, plan])) === 1
 /** False when it was marked already. */
 export const wantDeleted = async (tx: Tx, id: string) => (await tx.run(markDeleted, [id])) === 1
 export const removeProject = (tx: Tx, id: string) => tx.run(remove, [id])

@@ -26,7 +26,9 @@ export async function startRoutePublisher(deps: Pick<Deps, 'db' | 'bus' | 'log'>
   const poke = () => {
     again = true
     running ??= publishChanges()
-      .catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not publish routes; gateways will ask by themselves'))
+      .catch((cause: unknown) =>
+        deps.log.warn({ err: cause }, 'could not publish routes; gateways will ask by themselves'),
+      )
       .finally(() => {
         running = undefined
       })

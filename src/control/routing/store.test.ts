@@ -29,11 +29,13 @@ it('a refresh that began before a switch does not undo it', async () => {
   const second = db.tx(tx => refresh(tx, app.id))
   await until(
     async () =>
-      (await db.one<{ waiting: number }>({
-        name: name('waiting'),
-        text: `SELECT count(*)::int AS waiting FROM pg_stat_activity
+      (
+        await db.one<{ waiting: number }>({
+          name: name('waiting'),
+          text: `SELECT count(*)::int AS waiting FROM pg_stat_activity
                WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      })).waiting > 0,
+        })
+      ).waiting > 0,
     { what: 'the second refresh waits' },
   )
   go.resolve()

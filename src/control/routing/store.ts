@@ -15,10 +15,11 @@ const refreshRoute = statement<{ hostname: string }>(
      WHERE a.id = $1 GROUP BY a.id
    ), described AS (
      SELECT hostname, project_id, app_id, drain_timeout,
-            CASE WHEN want = 'deleted' THEN '[]'::jsonb ELSE backends END AS backends,
+            CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
+                 -- From the moment it is idle: whoever comes now holds it back or wakes it.
+                 WHEN scale_state <> 'active' THEN 'sleeping'
                  WHEN backends <> '[]'::jsonb THEN 'live'
-                 WHEN scale_state IN ('scaled_to_zero', 'warming_up') THEN 'sleeping'
                  ELSE 'down' END AS state
      FROM wanted
    )
@@ -70,10 +71,7 @@ const horizon = statement<{ horizon: string }>(
   'routing.horizon',
   `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS horizon`,
 )
-const forgetGone = statement(
-  'routing.forgetGone',
-  `DELETE FROM route WHERE state = 'gone' AND changed_at < $1`,
-)
+const forgetGone = statement('routing.forgetGone', `DELETE FROM route WHERE state = 'gone' AND changed_at < $1`)
 
 /**
  * Routes changed since an earlier answer's `version` (0: all), and the version to ask from next. The version is a

@@ -70,7 +70,11 @@ describe('place', () => {
 
   it('waits for a host that is still finding out what it can do', () => {
     const starting = host('a', { hypervisors: [{ name: 'qemu', available: false, probing: true }] })
-    expect(place([starting], request())).toMatchObject({ host: undefined, couldFit: true, rejected: [{ reason: 'still starting' }] })
+    expect(place([starting], request())).toMatchObject({
+      host: undefined,
+      couldFit: true,
+      rejected: [{ reason: 'still starting' }],
+    })
     expect(place([starting], request({ hypervisor: 'firecracker' })).couldFit).toBe(false)
   })
 
@@ -84,7 +88,12 @@ describe('place', () => {
   })
 
   it('never proposes a host that lacks room, whatever the numbers', () => {
-    const arbitraryHost = fc.record({ used: fc.nat(20), memory: fc.nat(20_000), cordoned: fc.boolean(), up: fc.boolean() })
+    const arbitraryHost = fc.record({
+      used: fc.nat(20),
+      memory: fc.nat(20_000),
+      cordoned: fc.boolean(),
+      up: fc.boolean(),
+    })
     fc.assert(
       fc.property(fc.array(arbitraryHost, { maxLength: 20 }), fc.nat(20), fc.nat(20_000), (list, vcpus, memoryMib) => {
         const hosts = list.map((h, i) =>

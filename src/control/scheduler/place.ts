@@ -8,7 +8,11 @@ export interface HostView {
   readonly id: string
   readonly name: string
   readonly arch: string
-  readonly hypervisors: readonly { readonly name: HypervisorName; readonly available: boolean; readonly probing?: boolean }[]
+  readonly hypervisors: readonly {
+    readonly name: HypervisorName
+    readonly available: boolean
+    readonly probing?: boolean
+  }[]
   readonly vcpus: number
   readonly memoryMib: number
   readonly diskMib: number

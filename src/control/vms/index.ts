@@ -4,10 +4,15 @@ import { minutes } from '../../lib/duration.ts'
 import { deriveIpv6 } from './rules.ts'
 import * as store from './store.ts'
 
+export { vmOperations } from './schema.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
 export { vmMachine } from './machine.ts'
+export { cancelMigration, migrationMachine, startMigration } from './migration-machine.ts'
+export { type Migration, newest as newestMigration } from './migration-store.ts'
+export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMachine } from './snapshot-machine.ts'
 export { recordSeen } from './seen.ts'
-export { deploymentsOnHost, seenOnHost } from './store.ts'
+export { list as listSnapshots, lockByName as lockSnapshot, type Snapshot } from './snapshot-store.ts'
+export { deploymentsOnHost, restore as restoreVm, seenOnHost, setBalloon, type StartFrom } from './store.ts'
 export { abandonVmsOf, pokeVmsOf } from './abandon.ts'
 export { pokeWaiting } from './waiting.ts'
 
@@ -19,6 +24,9 @@ export async function createVm(
   await store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) })
   await createMachine(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
 }
+
+/** Something its wish is made of has changed. */
+export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
 /** Changes what the VM shall be; its machine and its host follow. */
 export async function wishVm(tx: Tx, id: string, want: 'running' | 'paused' | 'stopped' | 'absent'): Promise<void> {

@@ -11,7 +11,8 @@ import type { Deps } from '../deps.ts'
 import { abandon, agentClient, listHosts, release, reserve } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { explain, place } from '../scheduler/place.ts'
-import { hypervisorName, reached, wanted } from './rules.ts'
+import { hypervisorName, reached } from './rules.ts'
+import { vmWishes } from './wish.ts'
 import { pokeWaiting } from './waiting.ts'
 import { recordSeen } from './seen.ts'
 import * as store from './store.ts'
@@ -23,11 +24,7 @@ const placementRetryMs = seconds(2)
 const lookAgainMs = seconds(30)
 
 export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) => {
-  const putWish = async (vm: Vm & { hostId: string }, signal: AbortSignal) => {
-    const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
-    const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
-    return agentClient(deps.bus, vm.hostId).put(wanted(vm, deps.config, env), signal)
-  }
+  const wishes = vmWishes(deps)
 
   return machine<Vm>()({
     kind: 'vm',
@@ -49,8 +46,13 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
           memoryMib: vm.memoryMib,
           diskMib: vm.diskMib,
           siblings,
+          ...(vm.pinnedHostId ? { pinnedTo: vm.pinnedHostId } : {}),
         })
         const { host } = placement
+        if (!host && vm.pinnedHostId && !vm.fromRequired)
+          return wait(0, async tx => {
+            await store.bootInstead(tx, vm.id)
+          })
         if (!host)
           return wait(placementRetryMs, async tx => {
             await store.explainPlacement(tx, vm.id, explain(placement))
@@ -62,7 +64,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
             if (!siblings.has(host.id) && (await store.siblingsNow(tx, vm)).has(host.id))
               throw new Error(`a sibling went to host ${host.name} meanwhile`)
             if (!(await reserve(tx, host.id, vm))) throw new Error(`host ${host.name} filled up meanwhile`)
-            if (!(await store.assign(tx, vm.id, host.id, host.hypervisor))) throw new Error(`BUG: vm ${vm.id} placed twice`)
+            if (!(await store.assign(tx, vm.id, host.id, host.hypervisor)))
+              throw new Error(`BUG: vm ${vm.id} placed twice`)
             await poke(tx, 'deployment', vm.deploymentId)
           },
           minutes(10),
@@ -71,7 +74,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
 
       async starting({ subject: vm, signal }) {
         const hostId = placed(vm)
-        const seen = await putWish({ ...vm, hostId }, signal)
+        const seen = await wishes.put({ ...vm, hostId }, signal)
         const record = async (tx: Parameters<typeof recordSeen>[0]) => {
           await recordSeen(tx, hostId, seen, vm.seenCount)
         }
@@ -89,10 +92,13 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
         })
       },
 
-      async removing({ subject: vm, signal }) {
+      async removing({ subject: vm, enteredAt, now, signal }) {
         const { hostId } = vm
+        // One of several that serve: the route has left it, what it is still answering may end.
+        const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
+        if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, lookAgainMs))
         if (hostId && !vm.hostLost) {
-          const seen = await putWish({ ...vm, hostId }, signal)
+          const seen = await wishes.put({ ...vm, hostId }, signal)
           if (!reached(vm, seen)) return wait(lookAgainMs)
         }
         return done(async tx => {

@@ -27,7 +27,10 @@ export function hypervisorNumber(name: string | undefined): number | undefined {
  * @param prefix e.g. `fd12:3456:789a:1::/64`
  */
 export function deriveIpv6(prefix: string, vmId: string): string {
-  const groups = prefix.replace(/\/\d+$/, '').replace(/::$/, '').split(':')
+  const groups = prefix
+    .replace(/\/\d+$/, '')
+    .replace(/::$/, '')
+    .split(':')
   while (groups.length < 4) groups.push('0')
   const digest = createHash('sha256').update(vmId).digest()
   const low = [0, 2, 4, 6].map(at => digest.readUInt16BE(at).toString(16))
@@ -45,6 +48,7 @@ export function wanted(
     vmId: vm.id,
     generation: vm.generation,
     want: vm.want,
+    ...(vm.traceparent ? { traceparent: vm.traceparent } : {}),
     spec: {
       projectId: vm.projectId,
       appId: vm.appId,
@@ -60,15 +64,20 @@ export function wanted(
       healthCheckPath: vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
       maxRestarts: settings.maxRestarts,
-      restarts: 0,
-      balloonTargetMib: null,
+      restarts: vm.restarts,
+      balloonTargetMib: vm.balloonTargetMib,
       disks: [],
+      ...(vm.outgoing ? { outgoing: vm.outgoing } : {}),
+      ...(vm.fromSnapshotId ? { from: { snapshotId: vm.fromSnapshotId, renew: vm.fromRenew } } : {}),
     },
   }
 }
 
 /** Whether the host has made the current wish true. */
-export function reached(vm: Pick<Vm, 'want' | 'generation'>, seen: Pick<VmObserved, 'generation' | 'state' | 'healthy'>): boolean {
+export function reached(
+  vm: Pick<Vm, 'want' | 'generation'>,
+  seen: Pick<VmObserved, 'generation' | 'state' | 'healthy'>,
+): boolean {
   if (seen.generation < vm.generation) return false
   switch (vm.want) {
     case 'running':

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { bool, fileName, freeForm, resource, text, uint32 } from '../http/types.ts'
+import { bool, fileName, freeForm, int32, labelName, list, maybe, resource, text, uint32 } from '../http/types.ts'
 
 const shared = { auth: 'bearer', project: 'selected', answer: 'free' } as const
 const base = '/v1/apps/{app_name}/deployments/{job_id}'
@@ -47,6 +47,35 @@ export const vmOperations = operations({
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
+  },
+  forkVmSnapshot: {
+    throttle: 'create',
+    method: 'POST',
+    path: `${base}/snapshot/{snapshot_name}/fork`,
+    summary: 'Starts clones from a snapshot, as a new app; each with an identity of its own',
+    ...snapshots,
+    scope: 'deploy',
+    params: ofSnapshot,
+    body: resource('ForkVmSnapshotRequest', {
+      app_name: labelName(),
+      replicas: maybe(uint32({ description: 'How many VMs, 1 to 20.' })),
+    }),
+    addition: true,
+  },
+  execInVm: {
+    method: 'POST',
+    path: `${base}/exec`,
+    summary: 'Runs a program in the VM, without a shell, and answers what it wrote',
+    ...shared,
+    tag: 'Deployments',
+    scope: 'deploy',
+    params,
+    body: resource('ExecRequest', {
+      command: list(text({ maxLength: 65_536 }), { minItems: 1, maxItems: 256 }),
+      timeout_seconds: maybe(uint32({ minimum: 1, maximum: 60 })),
+    }),
+    answer: resource('ExecAnswer', { exit_code: int32(), stdout: text(), stderr: text(), truncated: bool() }),
+    addition: true,
   },
   attachRuntimeVolume: {
     method: 'POST',

@@ -15,6 +15,8 @@ export interface Vm {
   /** Stored integer of the deployment: 0 scheduler's choice. */
   readonly requestedHypervisor: number
   readonly image: string
+  /** W3C Trace Context of the request that made its deployment. */
+  readonly traceparent: string | null
   readonly port: number
   readonly healthCheckPath: string
   readonly vcpus: number
@@ -32,15 +34,34 @@ export interface Vm {
   /** Its host was given up: nobody can be asked. */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
+  /** How long requests under way may take once no new ones reach it; 0 when nothing was routed to it. */
+  readonly drainSeconds: number
+  /** Started from it instead of booted. */
+  readonly fromSnapshotId: string | null
+  readonly fromRenew: boolean
+  /** The only host that has what it starts from. */
+  readonly pinnedHostId: string | null
+  /** Without the snapshot it is of no use: it waits for room instead of booting elsewhere. */
+  readonly fromRequired: boolean
+  readonly restarts: number
+  readonly balloonTargetMib: number | null
+  /** While its host shall hand it over: where to. */
+  readonly outgoing: { readonly migrationId: string; readonly uri: string } | null
 }
 
 const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName",
   v.deployment_id AS "deploymentId", v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
-  d.hypervisor AS "requestedHypervisor", d.image, d.port, a.health_check_path AS "healthCheckPath",
+  d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
   v.seen_generation AS "seenGeneration", v.seen_state AS "seenState", v.seen_error AS "seenError",
   v.seen_count AS "seenCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
-  h.removed_at IS NOT NULL AS "hostRemoved"`
+  h.removed_at IS NOT NULL AS "hostRemoved",
+  CASE WHEN a.active_deployment_id = v.deployment_id AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
+            AND v.healthy THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
+  v.pinned_host_id AS "pinnedHostId", v.from_required AS "fromRequired", v.restarts,
+  v.balloon_target_mib AS "balloonTargetMib",
+  (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri) FROM migration g
+   WHERE g.vm_id = v.id AND g.state = 'copying' AND g.want = 'move' AND g.source_host_id = v.host_id) AS outgoing`
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
 
@@ -58,14 +79,12 @@ const siblingHosts = statement<{ hostId: string }>(
   `SELECT DISTINCT host_id AS "hostId" FROM vm
    WHERE deployment_id = $1 AND id <> $2 AND host_id IS NOT NULL AND want <> 'absent'`,
 )
-const lockSiblings = statement(
-  'vms.lockSiblings',
-  `SELECT id FROM deployment WHERE id = $1 FOR NO KEY UPDATE`,
-)
+const lockSiblings = statement('vms.lockSiblings', `SELECT id FROM deployment WHERE id = $1 FOR NO KEY UPDATE`)
 const insertVm = statement(
   'vms.insert',
-  `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+  `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address, from_snapshot_id,
+     from_renew, pinned_host_id, from_required)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9::uuid IS NOT NULL, $10, $11)`,
 )
 const assignHost = statement(
   'vms.assignHost',
@@ -91,6 +110,20 @@ const deploymentsOfHost = statement<{ id: string }>(
   `SELECT DISTINCT deployment_id AS id FROM vm WHERE host_id = $1`,
 )
 const vmsOfHost = statement<{ id: string }>('vms.onHost', `SELECT id FROM vm WHERE host_id = $1`)
+const forgetSnapshot = statement(
+  'vms.forgetSnapshot',
+  `UPDATE vm SET from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL WHERE id = $1 AND host_id IS NULL`,
+)
+const restoreVm = statement(
+  'vms.restore',
+  `UPDATE vm SET from_snapshot_id = $2, from_renew = false, restarts = restarts + 1, generation = generation + 1
+   WHERE id = $1 AND want <> 'absent'`,
+)
+const setBalloonTarget = statement<{ id: string }>(
+  'vms.setBalloon',
+  `UPDATE vm SET balloon_target_mib = $2, generation = generation + 1
+   WHERE deployment_id = $1 AND want <> 'absent' AND balloon_target_mib IS DISTINCT FROM $2 RETURNING id`,
+)
 const deleteVm = statement('vms.delete', `DELETE FROM vm WHERE id = $1`)
 
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
@@ -111,7 +144,8 @@ const waitingForHost = statement<{ id: string }>(
 const seenByHost = statement<SeenVm>(
   'vms.seenByHost',
   `SELECT id, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
-     restart_count AS "restartCount" FROM vm WHERE host_id = $1`,
+     restart_count AS "restartCount" FROM vm WHERE host_id = $1
+     OR id IN (SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL)`,
 )
 
 export interface SeenVm {
@@ -132,6 +166,15 @@ export interface NewVm {
   readonly memoryMib: number
   readonly diskMib: number
   readonly ipv6Address: string
+  /** A snapshot to start it from as a clone, and the host that has it. */
+  readonly from?: StartFrom
+}
+
+export interface StartFrom {
+  readonly snapshotId: string
+  readonly hostId: string
+  /** Waits for room there; else it boots anywhere when there is none. */
+  readonly required: boolean
 }
 
 export const byId = (sql: Sql, id: string) => sql.maybe(vmById, [id])
@@ -139,7 +182,19 @@ export const byId = (sql: Sql, id: string) => sql.maybe(vmById, [id])
 export const sealedEnv = (sql: Sql, deploymentId: string) => sql.rows(envOfDeployment, [deploymentId])
 export const ofDeployment = (sql: Sql, deploymentId: string) => sql.rows(vmsOfDeployment, [deploymentId])
 export const insert = (tx: Tx, vm: NewVm) =>
-  tx.run(insertVm, [vm.id, vm.projectId, vm.appId, vm.deploymentId, vm.vcpus, vm.memoryMib, vm.diskMib, vm.ipv6Address])
+  tx.run(insertVm, [
+    vm.id,
+    vm.projectId,
+    vm.appId,
+    vm.deploymentId,
+    vm.vcpus,
+    vm.memoryMib,
+    vm.diskMib,
+    vm.ipv6Address,
+    vm.from?.snapshotId ?? null,
+    vm.from?.hostId ?? null,
+    vm.from?.required ?? false,
+  ])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
 export const hostsOfSiblings = async (db: Db, vm: Pick<Vm, 'deploymentId' | 'id'>) =>
   new Set((await db.rows(siblingHosts, [vm.deploymentId, vm.id])).map(row => row.hostId))
@@ -150,6 +205,13 @@ export const siblingsNow = async (tx: Tx, vm: Pick<Vm, 'deploymentId' | 'id'>) =
 }
 export const assign = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
   (await tx.run(assignHost, [id, hostId, hypervisor])) === 1
+/** Boots it instead: where its snapshot is there is no room. */
+export const bootInstead = (tx: Tx, id: string) => tx.run(forgetSnapshot, [id])
+/** Starts it anew from a snapshot that its host has. */
+export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restoreVm, [id, snapshotId])
+/** Ids of those that have another target now. */
+export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number) =>
+  (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
 /** True when the wish changed; `absent` is final. */
 export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.run(setWant, [id, want])) === 1

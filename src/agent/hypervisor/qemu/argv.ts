@@ -1,8 +1,12 @@
+/** How the guest comes to life: a kernel, or memory and devices that come from elsewhere. */
+export type Start =
+  | { readonly kind: 'boot'; readonly kernel: string; readonly initrd: string; readonly kernelArgs: string }
+  /** `memoryFile` is mapped privately; without one the memory comes with the devices. */
+  | { readonly kind: 'incoming'; readonly memoryFile?: string; readonly then: 'run' | 'stay-paused' }
+
 export interface QemuPlan {
   readonly accel: 'kvm' | 'tcg'
-  readonly kernel: string
-  readonly initrd: string
-  readonly kernelArgs: string
+  readonly start: Start
   readonly vcpus: number
   readonly memoryMib: number
   readonly base: string
@@ -27,22 +31,39 @@ export function qemuArgs(plan: QemuPlan): string[] {
     ...['-device', `virtserialport,chardev=${id},name=${name}`],
   ]
   return [
-    ...['-M', 'microvm,acpi=on,pit=off,pic=off,x-option-roms=off', '-accel', plan.accel],
+    ...['-M', 'microvm,acpi=on,pit=off,pic=off,x-option-roms=off,memory-backend=mem', '-accel', plan.accel],
+    ...['-object', memoryOf(plan)],
     ...['-cpu', plan.accel === 'kvm' ? 'host' : 'max', '-smp', String(plan.vcpus), '-m', String(plan.memoryMib)],
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
     ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
-    ...['-kernel', plan.kernel, '-initrd', plan.initrd, '-append', plan.kernelArgs],
+    ...startOf(plan.start),
     ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ...disk('base', plan.base, ',readonly=on'),
     ...disk('scratch', plan.scratch, ',discard=unmap'),
     ...disk('config', plan.config, ',readonly=on'),
     ...['-netdev', plan.netdev, '-device', `virtio-net-device,netdev=n0,mac=${plan.mac}`],
     ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],
+    ...['-device', 'virtio-scsi-device,id=scsi0'],
     ...['-device', 'virtio-serial-device'],
     ...port('log', 'log.sock', 'mote.log'),
     ...port('ctl', 'ctl.sock', 'mote.ctl'),
     ...['-qmp', 'unix:qmp.sock,server=on,wait=off'],
   ]
+}
+
+/**
+ * Shared memory without a file: a snapshot reads it through /proc while the guest stands still, so that the state that
+ * QEMU writes holds devices only.
+ */
+function memoryOf({ start, memoryMib }: QemuPlan): string {
+  if (start.kind === 'boot' || start.memoryFile === undefined)
+    return `memory-backend-memfd,id=mem,size=${memoryMib}M,share=on`
+  return `memory-backend-file,id=mem,size=${memoryMib}M,mem-path=${escaped(start.memoryFile)},share=off`
+}
+
+function startOf(start: Start): string[] {
+  if (start.kind === 'incoming') return ['-incoming', 'defer', ...(start.then === 'run' ? [] : ['-S'])]
+  return ['-kernel', start.kernel, '-initrd', start.initrd, '-append', start.kernelArgs]
 }
 
 /** QEMU's option syntax doubles a comma that belongs to the value. */

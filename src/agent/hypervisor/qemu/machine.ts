@@ -3,12 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode } from '../../../lib/files.ts'
 import { cpuSeconds, isRunning } from '../../../lib/process-identity.ts'
 import { type GuestChannel, openGuest } from '../../guest/channel.ts'
+import { execInGuest } from '../../guest/exec.ts'
 import type { Machine, MachineStats, Running, Watcher, WorkloadState } from '../driver.ts'
-import { asObject, connectQmp, type Qmp } from './qmp.ts'
+import { readMemory, setBalloon } from './balloon.ts'
 import type { Console } from './console.ts'
+import { hotplug } from './hotplug.ts'
+import { handOver } from './migrate.ts'
+import { asObject, connectQmp, type Qmp } from './qmp.ts'
+import { takeSnapshot } from './snapshot.ts'
 
 export const qmpSocket = 'qmp.sock'
-const balloonPath = '/machine/peripheral/balloon0'
 const answerMs = 2_000
 
 export interface MachineParts {
@@ -19,12 +23,20 @@ export interface MachineParts {
   readonly console: Console
   readonly watcher: Watcher
   readonly tap: string | null
+  readonly dir: string
+  readonly memoryMib: number
+  /** For its snapshots: VMM and version, CPU model. */
+  readonly madeBy: string
+  /** Log lines of the guest up to here are safe already. */
+  readonly fromSeq: number
 }
 
 /** A booted or adopted VM as the agent sees it. */
 export function qemuMachine(parts: MachineParts): Machine {
-  const { running, qmp, guest, console, watcher } = parts
+  const { running, qmp, guest, console, watcher, dir } = parts
   let detached = false
+  let logSeq = parts.fromSeq
+  const disks = hotplug(qmp, guest)
   // The guest's connection ends when its last line has been read, which may be after the process has gone.
   const gone = Promise.all([qmp.closed, guest.closed]).then(() => untilGone(running))
   gone.then(() => {
@@ -35,7 +47,7 @@ export function qemuMachine(parts: MachineParts): Machine {
   return {
     running,
     workload: parts.workload,
-    inspect: async () => (asObject(await qmp.execute('query-status')).status === 'paused' ? 'paused' : 'running'),
+    inspect: async () => (asObject(await qmp.execute('query-status')).running === true ? 'running' : 'paused'),
     startWorkload: async () => void (await guest.request('start', answerMs)),
     listening: async port => (await guest.request(`listening ${port}`, answerMs)) === '1',
     async stop(graceMs) {
@@ -52,7 +64,22 @@ export function qemuMachine(parts: MachineParts): Machine {
     pause: async () => void (await qmp.execute('stop')),
     resume: async () => void (await qmp.execute('cont')),
     stats: () => readStats(parts),
-    ack: guest.ack,
+    setBalloon: targetMib => setBalloon(qmp, targetMib, parts.memoryMib),
+    exec: (command, timeoutMs) => execInGuest(guest, command, timeoutMs),
+    snapshot: target => takeSnapshot({ qmp, running, dir, target, madeBy: parts.madeBy, logSeq }),
+    attachDisk: disks.attach,
+    detachDisk: disks.detach,
+    async handOver(uri, onProgress, signal) {
+      const result = await handOver(qmp, uri, onProgress, signal)
+      detached = true
+      await endProcess(running)
+      await gone
+      return result
+    },
+    ack(seq) {
+      logSeq = Math.max(logSeq, seq)
+      guest.ack(seq)
+    },
     detach() {
       detached = true
       guest.close()
@@ -78,25 +105,11 @@ async function untilGone(running: Pick<Running, 'process'>): Promise<void> {
 }
 
 async function readStats({ running, qmp, guest, tap }: MachineParts): Promise<MachineStats> {
-  const [ramUsedBytes, counters] = await Promise.all([
-    usedMemory(qmp),
+  const [memory, counters] = await Promise.all([
+    readMemory(qmp),
     tap === null ? guestCounters(guest) : Promise.resolve(tapCounters(tap)),
   ])
-  return { cpuSeconds: cpuSeconds(running.process.pid) ?? 0, ramUsedBytes, ...counters }
-}
-
-/** From the balloon's statistics; 0 until the guest has reported for the first time. */
-async function usedMemory(qmp: Qmp): Promise<number> {
-  const answer = asObject(await qmp.execute('qom-get', { path: balloonPath, property: 'guest-stats' }))
-  const stats = asObject(answer.stats)
-  const total = Number(stats['stat-total-memory'])
-  const available = Number(stats['stat-available-memory'])
-  return total > 0 && available > 0 && available <= total ? total - available : 0
-}
-
-/** Asks the guest's balloon for statistics every second. */
-export async function enableMemoryStats(qmp: Qmp): Promise<void> {
-  await qmp.execute('qom-set', { path: balloonPath, property: 'guest-stats-polling-interval', value: 1 })
+  return { cpuSeconds: cpuSeconds(running.process.pid) ?? 0, ...memory, ...counters }
 }
 
 type Counters = Pick<MachineStats, 'rxBytes' | 'txBytes'>

@@ -16,10 +16,15 @@ export interface QemuProcess {
  * Starts QEMU in a session of its own, so that it outlives the agent, with the VM's directory as working directory.
  * @throws Error when the program is not installed.
  */
-export async function spawnQemu(dir: string, args: readonly string[]): Promise<QemuProcess> {
+export async function spawnQemu(
+  dir: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<QemuProcess> {
   const errors = openSync(join(dir, 'qemu.err'), 'w', 0o600)
   try {
-    const child = spawn(qemuBinary, args, { cwd: dir, detached: true, stdio: ['ignore', 'ignore', errors] })
+    const stdio = ['ignore', 'ignore', errors] as const
+    const child = spawn(qemuBinary, args, { cwd: dir, detached: true, stdio: [...stdio], env: { ...process.env, ...env } })
     const started = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<never>()
     ended.promise.catch(() => undefined)

@@ -1,0 +1,38 @@
+import { readlink, realpath } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isRunning } from '../../../lib/process-identity.ts'
+import type { Machine, Running, VmHome, Watcher } from '../driver.ts'
+import { openConsole } from './console.ts'
+import { connectMachine, endProcess, parseWorkload, qemuMachine } from './machine.ts'
+import { readNotes } from './prepare.ts'
+import { asObject } from './qmp.ts'
+
+/** Finds the process that an earlier agent left; undefined when it has gone or cannot be talked to. */
+export async function adoptVm(
+  home: VmHome,
+  running: Running,
+  fromSeq: number,
+  watcher: Watcher,
+  madeBy: string,
+): Promise<Machine | undefined> {
+  // The working directory too: after a reboot of the host, pid and start time may by chance be those of a stranger.
+  const cwd = await readlink(`/proc/${running.process.pid}/cwd`).catch(() => '')
+  if (!isRunning(running.process) || cwd !== (await realpath(home.dir))) return undefined
+  try {
+    const links = await connectMachine(home.dir, fromSeq, watcher)
+    // Half of a VM, whose other half runs on where it was.
+    if (asObject(await links.qmp.execute('query-status')).status === 'inmigrate') throw new Error('it has not arrived')
+    const console = await openConsole(home.dir)
+    const { tap } = readNotes(running.prepared)
+    // A paused guest answers nothing; its workload can only be running or have been reported.
+    const status = await Promise.race([links.guest.ready, sleep(2_000, 'running', { ref: false })])
+    return qemuMachine({
+      ...{ running, ...links, workload: parseWorkload(status), console, watcher, tap, madeBy, dir: home.dir, fromSeq },
+      memoryMib: home.spec.memoryMib,
+    })
+  } catch {
+    // Alive but not ours to talk to: without its sockets it cannot be run, only ended.
+    await endProcess(running)
+    return undefined
+  }
+}

@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { DiskSpec } from '../../../contract/agent.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
+import { encodeWord } from '../../guest/words.ts'
+import { StepError } from '../../vm/errors.ts'
+import { asObject, type Qmp } from './qmp.ts'
+
+/** The guest's kernel finds a new disk within some 50 ms, the first one after its SCSI modules were loaded. */
+const foundMs = 10_000
+const answerMs = 5_000
+/** INQUIRY page 0x80 of QEMU's scsi-hd has room for as much. */
+const serialChars = 36
+
+/** Volumes of one running machine: SCSI disks, since virtio-mmio devices cannot come later. */
+export interface Hotplug {
+  attach(disk: DiskSpec, file: string): Promise<void>
+  detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
+}
+
+export function hotplug(qmp: Qmp, guest: GuestChannel): Hotplug {
+  return {
+    async attach(disk, file) {
+      const { volumeId, readOnly, mountPoint } = disk
+      if (volumeId.length > serialChars) throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
+      const { node, device } = namesOf(volumeId)
+      if (!(await hasNode(qmp, node))) {
+        const storage = { driver: 'file', filename: file, discard: 'unmap', 'read-only': readOnly }
+        await qmp.execute('blockdev-add', { driver: 'raw', 'node-name': node, 'read-only': readOnly, discard: 'unmap', file: storage })
+      }
+      if (!(await hasDevice(qmp, device))) {
+        await qmp.execute('device_add', { driver: 'scsi-hd', bus: 'scsi0.0', id: device, drive: node, serial: volumeId })
+      }
+      await askUntilThere(guest, `mount ${volumeId} ${readOnly ? 'ro' : 'rw'} ${encodeWord(mountPoint)}`)
+    },
+    async detach({ volumeId, mountPoint }) {
+      const { node, device } = namesOf(volumeId)
+      if (await hasDevice(qmp, device)) {
+        await guest.request(`unmount ${volumeId} ${encodeWord(mountPoint)}`, answerMs)
+        await qmp.execute('device_del', { id: device })
+        await until(async () => !(await hasDevice(qmp, device)))
+      }
+      // The device lets go of its file a moment after it has gone.
+      const removeNode = () => qmp.execute('blockdev-del', { 'node-name': node }).then(() => true)
+      if (await hasNode(qmp, node)) await until(() => removeNode().catch(inUse))
+    },
+  }
+}
+
+function inUse(error: unknown): false {
+  if (error instanceof Error && error.message.endsWith('in use')) return false
+  throw error
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + answerMs
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error('QEMU does not let go of the disk')
+    await sleep(5)
+  }
+}
+
+/** QEMU's node names have 31 characters at most: the end of a UUID, which is random, is enough. */
+function namesOf(volumeId: string): { node: string; device: string } {
+  const short = volumeId.replaceAll('-', '').slice(-26)
+  return { node: `v-${short}`, device: `d-${short}` }
+}
+
+async function askUntilThere(guest: GuestChannel, line: string): Promise<void> {
+  const deadline = performance.now() + foundMs
+  for (;;) {
+    try {
+      await guest.request(line, answerMs)
+      return
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.endsWith('absent') || performance.now() > deadline) throw error
+    }
+    await sleep(10)
+  }
+}
+
+async function hasNode(qmp: Qmp, name: string): Promise<boolean> {
+  const nodes = await qmp.execute('query-named-block-nodes', { flat: true })
+  return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === name)
+}
+
+async function hasDevice(qmp: Qmp, id: string): Promise<boolean> {
+  const devices = await qmp.execute('qom-list', { path: '/machine/peripheral' })
+  return Array.isArray(devices) && devices.some(device => asObject(device).name === id)
+}

@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable } from '../../../lib/abortable.ts'
+import { hasCode } from '../../../lib/files.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
+import type { PrepareContext, Prepared, Running, VmHome, Watcher } from '../driver.ts'
+import { qemuArgs, type Start } from './argv.ts'
+import { type Console, openConsole } from './console.ts'
+import { connectMachine, endProcess } from './machine.ts'
+import { readNotes } from './prepare.ts'
+import type { Qmp } from './qmp.ts'
+import { spawnQemu } from './spawn.ts'
+
+export interface Launch {
+  readonly home: VmHome
+  readonly prepared: Prepared
+  readonly boot: number
+  readonly accel: 'kvm' | 'tcg'
+  readonly start: Start
+  readonly env?: Readonly<Record<string, string>>
+  /** Log lines of the guest up to here are not wanted. */
+  readonly fromSeq: number
+  readonly watcher: Watcher
+  readonly limitMs: number
+}
+
+/** A process whose sockets answer. */
+export interface Launched {
+  readonly running: Running
+  readonly qmp: Qmp
+  readonly guest: GuestChannel
+  readonly console: Console
+  readonly limit: AbortSignal
+  /** The step's outcome; rejects when QEMU ends or the time is up. */
+  unlessEnded<T>(step: Promise<T>): Promise<T>
+}
+
+/** Starts QEMU and hands it to `use`; whatever fails there, no process is left. */
+export async function launch<T>(
+  plan: Launch,
+  context: PrepareContext,
+  use: (launched: Launched) => Promise<T>,
+): Promise<T> {
+  const { home, prepared, boot, accel } = plan
+  const { spec, dir } = home
+  const { netdev, mac, base } = readNotes(prepared)
+  const args = qemuArgs({
+    ...{ accel, start: plan.start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
+    ...{ base, scratch: 'scratch.img', config: 'config.img', netdev, mac },
+  })
+  const process = await spawnQemu(dir, args, plan.env)
+  const running: Running = { prepared, process: process.identity, boot }
+  const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
+  const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, process.ended]), limit)
+  try {
+    const links = await context.time('spawn', () => unlessEnded(connectSoon(plan, limit)))
+    const console = await openConsole(dir)
+    try {
+      return await use({ running, ...links, console, limit, unlessEnded })
+    } catch (error) {
+      links.qmp.close()
+      links.guest.close()
+      console.close()
+      throw new Error(`the guest did not start: ${messageOf(error)}; console: ${console.tail() || 'silent'}`, {
+        cause: error,
+      })
+    }
+  } catch (error) {
+    await endProcess(running)
+    throw error
+  }
+}
+
+/** QEMU makes its sockets some 60 ms after it was started; 4 ms between attempts costs nothing. */
+async function connectSoon({ home, fromSeq, watcher }: Launch, signal: AbortSignal) {
+  for (;;) {
+    try {
+      return await connectMachine(home.dir, fromSeq, watcher)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ECONNREFUSED')) throw error
+    }
+    await sleep(4, undefined, { signal })
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,129 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StepError } from '../../vm/errors.ts'
+import type { MigrationProgress } from '../driver.ts'
+import { asObject, type Qmp } from './qmp.ts'
+import { setCapabilities, unlimitedBytes } from './state-file.ts'
+
+/** `tcp://<host>:<port>?disk=<port>`: where memory and devices, and where the scratch disk go. */
+export interface ArrivalAddress {
+  readonly host: string
+  readonly port: number
+  readonly diskPort: number
+}
+
+export const diskExport = 'scratch'
+const mirrorJob = 'hand-over'
+const mirrorNode = 'hand-over-target'
+
+export function formatArrival({ host, port, diskPort }: ArrivalAddress): string {
+  return `tcp://${host}:${port}?disk=${diskPort}`
+}
+
+/** @throws StepError `invalid_request` */
+export function parseArrival(uri: string): ArrivalAddress {
+  const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)$/.exec(uri)
+  if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
+  return { host: match[1] ?? '', port: Number(match[2]), diskPort: Number(match[3]) }
+}
+
+/** What both sides have to agree on. With the return path the source believes nothing before the target has all of it. */
+export const migrationCapabilities = {
+  ...{ 'x-ignore-shared': false, 'return-path': true, 'pause-before-switchover': true },
+  'auto-converge': true,
+}
+
+/**
+ * Copies the scratch disk and the memory while the guest runs, stops it, copies the rest and lets it go on over there.
+ * An agent that was started again finds the copying under way and follows it.
+ * @throws the signal's reason when aborted, Error with QEMU's reason; the guest runs on here then.
+ */
+export async function handOver(
+  qmp: Qmp,
+  uri: string,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+): Promise<{ downtimeMs: number }> {
+  const address = parseArrival(uri)
+  const underWay = await hasMirror(qmp)
+  try {
+    if (!underWay) {
+      await mirrorDisk(qmp, address, signal)
+      await setCapabilities(qmp, migrationCapabilities)
+      await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes, 'announce-rounds': 1 })
+      await qmp.execute('migrate', { uri: `tcp:${address.host}:${address.port}` })
+    }
+    return await follow(qmp, onProgress, signal)
+  } catch (error) {
+    await stayHere(qmp)
+    throw error
+  }
+}
+
+async function hasMirror(qmp: Qmp): Promise<boolean> {
+  const nodes = await qmp.execute('query-named-block-nodes', { flat: true })
+  return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === mirrorNode)
+}
+
+/** Resolves when the target's disk is equal and every write goes to both. */
+async function mirrorDisk(qmp: Qmp, { host, diskPort }: ArrivalAddress, signal: AbortSignal): Promise<void> {
+  const server = { type: 'inet', host, port: String(diskPort) }
+  await qmp.execute('blockdev-add', { driver: 'nbd', 'node-name': mirrorNode, server, export: diskExport })
+  const job = { 'job-id': mirrorJob, device: 'scratch', target: mirrorNode, sync: 'full', 'auto-dismiss': true }
+  await qmp.execute('blockdev-mirror', job)
+  while (!(await mirrorJobState(qmp)).ready) {
+    signal.throwIfAborted()
+    await sleep(10)
+  }
+}
+
+async function mirrorJobState(qmp: Qmp): Promise<{ ready: boolean; there: boolean }> {
+  const jobs = await qmp.execute('query-block-jobs')
+  const job = (Array.isArray(jobs) ? jobs : []).map(asObject).find(one => one.device === mirrorJob)
+  if (job?.['io-status'] === 'failed') throw new Error('the disk could not be copied')
+  return { ready: job?.ready === true, there: job !== undefined }
+}
+
+async function follow(
+  qmp: Qmp,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+): Promise<{ downtimeMs: number }> {
+  for (;;) {
+    const state = asObject(await qmp.execute('query-migrate'))
+    const ram = asObject(state.ram)
+    const totalBytes = Number(ram.total ?? 0)
+    const left = Number(ram.remaining ?? totalBytes)
+    const percent = totalBytes > 0 ? Math.round((1000 * (totalBytes - left)) / totalBytes) / 10 : 0
+    onProgress({ percent, totalBytes, transferredBytes: Number(ram.transferred ?? 0) })
+    if (state.status === 'completed') return { downtimeMs: Number(state.downtime ?? 0) }
+    if (state.status === 'failed' || state.status === 'cancelled') {
+      throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)
+    }
+    signal.throwIfAborted()
+    if (state.status === 'pre-switchover') await switchOver(qmp)
+    else await sleep(10)
+  }
+}
+
+/** The guest stands still: the disk's last writes are over there when the mirror has ended. */
+async function switchOver(qmp: Qmp): Promise<void> {
+  if ((await mirrorJobState(qmp)).there) await endMirror(qmp, false)
+  await qmp.execute('migrate-continue', { state: 'pre-switchover' })
+  while (asObject(await qmp.execute('query-migrate')).status === 'pre-switchover') await sleep(1)
+}
+
+/** A mirror that is ready ends with two equal disks when it is cancelled without force. */
+async function endMirror(qmp: Qmp, force: boolean): Promise<void> {
+  await qmp.execute('block-job-cancel', { device: mirrorJob, force })
+  while ((await mirrorJobState(qmp).catch(() => ({ there: true }))).there) await sleep(2)
+}
+
+/** Undoes what was begun; afterwards the guest runs here, and only here. */
+async function stayHere(qmp: Qmp): Promise<void> {
+  const status = async () => asObject(await qmp.execute('query-migrate')).status
+  await qmp.execute('migrate_cancel')
+  while (['setup', 'active', 'pre-switchover', 'device', 'cancelling'].includes(String(await status()))) await sleep(5)
+  if (asObject(await qmp.execute('query-status')).running !== true) await qmp.execute('cont')
+  if ((await mirrorJobState(qmp).catch(() => ({ there: true }))).there) await endMirror(qmp, true)
+  if (await hasMirror(qmp)) await qmp.execute('blockdev-del', { 'node-name': mirrorNode })
+}

@@ -1,0 +1,80 @@
+import { createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { makeScratch } from '../../disk/scratch.ts'
+import type { Arrival, PrepareContext } from '../driver.ts'
+import { enableMemoryStats } from './balloon.ts'
+import type { QemuDeps } from './driver.ts'
+import { type Launch, type Launched, launch } from './launch.ts'
+import { endProcess, parseWorkload, qemuMachine } from './machine.ts'
+import { diskExport, formatArrival, migrationCapabilities } from './migrate.ts'
+import { readNotes } from './prepare.ts'
+import { asObject } from './qmp.ts'
+import { setCapabilities } from './state-file.ts'
+
+/** Starts a QEMU that waits for memory and disk of a VM from another host, and lets the guest run when it has both. */
+export async function receiveVm(
+  deps: Pick<QemuDeps, 'cacheDir' | 'migrationHost'>,
+  plan: Omit<Launch, 'start' | 'env' | 'fromSeq'>,
+  madeBy: string,
+  context: PrepareContext,
+): Promise<Arrival> {
+  const { home } = plan
+  await context.time('disk', () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib))
+  const start = { kind: 'incoming', then: 'run' } as const
+  return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
+    const { qmp, running } = launched
+    const [port, diskPort] = await Promise.all([freePort(deps.migrationHost), freePort(deps.migrationHost)])
+    const host = deps.migrationHost
+    await setCapabilities(qmp, migrationCapabilities)
+    const address = { type: 'inet', data: { host, port: String(diskPort) } }
+    await qmp.execute('nbd-server-start', { addr: address })
+    await qmp.execute('nbd-server-add', { device: 'scratch', name: diskExport, writable: true })
+    await qmp.execute('migrate-incoming', { uri: `tcp:${host}:${port}` })
+    const arrived = untilArrived(launched, plan, madeBy)
+    arrived.catch(() => undefined)
+    return {
+      ...{ running, uri: formatArrival({ host, port, diskPort }), arrived },
+      cancel: async () => {
+        launched.qmp.close()
+        launched.guest.close()
+        launched.console.close()
+        await endProcess(running)
+      },
+    }
+  })
+}
+
+async function untilArrived(
+  { qmp, guest, console, running }: Launched,
+  { home, watcher, prepared }: Pick<Launch, 'home' | 'watcher' | 'prepared'>,
+  madeBy: string,
+) {
+  while (asObject(await qmp.execute('query-status')).running !== true) {
+    const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
+    if (status === 'failed') throw new Error(`the VM did not come: ${String(reason ?? 'no reason given')}`)
+    await sleep(10)
+  }
+  await qmp.execute('nbd-server-stop')
+  const workload = parseWorkload(await guest.ready)
+  await enableMemoryStats(qmp)
+  const { tap } = readNotes(prepared)
+  return qemuMachine({
+    ...{ running, qmp, guest, console, watcher, tap, workload, madeBy, dir: home.dir, fromSeq: 0 },
+    memoryMib: home.spec.memoryMib,
+  })
+}
+
+/** Free now; QEMU says so when somebody took it in between, and the step is tried again with another. */
+function freePort(host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.once('error', reject)
+    server.listen(0, host, () => {
+      const address = server.address()
+      server.close(() => {
+        if (typeof address === 'object' && address) resolve(address.port)
+        else reject(new Error('no free port'))
+      })
+    })
+  })
+}

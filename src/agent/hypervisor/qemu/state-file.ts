@@ -1,0 +1,81 @@
+import { openSync, closeSync, createReadStream, createWriteStream } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pipeline } from 'node:stream/promises'
+import { hasCode } from '../../../lib/files.ts'
+import { connectIn } from '../../../lib/short-socket.ts'
+import { asObject, type Qmp } from './qmp.ts'
+
+/** Devices, and memory that QEMU does not share, in QEMU's migration format. */
+const saveSocket = 'save.sock'
+const loadSocket = 'load.sock'
+
+/**
+ * Writes the state of the paused machine into the file. QEMU sends it to a socket in its working directory: its sandbox
+ * forbids it to start programs, which `exec:` would do.
+ * @param memoryApart leave shared memory out (capability `x-ignore-shared`)
+ */
+export async function saveState(qmp: Qmp, dir: string, file: string, memoryApart: boolean): Promise<void> {
+  const { server, written } = await receiver(dir, file)
+  try {
+    await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
+    await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes })
+    await qmp.execute('migrate', { uri: `unix:${saveSocket}` })
+    await Promise.all([migrationEnd(qmp), written])
+  } finally {
+    server.close()
+    await rm(join(dir, saveSocket), { force: true })
+  }
+}
+
+/** Gives the waiting QEMU the state; resolves when it has taken it. The guest stays paused (`-S`). */
+export async function loadState(qmp: Qmp, dir: string, file: string, memoryApart: boolean): Promise<void> {
+  await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
+  await rm(join(dir, loadSocket), { force: true })
+  await qmp.execute('migrate-incoming', { uri: `unix:${loadSocket}` })
+  await pipeline(createReadStream(file), await connectIn(dir, loadSocket))
+  await migrationEnd(qmp)
+  await rm(join(dir, loadSocket), { force: true })
+}
+
+export const unlimitedBytes = 2 ** 40
+
+export async function setCapabilities(qmp: Qmp, wanted: Readonly<Record<string, boolean>>): Promise<void> {
+  const capabilities = Object.entries(wanted).map(([capability, state]) => ({ capability, state }))
+  await qmp.execute('migrate-set-capabilities', { capabilities })
+}
+
+/** @throws Error with QEMU's reason when it failed. */
+async function migrationEnd(qmp: Qmp): Promise<void> {
+  for (;;) {
+    const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
+    if (status === 'completed') return
+    if (status === 'failed' || status === 'cancelled') throw new Error(`the state was not taken: ${String(reason ?? status)}`)
+    await sleep(2)
+  }
+}
+
+/** Listens through /proc/self/fd: a socket's path holds 107 bytes. */
+async function receiver(dir: string, file: string): Promise<{ server: Server; written: Promise<void> }> {
+  await rm(join(dir, saveSocket), { force: true })
+  const written = Promise.withResolvers<void>()
+  written.promise.catch(() => undefined)
+  const server = createServer(socket => {
+    pipeline(socket, createWriteStream(file, { mode: 0o600 })).then(written.resolve, written.reject)
+  })
+  const fd = openSync(dir, 'r')
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(`/proc/self/fd/${fd}/${saveSocket}`, resolve)
+    })
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) server.close()
+    throw error
+  } finally {
+    closeSync(fd)
+  }
+  return { server, written: written.promise }
+}

@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Static, type TSchema, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { SnapshotPut } from '../../contract/agent.ts'
+import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+
+const Made = Type.Object({
+  madeBy: Type.String(),
+  imageDigest: Type.String(),
+  pauseMs: Type.Number(),
+  notes: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()])),
+})
+
+/** How the taking of a snapshot ended. Written last: without it, what lies beside it is half-done. */
+const Outcome = Type.Union([
+  Type.Object({ made: Made, sha256: Type.String(), sizeBytes: Type.Integer() }),
+  Type.Object({ error: Type.String(), generation: Type.Integer() }),
+])
+export type Outcome = Static<typeof Outcome>
+
+export interface StoredSnapshot {
+  readonly wish: SnapshotPut
+  readonly outcome: Outcome | undefined
+}
+
+/** The host's snapshot directory: `<id>/wish.json`, `<id>/outcome.json`, `<id>/files/`. */
+export interface SnapshotStore {
+  /** Where the finished files are. */
+  filesDir(id: string): string
+  load(): Promise<StoredSnapshot[]>
+  saveWish(wish: SnapshotPut): Promise<void>
+  /** Has `make` fill an empty directory, which appears under `filesDir` complete or not at all. */
+  make<T>(id: string, make: (dir: string) => Promise<T>): Promise<T>
+  saveOutcome(id: string, outcome: Outcome): Promise<void>
+  /** Leaves the generation, so that an old message cannot bring it back. */
+  bury(wish: SnapshotPut): Promise<void>
+  buriedGeneration(id: string): Promise<number>
+}
+
+export function snapshotStore(dataDir: string): SnapshotStore {
+  const root = join(dataDir, 'snapshots')
+  const dirOf = (id: string) => join(root, id)
+  const tombstone = (id: string) => join(dataDir, 'gone', `snapshot.${id}`)
+  return {
+    filesDir: id => join(dirOf(id), 'files'),
+    async load() {
+      await mkdir(root, { recursive: true, mode: 0o700 })
+      const all = await Promise.all((await readdir(root)).map(name => loadOne(dirOf(name))))
+      return all.filter(one => one !== undefined)
+    },
+    async saveWish(wish) {
+      await mkdir(dirOf(wish.snapshotId), { recursive: true, mode: 0o700 })
+      await writeFileAtomic(join(dirOf(wish.snapshotId), 'wish.json'), JSON.stringify(wish))
+    },
+    async make(id, make) {
+      const [partial, files] = [join(dirOf(id), 'partial'), join(dirOf(id), 'files')]
+      await rm(partial, { recursive: true, force: true })
+      await rm(files, { recursive: true, force: true })
+      await mkdir(partial, { mode: 0o700 })
+      try {
+        const result = await make(partial)
+        await seal(partial)
+        await rename(partial, files)
+        return result
+      } finally {
+        await rm(partial, { recursive: true, force: true })
+      }
+    },
+    saveOutcome: (id, outcome) => writeFileAtomic(join(dirOf(id), 'outcome.json'), JSON.stringify(outcome)),
+    async bury({ snapshotId, generation }) {
+      await writeFileAtomic(tombstone(snapshotId), String(generation))
+      await rm(dirOf(snapshotId), { recursive: true, force: true })
+    },
+    buriedGeneration: async id => Number((await readIfExists(tombstone(id))) ?? 0),
+  }
+}
+
+/** Over names and contents, holes read as zeros; and the bytes that the files really take. */
+export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes: number }> {
+  const hash = createHash('sha256')
+  let sizeBytes = 0
+  for (const name of (await readdir(dir)).sort()) {
+    const { size, blocks } = await stat(join(dir, name))
+    hash.update(`${name} ${size}\n`)
+    for await (const chunk of createReadStream(join(dir, name), { highWaterMark: 1 << 20 })) hash.update(chunk)
+    sizeBytes += blocks * 512
+  }
+  return { sha256: hash.digest('hex'), sizeBytes }
+}
+
+/** On the disk, and no more to be written. */
+async function seal(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const file = await open(join(dir, name))
+    try {
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await chmod(join(dir, name), 0o400)
+  }
+}
+
+async function loadOne(dir: string): Promise<StoredSnapshot | undefined> {
+  const wish = parse(SnapshotPut, await readIfExists(join(dir, 'wish.json')))
+  // Without a wish it was never acknowledged.
+  if (!wish) await rm(dir, { recursive: true, force: true })
+  return wish && { wish, outcome: parse(Outcome, await readIfExists(join(dir, 'outcome.json'))) }
+}
+
+function parse<T extends TSchema>(schema: T, text: string | undefined): Static<T> | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return Value.Check(schema, value) ? value : undefined
+  } catch {
+    return undefined // cut short by a power cut
+  }
+}

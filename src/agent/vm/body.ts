@@ -1,0 +1,132 @@
+import type { VmSpec, VmStats } from '../../contract/agent.ts'
+import type { Machine, Watcher } from '../hypervisor/driver.ts'
+import type { ActorDeps } from './deps.ts'
+import { HealthWatch } from './health-watch.ts'
+import type { Notebook } from './notebook.ts'
+import { probeOf } from './probe.ts'
+import { cpuMeter } from './stats.ts'
+import { timedStep } from './step-context.ts'
+
+export interface BodyDeps extends Pick<ActorDeps, 'driver' | 'health' | 'vmLog' | 'log'> {
+  readonly vmId: string
+  readonly notebook: Notebook
+  readonly spec: () => VmSpec
+  /** Something can be seen from outside now that could not before. */
+  readonly onChange: () => void
+  /** Facts have changed: the actor has to decide anew. */
+  readonly onFact: () => void
+  readonly onGone: () => void
+}
+
+/** The process of one VM while there is one: its workload, its health, what it uses. */
+export class Body {
+  readonly #deps: BodyDeps
+  readonly #health: HealthWatch
+  #machine: Machine | undefined
+  #workload: 'running' | 'exited' = 'running'
+  #meter: ReturnType<typeof cpuMeter>
+
+  constructor(deps: BodyDeps) {
+    this.#deps = deps
+    this.#meter = cpuMeter(deps.vmId, deps.spec().vcpus)
+    this.#health = new HealthWatch(deps.health, (healthy, ms) => this.#healthChanged(healthy, ms))
+  }
+
+  get machine(): Machine | undefined {
+    return this.#machine
+  }
+
+  get workload(): 'running' | 'exited' {
+    return this.#workload
+  }
+
+  get healthy(): boolean {
+    return this.#health.healthy
+  }
+
+  /** A workload is about to start; a short one ends before the start has returned. */
+  expect(): void {
+    this.#workload = 'running'
+  }
+
+  take(machine: Machine): void {
+    this.#machine = machine
+    if (machine.workload.state === 'exited') this.#exited(machine.workload.code)
+  }
+
+  /** It is about to end: nobody asks how it is. */
+  quiet(): void {
+    this.#health.stop()
+  }
+
+  drop(): void {
+    this.#machine = undefined
+    this.#health.stop()
+  }
+
+  /** Undefined while there is no process. */
+  async stats(nowMs: number): Promise<VmStats | undefined> {
+    const stats = await this.#machine?.stats()
+    return stats && this.#meter(stats, nowMs)
+  }
+
+  async started(): Promise<void> {
+    const { notebook, vmId, spec } = this.#deps
+    const { startedAtMs, restartCount } = notebook.record
+    await notebook.save({ startedAtMs: Date.now(), restartCount: restartCount + (startedAtMs === null ? 0 : 1) })
+    this.#meter = cpuMeter(vmId, spec().vcpus)
+    if (this.#workload === 'running') this.watchHealth()
+  }
+
+  watchHealth(): void {
+    const { driver, notebook, spec } = this.#deps
+    const machine = this.#machine
+    if (machine === undefined || notebook.record.paused) return
+    this.#health.start(probeOf(driver, machine, machine.running.prepared.endpoint, spec()))
+  }
+
+  /** The path that is asked for has changed. */
+  healthPathChanged(): void {
+    if (this.#health.active) this.watchHealth()
+  }
+
+  unhealthy(): void {
+    this.#health.stop()
+    this.#deps.onChange()
+    this.#deps.onFact()
+  }
+
+  watcher(boot: number): Watcher {
+    const { vmLog, notebook, onGone } = this.#deps
+    return {
+      onFrames: frames => vmLog.frames(boot, frames, seq => this.#machine?.ack(seq)),
+      onExit: code => this.#exited(code),
+      onGone: detail => {
+        this.#machine = undefined
+        notebook.note({ running: null, paused: false })
+        vmLog.say(`the VM ended unexpectedly: ${detail || 'its console is silent'}`)
+        this.unhealthy()
+        onGone()
+      },
+    }
+  }
+
+  #exited(code: number): void {
+    if (this.#workload === 'exited') return
+    this.#workload = 'exited'
+    this.#deps.notebook.note({ exitCode: code })
+    this.#deps.vmLog.say(`the workload ended with code ${code}`)
+    this.unhealthy()
+  }
+
+  #healthChanged(healthy: boolean, ms: number): void {
+    const { notebook, onChange, log } = this.#deps
+    const { steps } = notebook.record
+    const known = steps.some(step => step.name === 'healthy')
+    if (healthy && !known) {
+      notebook.note({ steps: [...steps, timedStep('healthy', ms)] })
+      notebook.save().catch((err: unknown) => log.error({ err }, 'cannot store the VM'))
+    }
+    onChange()
+  }
+}

@@ -1,0 +1,41 @@
+import type { Machine } from '../hypervisor/driver.ts'
+import { StepError } from './errors.ts'
+
+interface Job {
+  readonly act: (machine: Machine) => Promise<void>
+  readonly refuse: (error: Error) => void
+}
+
+/** What others want done with the machine, one at a time, between the steps of its actor. */
+export class Jobs {
+  #waiting: Job[] = []
+  #closed = false
+
+  get any(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** @throws StepError `vm_not_running` when there is no machine by then, or what `act` throws */
+  add<T>(act: (machine: Machine) => Promise<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    if (this.#closed) reject(notRunning())
+    else this.#waiting.push({ act: machine => act(machine).then(resolve, reject), refuse: reject })
+    return promise
+  }
+
+  async runNext(machine: Machine | undefined): Promise<void> {
+    const job = this.#waiting.shift()
+    if (machine) await job?.act(machine)
+    else job?.refuse(notRunning())
+  }
+
+  /** Nobody will run what waits, or what comes. */
+  close(): void {
+    this.#closed = true
+    for (const job of this.#waiting.splice(0)) job.refuse(notRunning())
+  }
+}
+
+export function notRunning(): StepError {
+  return new StepError('vm_not_running', 'the VM does not run')
+}

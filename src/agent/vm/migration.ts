@@ -1,0 +1,123 @@
+import type { MigrationObserved, VmSpec } from '../../contract/agent.ts'
+import { abortable } from '../../lib/abortable.ts'
+import type { Arrival, Driver, Machine, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
+import { StepError } from './errors.ts'
+import type { Notebook } from './notebook.ts'
+import type { VmRecord } from './record.ts'
+
+/**
+ * What the wish and the record say together. `incoming`: the VM shall arrive here; `outgoing`: it shall leave, or is
+ * leaving; `left`: it runs elsewhere now, or did not come: nothing may run here.
+ */
+export type MigrationFact = 'none' | 'incoming' | 'outgoing' | 'left'
+
+export function migrationFact({ incoming, outgoing }: VmSpec, { migration }: VmRecord): MigrationFact {
+  if (incoming && migration?.migrationId !== incoming.migrationId) return 'incoming'
+  if (migration?.role === 'source') {
+    if (migration.phase === 'switched') return 'left'
+    if (outgoing?.migrationId === migration.migrationId) return isOver(migration) ? 'none' : 'outgoing'
+    if (!isOver(migration)) return 'outgoing' // cancelled while the agent was down: what became of it has to be seen
+  }
+  if (migration?.role === 'target' && incoming) {
+    if (migration.phase === 'switched') return 'none'
+    return isOver(migration) ? 'left' : 'incoming'
+  }
+  return outgoing && migration?.migrationId !== outgoing.migrationId ? 'outgoing' : 'none'
+}
+
+export function isOver({ phase }: MigrationObserved): boolean {
+  return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
+}
+
+const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null, uri: null } as const
+
+export interface MigrationDeps {
+  readonly driver: Driver
+  readonly notebook: Notebook
+  readonly onChange: () => void
+}
+
+/** Hands the machine over. Resolves when it has gone from here; on failure or abort it runs on, and the record says so. */
+export async function sendAway(
+  { driver, notebook, onChange }: MigrationDeps,
+  machine: Machine,
+  spec: VmSpec,
+  signal: AbortSignal,
+): Promise<void> {
+  const known = notebook.record.migration
+  const wanted = spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
+  if (!wanted) throw new Error('BUG: no migration to follow')
+  const begun: MigrationObserved = { ...nothingYet, ...wanted, role: 'source', phase: 'copying' }
+  const change = (next: Partial<MigrationObserved>) => {
+    notebook.note({ migration: { ...(notebook.record.migration ?? begun), ...next } })
+    onChange()
+  }
+  await notebook.save({ migration: begun })
+  onChange()
+  // A wish that no longer wants it, seen only after a restart: the driver finds out whether it is too late.
+  const stop = spec.outgoing ? signal : AbortSignal.abort()
+  try {
+    if (!machine.handOver) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
+    if ((notebook.record.disks ?? []).length > 0)
+      throw new StepError('volumes_attached', 'a VM with volumes cannot leave its host: detach them first')
+    const { downtimeMs } = await machine.handOver(wanted.uri, throttled(change), stop)
+    // Told by the caller, once nothing of it is left here.
+    notebook.note({ migration: { ...(notebook.record.migration ?? begun), phase: 'switched', percent: 100, downtimeMs } })
+  } catch (error) {
+    change(stop.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
+  }
+  await notebook.save()
+}
+
+export interface Reception {
+  readonly prepare: () => Promise<Prepared>
+  /** Undefined where the driver has no migration. */
+  readonly listen: (prepared: Prepared) => Promise<Arrival | undefined>
+  readonly signal: AbortSignal
+  /** The agent itself ends. */
+  readonly ending: AbortSignal
+}
+
+/** Waits for the machine from elsewhere; undefined when it did not come, which the record says. */
+export async function receive(
+  { driver, notebook, onChange }: MigrationDeps,
+  migrationId: string,
+  { prepare, listen, signal, ending }: Reception,
+): Promise<Machine | undefined> {
+  const change = async (next: Pick<MigrationObserved, 'phase'> & Partial<MigrationObserved>) => {
+    const begun: MigrationObserved = { ...nothingYet, migrationId, role: 'target', phase: 'preparing' }
+    const known = notebook.record.migration
+    await notebook.save({ migration: { ...begun, ...(known?.migrationId === migrationId ? known : {}), ...next } })
+    onChange()
+  }
+  await change({ phase: 'preparing' })
+  let arrival: Arrival | undefined
+  try {
+    arrival = await listen(await prepare())
+    if (!arrival) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
+    const { running, uri, arrived } = arrival
+    // From here on the process may become the VM at any moment: a new agent has to know it.
+    await notebook.save({ running, paused: false })
+    await change({ phase: 'listening', uri })
+    const machine = await abortable(arrived, signal)
+    await change({ phase: 'switched', percent: 100 })
+    return machine
+  } catch (error) {
+    // The next agent looks whether it has arrived in the meantime.
+    if (ending.aborted && arrival) throw error
+    await arrival?.cancel()
+    await notebook.save({ running: null })
+    await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
+    return undefined
+  }
+}
+
+/** Told once a percent or so: a beat of hundreds a second helps nobody. */
+function throttled(change: (progress: MigrationProgress) => void): (progress: MigrationProgress) => void {
+  let last = -1
+  return progress => {
+    if (Math.abs(progress.percent - last) < 1) return
+    last = progress.percent
+    change(progress)
+  }
+}

@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { VmRecord } from './record.ts'
+import { recentRestarts, restartPauseMs } from './restarts.ts'
+
+/** What the host knows about one VM, on disk after every `save`. */
+export class Notebook {
+  readonly #write: (record: VmRecord) => Promise<void>
+  #record: VmRecord
+
+  constructor(record: VmRecord, write: (record: VmRecord) => Promise<void>) {
+    this.#record = record
+    this.#write = write
+  }
+
+  get record(): VmRecord {
+    return this.#record
+  }
+
+  /** Known at once, stored with the next `save`. */
+  note(change: Partial<VmRecord>): void {
+    this.#record = { ...this.#record, ...change }
+  }
+
+  async save(change: Partial<VmRecord> = {}): Promise<void> {
+    this.note(change)
+    await this.#write(this.#record)
+  }
+
+  restartsLeft(maxRestarts: number): boolean {
+    return recentRestarts(this.#record, Date.now()) < maxRestarts
+  }
+
+  async countRestart(): Promise<void> {
+    await this.save({ recentRestarts: recentRestarts(this.#record, Date.now()) + 1 })
+  }
+
+  async restartPause(signal: AbortSignal): Promise<void> {
+    const ms = restartPauseMs(this.#record, Math.random())
+    if (ms > 0) await sleep(ms, undefined, { signal })
+  }
+}

@@ -1,0 +1,197 @@
+import type { VmPut, VmStep } from '../../contract/agent.ts'
+import { abortable } from '../../lib/abortable.ts'
+import type { Machine, PrepareContext, VmHome } from '../hypervisor/driver.ts'
+import type { Adjuster } from './adjust.ts'
+import type { Body } from './body.ts'
+import type { VmAction } from './decide.ts'
+import type { ActorDeps } from './deps.ts'
+import { StepError } from './errors.ts'
+import { receive, sendAway } from './migration.ts'
+import type { Notebook } from './notebook.ts'
+import type { Stage } from './observe.ts'
+import { bootKey } from './record.ts'
+import { stepContext } from './step-context.ts'
+
+const absentGraceMs = 2_000
+
+export interface StepsDeps extends ActorDeps {
+  readonly notebook: Notebook
+  readonly body: Body
+  readonly adjuster: Adjuster
+  readonly wish: () => VmPut
+  /** The agent itself ends. */
+  readonly ending: AbortSignal
+  readonly onStage: (stage: Stage) => void
+  readonly onStep: (step: VmStep) => void
+  readonly onChange: () => void
+}
+
+/** How each decision is carried out. */
+export class Steps {
+  readonly #deps: StepsDeps
+
+  constructor(deps: StepsDeps) {
+    this.#deps = deps
+  }
+
+  /** Carries out one decision. @throws what the host, the hypervisor or the guest says; aborted: the signal's reason */
+  async perform(action: VmAction, signal: AbortSignal): Promise<void> {
+    const { exitCode } = this.#deps.notebook.record
+    const { machine } = this.#deps.body
+    if (action === 'boot' || action === 'receive') return this.#bring(action, signal)
+    if (action === 'stop') return this.#stopMachine()
+    if (action === 'release') return this.#release()
+    if (action === 'crash') return this.crash('exited', `the workload ended with code ${exitCode}`)
+    if (machine === undefined) return
+    if (action === 'restart') return this.#restart(machine, signal)
+    if (action === 'adjust') return this.#deps.adjuster.adjust(machine, this.#deps.wish().spec)
+    if (action === 'hand-over') return this.#handOver(machine, signal)
+    if (action === 'pause' || action === 'resume') return this.#pause(machine, action)
+  }
+
+  async #pause(machine: Machine, action: 'pause' | 'resume'): Promise<void> {
+    const { driver } = this.#deps
+    if (!driver.capabilities.pause) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot pause`)
+    await (action === 'pause' ? machine.pause() : machine.resume())
+    await this.#deps.notebook.save({ paused: action === 'pause' })
+    if (action === 'resume') this.#deps.body.watchHealth()
+    else this.#deps.body.unhealthy()
+  }
+
+  /** A new process: it boots, goes on from a snapshot, or takes the VM from another host. */
+  async #bring(action: 'boot' | 'receive', signal: AbortSignal): Promise<void> {
+    const { driver, bootSlots, vmLog } = this.#deps
+    const boot = this.#deps.notebook.record.boot + 1
+    this.#deps.onStage('preparing')
+    await this.#deps.notebook.restartPause(signal)
+    await abortable(this.#deps.ready, signal)
+    this.#deps.adjuster.forget()
+    await this.#deps.notebook.save({ boot, steps: [], crash: null, exitCode: null })
+    const context = stepContext(vmLog.say, step => this.#deps.onStep(step), signal)
+    if (action === 'receive') return this.#receive(boot, context)
+    const home = { ...this.#home(), ...(await this.#source()) }
+    const prepared = await driver.prepare(home, context)
+    const release = await bootSlots.take(signal)
+    try {
+      this.#deps.onStage('booting')
+      this.#deps.body.expect() // before it can end: a short one ends before the boot has returned
+      const machine = await driver
+        .boot(home, prepared, boot, this.#deps.body.watcher(boot), context)
+        .catch((error: unknown) => Promise.reject(StepError.wrap('boot_failed', error)))
+      this.#deps.body.take(machine)
+      await this.#startWithVolumes(machine)
+      await this.#inhabit(machine)
+    } finally {
+      release()
+    }
+  }
+
+  /** A workload with volumes starts when it has them. */
+  async #startWithVolumes(machine: Machine): Promise<void> {
+    const { spec } = this.#deps.wish()
+    if (spec.disks.length === 0) return
+    try {
+      await this.#deps.adjuster.adjust(machine, spec)
+      await machine.startWorkload()
+    } catch (error) {
+      this.#deps.body.drop()
+      await machine.stop(0)
+      throw error
+    }
+  }
+
+  async #inhabit(machine: Machine): Promise<void> {
+    const { running } = machine
+    const { imageDigest } = running.prepared
+    await this.#deps.notebook.save({ running, bootKey: bootKey(this.#deps.wish().spec), imageDigest, paused: false })
+    await this.#deps.body.started()
+  }
+
+  async #source(): Promise<Pick<VmHome, 'from'>> {
+    const { from } = this.#deps.wish().spec
+    return from ? { from: { ...(await this.#deps.snapshot(from.snapshotId)), renew: from.renew } } : {}
+  }
+
+  async #receive(boot: number, context: PrepareContext): Promise<void> {
+    const { driver } = this.#deps
+    const { incoming } = this.#deps.wish().spec
+    if (!incoming) throw new Error('BUG: nothing to receive')
+    const home = this.#home()
+    const watcher = this.#deps.body.watcher(boot)
+    this.#deps.body.expect()
+    const come = await receive(this.#migration(), incoming.migrationId, {
+      ...{ signal: context.signal, ending: this.#deps.ending },
+      prepare: () => driver.prepare(home, context),
+      listen: async prepared => driver.receive?.(home, prepared, boot, watcher, context),
+    })
+    if (!come) return
+    this.#deps.body.take(come)
+    await this.#inhabit(come)
+  }
+
+  async #handOver(machine: Machine, signal: AbortSignal): Promise<void> {
+    await sendAway(this.#migration(), machine, this.#deps.wish().spec, signal)
+    if (this.#deps.notebook.record.migration?.phase !== 'switched') return
+    this.#deps.body.drop()
+    await this.lost()
+  }
+
+  #migration() {
+    return { driver: this.#deps.driver, notebook: this.#deps.notebook, onChange: this.#deps.onChange }
+  }
+
+  async adopted(machine: Machine): Promise<void> {
+    this.#deps.body.take(machine)
+    const { workload } = machine
+    const paused = (await machine.inspect()) === 'paused'
+    await this.#deps.notebook.save({ paused, ...(workload.state === 'exited' ? { exitCode: workload.code } : {}) })
+    this.#deps.log.info({ vmId: this.#deps.wish().vmId, pid: machine.running.process.pid }, 'VM adopted')
+    if (!paused && workload.state === 'running') this.#deps.body.watchHealth()
+  }
+
+  async #restart(machine: Machine, signal: AbortSignal): Promise<void> {
+    await this.#deps.notebook.countRestart()
+    await this.#deps.notebook.restartPause(signal)
+    this.#deps.body.expect()
+    await machine.startWorkload()
+    await this.#deps.body.started()
+  }
+
+  async #stopMachine(): Promise<void> {
+    this.#deps.onStage('stopping')
+    this.#deps.body.quiet()
+    await this.#deps.body.machine?.stop(this.#deps.wish().want === 'absent' ? absentGraceMs : this.#deps.stopGraceMs)
+    this.#deps.body.drop()
+    await this.lost()
+  }
+
+  async lost(): Promise<void> {
+    this.#deps.adjuster.forget()
+    await this.#deps.notebook.save({ running: null, paused: false })
+  }
+
+  async gone(): Promise<void> {
+    this.#deps.adjuster.forget()
+    if (this.#deps.notebook.restartsLeft(this.#deps.wish().spec.maxRestarts)) await this.#deps.notebook.countRestart()
+    else await this.crash('vm_died', 'the VM ended unexpectedly, more often than it may')
+  }
+
+  async #release(): Promise<void> {
+    this.#deps.onStage('stopping')
+    await this.#deps.driver.release(this.#deps.wish().vmId, this.#deps.dir)
+    await this.#deps.vmLog.flush()
+    await this.#deps.bury(this.#deps.wish().generation)
+    this.#deps.notebook.note({ running: null, crash: null })
+    this.#deps.onStage('absent')
+  }
+
+  async crash(code: string, message: string): Promise<void> {
+    this.#deps.vmLog.say(`crashed: ${message}`)
+    await this.#deps.notebook.save({ crash: { generation: this.#deps.wish().generation, code, message } })
+  }
+
+  #home(): VmHome {
+    const { vmId, spec } = this.#deps.wish()
+    return { vmId, dir: this.#deps.dir, spec }
+  }
+}

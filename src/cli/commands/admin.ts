@@ -1,0 +1,138 @@
+import { Command } from 'commander'
+import { programSettings, readSettings } from '../../programs/settings.ts'
+import type { Visit } from '../../programs/admin.ts'
+
+interface Flags {
+  readonly data?: string
+  readonly databaseUrl?: string
+  readonly json?: boolean
+}
+
+/** What a command did: for programs, for people, and whether all is well. */
+interface Outcome {
+  readonly json: unknown
+  readonly text: string
+  /** False: exit code 1, although the command itself worked. */
+  readonly ok?: boolean
+}
+
+/** A subcommand that visits the database. `args` are those of the command line, in order. */
+function subcommand(
+  usage: string,
+  description: string,
+  work: (visit: Visit, args: string[]) => Promise<Outcome>,
+): Command {
+  const { data, databaseUrl } = programSettings
+  const [name, ...operands] = usage.split(' ')
+  const command = new Command(name)
+  for (const operand of operands) command.argument(operand)
+  return command
+    .description(description)
+    .option(data.flag, `${data.help} (${data.env}, default ${data.fallback})`)
+    .option(databaseUrl.flag, `${databaseUrl.help} (${databaseUrl.env})`)
+    .option('--json', 'as JSON')
+    .action(async (...given: unknown[]) => {
+      const command = given.at(-1)
+      if (!(command instanceof Command)) throw new Error('BUG: commander calls actions with the command last')
+      const flags = command.opts<Flags>()
+      const { visit } = await import('../../programs/admin.ts')
+      const outcome = await visit(readSettings(flags, process.env), process.env, at => work(at, command.args))
+      process.stdout.write(flags.json ? `${JSON.stringify(outcome.json)}\n` : `${outcome.text}\n`)
+      if (outcome.ok === false) process.exitCode = 1
+    })
+}
+
+const setRole = () =>
+  subcommand('set-role <email> <role>', 'Make an account Admin or User', async ({ db }, [email = '', role]) => {
+    if (role !== 'Admin' && role !== 'User') throw new Error(`"${role}" is no role; there are Admin and User`)
+    const { setAccountRole } = await import('../../control/auth/index.ts')
+    await setAccountRole(db, email, role)
+    return { json: { email, role }, text: `${email} is ${role} now.` }
+  })
+
+const revokeSessions = () =>
+  subcommand('revoke-sessions <email>', 'Sign an account out everywhere', async ({ db }, [email = '']) => {
+    const { revokeAllSessions } = await import('../../control/auth/index.ts')
+    const ended = await revokeAllSessions(db, email)
+    return { json: { email, ended }, text: `${ended} sessions of ${email} were ended. Its access tokens stay.` }
+  })
+
+const rotateKey = () =>
+  subcommand(
+    'rotate-key',
+    'Seal every stored secret with the newest key; run it when all control planes have that key first',
+    async ({ db, vault }) => {
+      const { resealAll } = await import('../../control/auth/index.ts')
+      const columns = await resealAll(db, vault())
+      const unreadable = columns.reduce((sum, column) => sum + column.unreadable, 0)
+      const advice =
+        'Those that could not be read were sealed with a key that is not configured: add it to MOTE_SECRET_KEYS.'
+      const text = table(
+        ['column', 'resealed', 'current', 'unreadable'],
+        columns.map(c => [c.column, c.resealed, c.current, c.unreadable]),
+      )
+      return { json: { columns }, text: unreadable > 0 ? `${text}\n${advice}` : text, ok: unreadable === 0 }
+    },
+  )
+
+const verifyAudit = () =>
+  subcommand('verify', 'Recompute the hash chain of the audit log', async ({ db, vault }) => {
+    const { verifyAuditChain } = await import('../../control/audit/index.ts')
+    const verdict = await verifyAuditChain(db, vault())
+    const text = verdict.intact
+      ? `The audit log is intact: ${verdict.rows} sealed rows up to position ${verdict.lastPosition}, which has the hash\n` +
+        `${verdict.lastHash}\nKeep this line elsewhere: it proves later that the end was not cut off.`
+      : `The audit log is NOT intact: at position ${verdict.at}, ${verdict.because}.`
+    return { json: verdict, text, ok: verdict.intact }
+  })
+
+const sweeps = () =>
+  subcommand('sweeps', 'What the sweeps did when they last ran', async ({ db }) => {
+    const { listSweepRuns } = await import('../../engine/sweeper.ts')
+    const runs = await listSweepRuns(db)
+    const rows = runs.map(run => [
+      run.name,
+      run.started_at?.toISOString() ?? 'never',
+      run.duration_ms ?? '',
+      run.runs,
+      run.failures_in_a_row,
+      run.error ?? resultText(run.result),
+    ])
+    const ok = runs.every(run => run.error === null)
+    return { json: runs, text: table(['sweep', 'last run', 'ms', 'runs', 'failed', 'result'], rows), ok }
+  })
+
+const alerts = () =>
+  subcommand('alerts', 'Work that takes longer than it should', async ({ db }) => {
+    const { openAlerts } = await import('../../engine/alerts.ts')
+    const open = await openAlerts(db)
+    const rows = open.map(a => [a.openedAt.toISOString(), a.kind, a.id, a.phase, a.attempt ?? '', a.lastError ?? ''])
+    const text = open.length === 0 ? 'No alerts.' : table(['since', 'kind', 'id', 'phase', 'tries', 'last error'], rows)
+    return { json: open, text }
+  })
+
+export function adminCommands(): Command {
+  const admin = new Command('admin').description('Operate an installation: accounts, keys, audit log, sweeps, alerts')
+  const audit = new Command('audit').description('The audit log').addCommand(verifyAudit())
+  for (const command of [setRole(), revokeSessions(), rotateKey(), audit, sweeps(), alerts()]) admin.addCommand(command)
+  return admin
+}
+
+const resultText = (result: Readonly<Record<string, number>> | null) =>
+  Object.entries(result ?? {})
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${name} ${count}`)
+    .join(', ')
+
+function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const lines = [head, ...rows.map(row => row.map(String))]
+  const widths = head.map((_, i) => Math.max(...lines.map(line => line[i]?.length ?? 0)))
+  return lines
+    .map(line =>
+      line
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}

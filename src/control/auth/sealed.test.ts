@@ -1,0 +1,102 @@
+import { globSync, readFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { settle, startWholeApi } from '../../../test/security/cases.ts'
+import { statement } from '../../db/db.ts'
+import { createVault } from '../../lib/vault.ts'
+import { purposes } from './credentials.ts'
+import { resealAll, sealedColumns } from './sealed.ts'
+
+const newSecret = 'a-new-secret-that-is-long-enough-for-us'
+
+/** The purpose as it is written: a literal, one of `purposes`, or a constant of the same file. */
+function purposeOf(expression: string, source: string): string | undefined {
+  const literal = /^'([^']+)'$/.exec(expression)?.[1]
+  const shared = /^purposes\.(\w+)$/.exec(expression)?.[1]
+  const local = new RegExp(`const ${expression.replaceAll('.', '\\.')} = '([^']+)'`).exec(source)?.[1]
+  return literal ?? (shared === undefined ? local : Reflect.get(purposes, shared))
+}
+
+it('knows every purpose that anything is sealed under', () => {
+  const sealing = globSync('src/**/*.ts').filter(file => !/\.test\.ts$|lib\/vault\.ts$|auth\/sealed\.ts$/.test(file))
+  const found = sealing.flatMap(file => {
+    const source = readFileSync(file, 'utf8')
+    return [...source.matchAll(/\.seal\(\s*([^,\s]+)\s*,/g)].map(([, text = '']) => ({
+      file,
+      purpose: purposeOf(text, source),
+    }))
+  })
+  const listed = new Set(sealedColumns.map(({ purpose }) => purpose))
+  expect(found.length).toBeGreaterThanOrEqual(4)
+  expect(found.filter(({ purpose }) => purpose === undefined || !listed.has(purpose))).toEqual([])
+})
+
+it('knows every binary column: sealed, or a hash', async () => {
+  await using api = await startWholeApi()
+  const columns = await api.deps.db.rows(
+    statement<{ name: string }>(
+      'test.binaryColumns',
+      `SELECT table_name || '.' || column_name AS name FROM information_schema.columns
+       WHERE table_schema = 'public' AND data_type = 'bytea' ORDER BY 1`,
+    ),
+  )
+  const hashed = /\.(hash|\w+_hash|key|fingerprint|checksum)$/
+  const sealed = new Set(sealedColumns.map(({ table, column }) => `${table}.${column}`))
+  expect(columns.map(({ name }) => name).filter(name => !hashed.test(name) && !sealed.has(name))).toEqual([])
+})
+
+it('seals everything with the new key, once', async () => {
+  await using api = await startWholeApi()
+  const { deps } = api
+  const { person, params } = await settle(api)
+  const token = person.token
+  const setup = await api.call('GET', '/v1/auth/2fa/setup', { token })
+  await api.call('PUT', `/v1/apps/${params['app_name']}/env/GREETING`, { token, body: { value: 'a secret value' } })
+  await api.call('POST', `/v1/apps/${params['app_name']}/deploy`, { token, body: { image: 'example.com/image:2' } })
+  await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'once' }, headers: { 'idempotency-key': 'once' } })
+
+  const [old = ''] = deps.config.secrets
+  const counts = await resealAll(deps.db, createVault([newSecret, old]))
+  expect(counts.map(({ column, resealed }) => [column, resealed])).toEqual([
+    ['account.totp_secret', 1],
+    ['idempotency_key.answer', 1],
+    ['app.scm_webhook_secret', 1],
+    ['app_env.value', 1],
+    ['deployment_env.value', 1],
+  ])
+  const onlyNew = createVault([newSecret])
+  for (const { table, column, purpose } of sealedColumns) {
+    const boxes = await deps.db.rows(
+      statement<{ box: Buffer }>(
+        `test.sealed.${table}.${column}`,
+        `SELECT ${column} AS box FROM ${table} WHERE ${column} IS NOT NULL`,
+      ),
+    )
+    const opened = boxes.map(({ box }) => onlyNew.open(purpose, box))
+    if (table === 'account') expect(opened).toEqual([setup.body['secret']])
+    if (column === 'value') expect(opened).toEqual(['a secret value'])
+  }
+  const again = await resealAll(deps.db, createVault([newSecret, old]))
+  expect(again.every(({ resealed, current, unreadable }) => resealed === 0 && current === 1 && unreadable === 0)).toBe(
+    true,
+  )
+  const stranger = await resealAll(deps.db, createVault([randomBytes(32).toString('hex')]))
+  expect(stranger.every(({ resealed, unreadable }) => resealed === 0 && unreadable === 1)).toBe(true)
+})
+
+it('goes through more rows than one page', async () => {
+  await using api = await startWholeApi()
+  const { db, vault } = api.deps
+  const person = await api.person()
+  await db.run(
+    statement(
+      'test.manyAnswers',
+      `INSERT INTO idempotency_key (account_id, key, fingerprint, status, answer)
+       SELECT $1, 'key ' || i, '', 200, $2 FROM generate_series(1, 1100) AS i`,
+    ),
+    [person.id, vault.seal('idempotency-answer', '{}')],
+  )
+  const [old = ''] = api.deps.config.secrets
+  const counts = await resealAll(db, createVault([newSecret, old]))
+  expect(counts.find(({ column }) => column === 'idempotency_key.answer')).toMatchObject({ resealed: 1100, current: 0 })
+})

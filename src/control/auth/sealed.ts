@@ -1,0 +1,90 @@
+/** Every column that holds something the vault has sealed, and how all of them move to a new key. */
+import { type Db, type Param, statement } from '../../db/db.ts'
+import type { Vault } from '../../lib/vault.ts'
+import { answerPurpose } from './idempotency.ts'
+import { purposes } from './credentials.ts'
+
+interface SealedColumn {
+  readonly table: string
+  readonly column: string
+  /** The primary key, with its types. */
+  readonly key: Readonly<Record<string, 'uuid' | 'text'>>
+  /** What the vault seals it under. */
+  readonly purpose: string
+}
+
+/** `sealed.test.ts` fails when something is sealed that is not listed here. */
+export const sealedColumns: readonly SealedColumn[] = [
+  { table: 'account', column: 'totp_secret', key: { id: 'uuid' }, purpose: purposes.totpSecret },
+  { table: 'idempotency_key', column: 'answer', key: { account_id: 'uuid', key: 'text' }, purpose: answerPurpose },
+  { table: 'app', column: 'scm_webhook_secret', key: { id: 'uuid' }, purpose: 'app.webhook' },
+  { table: 'app_env', column: 'value', key: { app_id: 'uuid', name: 'text' }, purpose: 'app.env' },
+  { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },
+]
+
+export interface ResealCount {
+  /** `table.column`. */
+  readonly column: string
+  /** Sealed anew with the current key. */
+  readonly resealed: number
+  /** Had the current key already. */
+  readonly current: number
+  /** Sealed with a key that is not configured, or damaged: left as they were. */
+  readonly unreadable: number
+}
+
+/**
+ * After a new secret was put first: seals everything with it. Safe to run again, and while the installation works, since
+ * a row is replaced only while it still holds what was read.
+ */
+export async function resealAll(db: Db, vault: Vault): Promise<ResealCount[]> {
+  const counts: ResealCount[] = []
+  for (const column of sealedColumns) counts.push(await resealColumn(db, vault, column))
+  return counts
+}
+
+const batch = 500
+
+function statementsOf({ table, column, key }: SealedColumn) {
+  const names = Object.keys(key)
+  const params = Object.values(key).map((type, i) => `$${i + 1}::${type}`)
+  const [from, next] = [`$${names.length + 1}`, `$${names.length + 2}`]
+  const row = (items: readonly string[]) => `(${items.join(', ')})`
+  return {
+    page: statement<{ key: Param[]; box: Buffer }>(
+      `sealed.page.${table}.${column}`,
+      `SELECT jsonb_build_array(${names.join(', ')}) AS key, ${column} AS box FROM ${table}
+       WHERE ${column} IS NOT NULL AND ($1::${Object.values(key)[0]} IS NULL OR ${row(names)} > ${row(params)})
+       ORDER BY ${names.join(', ')} LIMIT ${batch}`,
+    ),
+    replace: statement(
+      `sealed.replace.${table}.${column}`,
+      `UPDATE ${table} SET ${column} = ${next} WHERE ${row(names)} = ${row(params)} AND ${column} = ${from}`,
+    ),
+  }
+}
+
+async function resealColumn(db: Db, vault: Vault, column: SealedColumn): Promise<ResealCount> {
+  const { page, replace } = statementsOf(column)
+  const count = { column: `${column.table}.${column.column}`, resealed: 0, current: 0, unreadable: 0 }
+  let last: readonly Param[] = Object.keys(column.key).map(() => null)
+  for (;;) {
+    const rows = await db.rows(page, last)
+    for (const { key, box } of rows) {
+      last = key
+      const fresh = reseal(vault, column.purpose, box)
+      if (fresh === 'current' || fresh === 'unreadable') count[fresh]++
+      else count.resealed += await db.run(replace, [...key, box, fresh])
+    }
+    if (rows.length < batch) return count
+  }
+}
+
+function reseal(vault: Vault, purpose: string, box: Buffer): Buffer | 'current' | 'unreadable' {
+  if (vault.isCurrent(box)) return 'current'
+  try {
+    return vault.seal(purpose, vault.open(purpose, box))
+  } catch {
+    return 'unreadable'
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Scale to zero, as the deployment that serves lives it. The state is the app's (`scale_state`), and only moves along
+ * active -> idle -> scaled_to_zero -> warming_up -> active; idle -> active when a request comes in time.
+ */
+import type { Tx } from '../../db/db.ts'
+import { type Next, go, wait } from '../../engine/machine.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { createSnapshot, createVm, dropSnapshots, wishVm } from '../vms/index.ts'
+import { announce, announceById } from './announce.ts'
+import type { Deployment, DeploymentVm } from './store.ts'
+import * as store from './store.ts'
+
+interface Moment {
+  readonly subject: Deployment
+  readonly enteredAt: Date
+  readonly now: Date
+}
+
+/** A gateway reports each 5 s: what began before the route was taken away has been heard of by then. */
+const graceMs = seconds(6)
+const snapshotLimitMs = minutes(1)
+const wakeLimitMs = minutes(1)
+const lookAgainMs = minutes(1)
+
+const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
+const elapsedMs = ({ enteredAt, now }: Moment) => now.getTime() - enteredAt.getTime()
+
+/** Nobody is routed to it any more. When nothing comes in for a moment, one VM is kept as a snapshot, and all go. */
+export async function suspending(moment: Moment, config: Deps['config']): Promise<Next<'serving' | 'sleeping'>> {
+  const { subject: d } = moment
+  if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
+  const leftMs = Math.min(graceMs, seconds(config.idleSeconds)) - elapsedMs(moment)
+  if (leftMs > 0) return wait(leftMs)
+  const source = kept(d).find(vm => vm.canSnapshot && vm.healthy)
+  if (source && !d.sleepSnapshot) return wait(snapshotLimitMs, tx => keepAsleep(tx, d, source))
+  if (d.sleepSnapshot?.state === 'creating' && elapsedMs(moment) < snapshotLimitMs) return wait(seconds(5))
+  return go('sleeping', async tx => {
+    // Woken meanwhile: the commit is given up, and the next look sees it.
+    if (!(await store.moveScale(tx, d.appId, 'idle', 'scaled_to_zero'))) throw new Error('a request came meanwhile')
+    await removeVms(tx, d)
+    await refreshRoute(tx, d.appId)
+    await announceById(tx, d.id)
+  })
+}
+
+export async function sleeping({ subject: d }: Moment): Promise<Next<'serving' | 'waking'>> {
+  if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
+  if (d.scaleState === 'warming_up') return go('waking', tx => startVm(tx, d), wakeLimitMs + minutes(1))
+  return wait(lookAgainMs)
+}
+
+/** One VM is enough to serve; the rest follow. One that does not come up leaves the app asleep, and the next request tries again. */
+export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping'>> {
+  const { subject: d } = moment
+  if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
+  if (kept(d).some(vm => vm.healthy))
+    return go('serving', async tx => {
+      await store.moveScale(tx, d.appId, 'warming_up', 'active')
+      await dropSnapshots(tx, d.id, 'sleep')
+      await refreshRoute(tx, d.appId)
+      await announceById(tx, d.id)
+    })
+  const crashed = kept(d).some(vm => vm.seenState === 'crashed')
+  const leftMs = wakeLimitMs - elapsedMs(moment)
+  if (crashed || leftMs <= 0 || d.scaleState !== 'warming_up')
+    return go('sleeping', async tx => {
+      await store.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
+      await removeVms(tx, d)
+      // Perhaps it was the snapshot: the next try boots.
+      await dropSnapshots(tx, d.id, 'sleep')
+      await refreshRoute(tx, d.appId)
+      await announceById(tx, d.id)
+    })
+  return wait(Math.min(leftMs, lookAgainMs), async tx => {
+    // Its host was lost while it started.
+    if (kept(d).length === 0) await startVm(tx, d)
+  })
+}
+
+async function keepAsleep(tx: Tx, d: Deployment, vm: DeploymentVm): Promise<void> {
+  if (!vm.hostId) return
+  await createSnapshot(tx, { ...d, deploymentId: d.id, vmId: vm.id, hostId: vm.hostId, kind: 'sleep', name: 'sleep' })
+}
+
+async function startVm(tx: Tx, d: Deployment): Promise<void> {
+  const snapshot = d.sleepSnapshot?.state === 'ready' ? d.sleepSnapshot : undefined
+  await createVm(tx, {
+    ...d,
+    id: newId(),
+    deploymentId: d.id,
+    ...(snapshot ? { from: { snapshotId: snapshot.id, hostId: snapshot.hostId, required: false } } : {}),
+  })
+}
+
+async function removeVms(tx: Tx, d: Deployment): Promise<void> {
+  for (const vm of kept(d)) await wishVm(tx, vm.id, 'absent')
+}

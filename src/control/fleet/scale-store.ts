@@ -1,0 +1,76 @@
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface Traffic {
+  readonly appId: string
+  /** How long ago its last request was, ms. */
+  readonly ageMs: number
+}
+
+// What is asked of an app while it is only idle keeps it awake.
+const recordTraffic = statement<{ id: string; idle: boolean }>(
+  'fleet.recordTraffic',
+  `UPDATE app SET last_request_at = greatest(last_request_at, now() - t.age_ms * interval '1 millisecond')
+   FROM unnest($1::uuid[], $2::float8[]) AS t(id, age_ms) WHERE app.id = t.id
+   RETURNING app.id, scale_state = 'idle' AND last_request_at > scale_changed_at AS idle`,
+)
+const fallIdle = statement<{ id: string; deploymentId: string }>(
+  'fleet.fallIdle',
+  `UPDATE app a SET scale_state = 'idle', scale_changed_at = now()
+   FROM deployment d JOIN machine m ON m.kind = 'deployment' AND m.id = d.id AND m.phase = 'serving'
+   WHERE d.id = a.active_deployment_id AND d.want = 'running' AND a.want = 'live' AND a.min_replicas = 0
+     AND a.scale_state = 'active' AND a.scale_changed_at < now() - make_interval(secs => $1)
+     AND d.started_at < now() - make_interval(secs => $1)
+     AND coalesce(a.last_request_at, '-infinity') < now() - make_interval(secs => $1)
+   RETURNING a.id, d.id AS "deploymentId"`,
+)
+const wakeUp = statement<{ deploymentId: string | null }>(
+  'fleet.wake',
+  `UPDATE app SET scale_changed_at = now(), last_request_at = now(),
+     scale_state = CASE scale_state WHEN 'idle' THEN 'active' ELSE 'warming_up' END
+   WHERE id = $1 AND want = 'live' AND scale_state IN ('idle', 'scaled_to_zero')
+   RETURNING active_deployment_id AS "deploymentId"`,
+)
+
+export interface ScaledApp {
+  readonly id: string
+  readonly projectId: string
+  readonly deploymentId: string
+  readonly desired: number
+  readonly min: number
+  readonly max: number
+  readonly cpuThreshold: number
+  readonly memThreshold: number
+  readonly scaledAt: Date | null
+  readonly memoryMib: number
+  readonly vmIds: readonly string[]
+}
+const scaledApps = statement<ScaledApp>(
+  'fleet.scaledApps',
+  `SELECT a.id, a.project_id AS "projectId", d.id AS "deploymentId", a.desired_replicas AS desired, a.min_replicas AS min,
+     a.max_replicas AS max, a.cpu_threshold AS "cpuThreshold", a.mem_threshold AS "memThreshold",
+     a.scaled_at AS "scaledAt", d.memory_mib AS "memoryMib", array_agg(v.id::text) AS "vmIds"
+   FROM app a JOIN deployment d ON d.id = a.active_deployment_id
+   JOIN machine m ON m.kind = 'deployment' AND m.id = d.id AND m.phase = 'serving'
+   JOIN vm v ON v.deployment_id = d.id AND v.want = 'running' AND v.healthy
+   WHERE a.autoscaling_enabled AND a.want = 'live' AND a.scale_state = 'active' AND d.want = 'running'
+   GROUP BY a.id, d.id`,
+)
+const setDesired = statement(
+  'fleet.setDesired',
+  `UPDATE app SET desired_replicas = $3, scaled_at = now()
+   WHERE id = $1 AND desired_replicas = $2 AND autoscaling_enabled AND want = 'live'
+     AND $3 BETWEEN greatest(min_replicas, 1) AND max_replicas`,
+)
+
+/** Ids of apps that were about to fall asleep. */
+export const recordRequests = async (tx: Tx, traffic: readonly Traffic[]) =>
+  (await tx.rows(recordTraffic, [traffic.map(t => t.appId), traffic.map(t => t.ageMs)]))
+    .filter(app => app.idle)
+    .map(app => app.id)
+export const idle = (tx: Tx, idleSeconds: number) => tx.rows(fallIdle, [idleSeconds])
+/** Undefined when it does not sleep. */
+export const wake = (tx: Tx, appId: string) => tx.maybe(wakeUp, [appId])
+export const scaled = (sql: Sql | Db) => sql.rows(scaledApps)
+/** False when somebody else changed it meanwhile. */
+export const scale = async (tx: Tx, appId: string, from: number, to: number) =>
+  (await tx.run(setDesired, [appId, from, to])) === 1

@@ -1,0 +1,83 @@
+/**
+ * One allowance for several control planes without a write per request. Each decides by its own buckets at once, tells
+ * the others once a second what it has granted, and takes what they granted out of its own buckets, below zero if need
+ * be. So two control planes together grant at most what one would, and beyond that what they grant in the second before
+ * they hear of each other: at most one quota for each other control plane, once, which is paid back by waiting longer
+ * afterwards. Over minutes the rate is exact. While the bus is down, each counts by itself.
+ */
+import { Value } from 'typebox/value'
+import { type Static, Type } from 'typebox'
+import type { Logger } from 'pino'
+import type { Bus } from '../../bus/bus.ts'
+import { newId } from '../../lib/ids.ts'
+import type { LocalRateLimiter, RateLimiter, RatePolicy } from './rate-limit.ts'
+
+export const rateSubject = 'control.out.rate'
+
+const Grant = Type.Object({
+  name: Type.String(),
+  quota: Type.Number({ exclusiveMinimum: 0 }),
+  windowSeconds: Type.Number({ exclusiveMinimum: 0 }),
+  key: Type.String(),
+  count: Type.Integer({ minimum: 1 }),
+})
+type Grant = Static<typeof Grant>
+
+/** What one control plane granted since it last said so. `from` lets it skip its own. */
+const Grants = Type.Object({ from: Type.String(), grants: Type.Array(Grant) })
+
+/** Keys are at most a few hundred bytes (an address and an e-mail): well below the 1 MiB of a NATS message. */
+const mostPerMessage = 1_000
+
+export interface SharedRateLimiter {
+  readonly limiter: RateLimiter
+  /** Tells the others now. */
+  publish(): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function shareRateLimits(
+  { bus, log }: { readonly bus: Bus; readonly log: Logger },
+  local: LocalRateLimiter,
+  everyMs = 1000,
+): Promise<SharedRateLimiter> {
+  const from = newId()
+  let granted = new Map<string, Grant>()
+
+  const listening = await bus.subscribe(rateSubject, ({ data }) => {
+    const message = Value.Parse(Grants, data)
+    if (message.from === from) return
+    for (const grant of message.grants) local.charge(grant, grant.key, grant.count)
+  })
+  const publish = async () => {
+    const grants = [...granted.values()]
+    granted = new Map()
+    for (let at = 0; at < grants.length; at += mostPerMessage)
+      await bus.publish(rateSubject, { from, grants: grants.slice(at, at + mostPerMessage) })
+  }
+  const timer = setInterval(() => {
+    publish().catch((cause: unknown) => log.debug({ err: cause }, 'could not share what was granted'))
+  }, everyMs)
+  timer.unref()
+
+  const note = ({ name, quota, windowSeconds }: RatePolicy, key: string) => {
+    const id = `${name}:${key}`
+    const known = granted.get(id)
+    if (known) known.count++
+    else granted.set(id, { name, quota, windowSeconds, key, count: 1 })
+  }
+  return {
+    limiter: {
+      take(policy, key) {
+        const verdict = local.take(policy, key)
+        if (verdict.allowed) note(policy, key)
+        return verdict
+      },
+    },
+    publish,
+    async stop() {
+      clearInterval(timer)
+      await listening.stop()
+    },
+  }
+}

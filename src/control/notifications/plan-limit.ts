@@ -1,0 +1,63 @@
+import { type Tx, statement } from '../../db/db.ts'
+import { hours } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import type { Refusal } from '../http/ports.ts'
+import { notify, notifyAccount } from './notify.ts'
+
+/** One notification for each project and limit within this time, however many requests are refused. */
+const onceMs = hours(1)
+const mostRemembered = 10_000
+
+// Whoever does not get it is about to find the row of the one who has it: nothing to wait for.
+const alone = statement<{ alone: boolean }>(
+  'notifications.planLimitTurn',
+  `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS alone`,
+)
+const told = statement<{ told: boolean }>(
+  'notifications.planLimitTold',
+  `SELECT EXISTS (SELECT FROM notification WHERE kind = 'plan.limit_reached' AND metadata->>'limit' = $2
+     AND CASE WHEN $1::uuid IS NULL THEN account_id = $3 ELSE project_id = $1 END
+     AND created_at > now() - $4::float8 * interval '1 millisecond') AS told`,
+)
+
+/**
+ * Tells the members of a project (or an account, of limits of its own) that a request was refused because of the plan.
+ * In a transaction of its own, since the request's is rolled back. Never throws: the refusal is the answer either way.
+ */
+export function planLimitNotices(deps: Pick<Deps, 'db' | 'clock' | 'log'>): (refusal: Refusal) => Promise<void> {
+  // Spares the query; the database is what several control planes agree on.
+  const recent = new Map<string, number>()
+  return async refusal => {
+    const { error, projectId, userId } = refusal
+    const limit: unknown = error.extra?.['limit']
+    if (error.code !== 'plan_limit_exceeded' || typeof limit !== 'string') return
+    const key = `plan-limit ${projectId ?? userId} ${limit}`
+    const nowMs = deps.clock.monotonicMs()
+    if (nowMs - (recent.get(key) ?? -Infinity) < onceMs) return
+    if (recent.size >= mostRemembered) recent.clear()
+    try {
+      await deps.db.tx(async tx => {
+        if (!(await tx.one(alone, [key])).alone) return
+        if ((await tx.one(told, [projectId ?? null, limit, userId, onceMs])).told) return
+        await tell(tx, refusal, limit)
+      })
+      recent.set(key, nowMs)
+    } catch (cause) {
+      deps.log.warn({ err: cause, project_id: projectId }, 'could not notify of a plan limit')
+    }
+  }
+}
+
+async function tell(tx: Tx, { error, projectId, userId }: Refusal, limit: string): Promise<void> {
+  const notice = {
+    kind: 'plan.limit_reached',
+    title: 'The limit of your plan is reached',
+    body: error.message,
+    entityName: limit,
+    resourceId: limit,
+    route: '/billing',
+    metadata: { ...error.extra },
+  } as const
+  if (projectId === undefined) await notifyAccount(tx, { ...notice, accountId: userId })
+  else await notify(tx, { ...notice, projectId })
+}

@@ -1,0 +1,17 @@
+/** Operations on VMs that run: snapshots, migration, balloon, commands. */
+import type { Deps } from '../deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { feature } from '../http/operation.ts'
+import { vmOperations } from '../vms/index.ts'
+import { balloonHandlers } from './balloon.ts'
+import { execHandlers } from './exec.ts'
+import { migrationHandlers } from './migrations.ts'
+import { snapshotHandlers } from './snapshots.ts'
+
+export const runtimeFeature = (deps: Deps & { readonly live: LiveStats }) =>
+  feature(vmOperations, {
+    ...snapshotHandlers(deps),
+    ...migrationHandlers(deps),
+    ...balloonHandlers(deps),
+    ...execHandlers(deps),
+  })

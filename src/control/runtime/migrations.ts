@@ -1,0 +1,89 @@
+import type { Deps } from '../deps.ts'
+import { type HostRow, findHost, reserve } from '../hosts/index.ts'
+import { ApiError, invalidField, invalidState } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import { cancelMigration, type Migration, newestMigration, startMigration, type vmOperations } from '../vms/index.ts'
+import { jobOf, lockedJob, type Placed, placedVm, requireCapability } from './job.ts'
+
+type MigrationOperations = Pick<typeof vmOperations, 'startMigration' | 'cancelMigration' | 'getMigration'>
+
+export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<MigrationOperations> => ({
+  startMigration: {
+    write: async call => async tx => {
+      const d = await lockedJob(tx, call)
+      const placed = await placedVm(deps, tx, d)
+      requireCapability(placed, 'migrate')
+      const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
+      if (!target)
+        throw invalidField('target_host', 'must be the id or name of a registered host; see GET /v1/admin/hosts')
+      assertTarget(placed, target, call.body.target_uri)
+      const running = await newestMigration(tx, d.id)
+      if (running && !running.endedAt)
+        throw new ApiError('operation_in_progress', 'The VM is on its way to another host already. Wait, or cancel it.')
+      if (!(await reserve(tx, target.id, d)))
+        throw new ApiError('no_capacity', `Host ${target.name} has no room for it now.`, { retryAfterSeconds: 30 })
+      const { vm, host, capabilities } = placed
+      const method = capabilities.migrate === 'live' ? 'live' : 'stop-and-copy'
+      await startMigration(tx, {
+        ...d,
+        deploymentId: d.id,
+        vmId: vm.id,
+        sourceHostId: host.id,
+        targetHostId: target.id,
+        method,
+      })
+      const details = { from: host.name, to: target.name, method }
+      call.audit({ action: 'migration.start', resourceType: 'deployment', resourceId: d.id, details })
+      return viewOf(await newestMigration(tx, d.id))
+    },
+  },
+
+  getMigration: { read: async call => viewOf(await newestMigration(deps.db, (await jobOf(deps.db, call)).id)) },
+
+  cancelMigration: {
+    write: async call => async tx => {
+      const d = await lockedJob(tx, call)
+      const running = await newestMigration(tx, d.id)
+      if (!running || running.endedAt) throw invalidState('The VM is not on its way to another host.')
+      if (running.want !== 'cancel' && !(await cancelMigration(tx, running.id)))
+        throw invalidState('It is too late to cancel: the VM runs on its new host already.')
+      call.audit({ action: 'migration.cancel', resourceType: 'deployment', resourceId: d.id })
+      return viewOf(await newestMigration(tx, d.id))
+    },
+  },
+})
+
+/** @throws ApiError 400 or 409: why the VM cannot go there */
+function assertTarget({ vm, host }: Placed, target: HostRow, uri: string): void {
+  if (target.id === host.id) throw invalidField('target_host', `the VM is on ${host.name} already`)
+  // Where the target listens is the target's choice. A caller may name it, and can never name anything else.
+  const named = /^[a-z+-]+:(?:\/\/)?([^/:]+)/.exec(uri)?.[1]
+  if (uri !== '' && named !== target.name && named !== target.id)
+    throw invalidField('target_uri', 'must be empty, or name the target host itself')
+  if (!target.up || target.cordoned)
+    throw invalidState(`Host ${target.name} takes no VM now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
+  const offer = target.hypervisors.find(one => one.name === vm.hypervisor && one.available)
+  if (!offer || offer.capabilities.migrate === 'none')
+    throw new ApiError('unsupported_by_hypervisor', `Host ${target.name} cannot receive a VM of ${vm.hypervisor}.`)
+  if (target.arch !== host.arch) throw invalidState(`Host ${target.name} is ${target.arch}; the VM needs ${host.arch}.`)
+}
+
+const viewOf = (m: Migration | undefined) =>
+  m
+    ? {
+        migration_id: m.id,
+        status: m.state,
+        phase: m.state,
+        method: m.method,
+        vm_id: m.vmId,
+        source_host: m.sourceHostId,
+        target_host: m.targetHostId,
+        percent: m.percent,
+        transferred_bytes: m.transferredBytes,
+        total_bytes: m.totalBytes,
+        downtime_ms: m.downtimeMs,
+        error: m.error,
+        started_at: m.startedAt.toISOString(),
+        ended_at: m.endedAt?.toISOString() ?? null,
+      }
+    : { status: 'none', phase: 'none' }

@@ -1,0 +1,220 @@
+/**
+ * Moving a VM that runs: the target prepares to receive it, the source hands it over, the VM becomes the target's in one
+ * commit, the source lets go. Until the source says that the guest runs there, giving up leaves it where it was; the
+ * target is ended only after the source has said that it still has it.
+ */
+import type { MigrationObserved, VmObserved } from '../../contract/agent.ts'
+import type { Tx } from '../../db/db.ts'
+import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { createMachine, poke } from '../../engine/runner.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { abandon, agentClient, release } from '../hosts/index.ts'
+import { refreshRoute } from '../routing/index.ts'
+import * as store from './migration-store.ts'
+import type { Migration } from './migration-store.ts'
+import { recordSeen } from './seen.ts'
+import type { Vm } from './store.ts'
+import * as vms from './store.ts'
+import { type VmWishes, vmWishes } from './wish.ts'
+
+const preparingMs = minutes(2)
+const copyingMs = minutes(30)
+/** The source has said that the guest runs there; the target may lag behind a little, or have died. */
+const arrivalMs = minutes(1)
+/** Changes come by messages; this look is for what a lost one would hide. */
+const lookAgainMs = seconds(2)
+
+interface Moving extends Migration {
+  /** Undefined when the VM is not wanted any more. */
+  readonly vm: (Vm & { readonly hostId: string }) | undefined
+}
+
+type MigrationDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
+
+export const migrationMachine = (deps: MigrationDeps) => {
+  const wishes = vmWishes(deps)
+  return machine<Moving>()({
+    kind: 'migration',
+    edges: {
+      preparing: ['copying', 'cancelling'],
+      copying: ['switching', 'cancelling'],
+      switching: ['clearing', 'cancelling'],
+      cancelling: ['switching'],
+      clearing: [],
+    },
+    load: id => load(deps, id),
+    preempt: m =>
+      (m.want === 'cancel' || !m.vm) && (m.state === 'preparing' || m.state === 'copying') ? 'cancelling' : undefined,
+    phases: {
+      preparing: ({ subject: m, enteredAt, now, signal }) =>
+        preparing(wishes, m, now.getTime() - enteredAt.getTime(), signal),
+      copying: ({ subject: m, enteredAt, now, signal }) =>
+        copying(wishes, m, now.getTime() - enteredAt.getTime(), signal),
+      switching: ({ subject: m, enteredAt, now, signal }) =>
+        switching(deps, m, now.getTime() - enteredAt.getTime(), signal),
+      cancelling: ({ subject: m, signal }) => cancelling(deps, wishes, m, signal),
+      clearing: ({ subject: m, signal }) => clearing(deps, m, signal),
+    },
+  })
+}
+
+async function load(deps: Pick<Deps, 'db'>, id: string): Promise<Moving | undefined> {
+  const migration = await store.byId(deps.db, id)
+  if (!migration) return undefined
+  const vm = await vms.byId(deps.db, migration.vmId)
+  return { ...migration, vm: vm?.hostId && vm.want !== 'absent' ? { ...vm, hostId: vm.hostId } : undefined }
+}
+
+async function preparing(
+  wishes: VmWishes,
+  m: Moving,
+  elapsedMs: number,
+  signal: AbortSignal,
+): Promise<Next<'copying' | 'cancelling'>> {
+  if (!m.vm) return wait(0)
+  if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'a host was lost'))
+  if (elapsedMs > preparingMs) return go('cancelling', giveUp(m, 'the target did not get ready in time'))
+  const seen = (await wishes.put({ ...m.vm, hostId: m.targetHostId }, signal, { incoming: { migrationId: m.id } }))
+    .migration
+  if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the target cannot receive it'))
+  if (seen?.phase !== 'listening' || !seen.uri) return wait(lookAgainMs)
+  const { uri } = seen
+  return go(
+    'copying',
+    async tx => {
+      await store.enter(tx, m.id, 'copying', uri)
+      await store.raise(tx, m.vmId)
+      await poke(tx, 'vm', m.vmId)
+    },
+    copyingMs + minutes(1),
+  )
+}
+
+async function copying(
+  wishes: VmWishes,
+  m: Moving,
+  elapsedMs: number,
+  signal: AbortSignal,
+): Promise<Next<'switching' | 'cancelling'>> {
+  if (!m.vm || !m.uri) return wait(0)
+  if (m.sourceLost) return go('cancelling', giveUp(m, 'the source was lost'))
+  const { migration: seen } = await wishes.put(m.vm, signal)
+  if (seen?.migrationId === m.id && seen.phase === 'switched') return go('switching', switched(m, seen), minutes(5))
+  if (m.targetLost) return go('cancelling', giveUp(m, 'the target was lost'))
+  if (elapsedMs > copyingMs)
+    return go('cancelling', giveUp(m, 'the guest changes its memory faster than it can be copied'))
+  if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the source could not hand it over'))
+  return wait(lookAgainMs, async tx => {
+    if (seen?.migrationId === m.id) await store.progress(tx, m.id, seen)
+  })
+}
+
+/** The guest runs on the target: from this commit on it is the target's, and traffic goes there. */
+async function switching(
+  deps: MigrationDeps,
+  m: Moving,
+  elapsedMs: number,
+  signal: AbortSignal,
+): Promise<Next<'clearing' | 'cancelling'>> {
+  if (!m.vm) return go('cancelling')
+  if (m.targetLost) return go('cancelling', guestLost(m))
+  const seen = await agentClient(deps.bus, m.targetHostId).get(m.vmId, signal)
+  if (!arrived(seen)) return elapsedMs > arrivalMs ? go('cancelling', guestLost(m)) : wait(seconds(1))
+  return go(
+    'clearing',
+    async tx => {
+      if (!(await store.move(tx, m.vmId, m.targetHostId, seen.generation)))
+        throw new Error('the VM is not wanted any more')
+      await store.enter(tx, m.id, 'clearing')
+      await recordSeen(tx, m.targetHostId, seen)
+      await refreshRoute(tx, m.appId)
+      await poke(tx, 'vm', m.vmId)
+      await poke(tx, 'deployment', m.deploymentId)
+    },
+    minutes(10),
+  )
+}
+
+async function clearing(deps: MigrationDeps, m: Moving, signal: AbortSignal): Promise<Next<never>> {
+  if (!m.sourceLost && !(await gone(deps, m, m.sourceHostId, signal))) return wait(lookAgainMs)
+  return done(async tx => {
+    if (!m.sourceLost) await release(tx, m.sourceHostId, m)
+    else if (!m.sourceRemoved) await abandon(tx, m.sourceHostId, { ...m, id: m.vmId })
+    await store.end(tx, m.id, 'completed')
+    await poke(tx, 'deployment', m.deploymentId)
+  })
+}
+
+async function cancelling(
+  deps: MigrationDeps,
+  wishes: VmWishes,
+  m: Moving,
+  signal: AbortSignal,
+): Promise<Next<'switching'>> {
+  if (m.state !== 'cancelling')
+    return wait(0, async tx => {
+      await store.enter(tx, m.id, 'cancelling')
+      await store.raise(tx, m.vmId)
+      await poke(tx, 'vm', m.vmId)
+    })
+  if (m.vm && !m.sourceLost) {
+    const { migration: seen } = await wishes.put(m.vm, signal)
+    if (seen?.migrationId === m.id && seen.phase === 'switched' && !m.targetLost)
+      return go('switching', switched(m, seen), minutes(5))
+    if (seen?.migrationId === m.id && seen.phase === 'copying') return wait(seconds(1))
+  }
+  if (!m.targetLost && !(await gone(deps, m, m.targetHostId, signal))) return wait(lookAgainMs)
+  return done(async tx => {
+    if (!m.targetLost) await release(tx, m.targetHostId, m)
+    else if (!m.targetRemoved) await abandon(tx, m.targetHostId, { ...m, id: m.vmId })
+    await store.end(tx, m.id, m.error === null ? 'cancelled' : 'failed')
+    await poke(tx, 'vm', m.vmId)
+    await poke(tx, 'deployment', m.deploymentId)
+  })
+}
+
+const switched = (m: Moving, seen: MigrationObserved) => async (tx: Tx) => {
+  await store.progress(tx, m.id, seen)
+  await store.enter(tx, m.id, 'switching')
+}
+const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
+  await store.fail(tx, m.id, why)
+}
+/** It went with the target, and the source has stopped it. The deployment makes another. */
+const guestLost = (m: Moving) => async (tx: Tx) => {
+  await store.fail(tx, m.id, 'the VM was lost with its target')
+  await vms.wish(tx, m.vmId, 'absent')
+  await poke(tx, 'vm', m.vmId)
+  await poke(tx, 'deployment', m.deploymentId)
+}
+/** Also when it has crashed since: it is the target's in any case. */
+const arrived = ({ state, migration }: VmObserved) =>
+  (state === 'running' || state === 'paused' || state === 'crashed') &&
+  (migration === undefined || migration.phase === 'switched')
+
+/** Has a host remove its copy of the VM, whatever it last wished there; true once it says so. */
+async function gone(deps: MigrationDeps, m: Moving, hostId: string, signal: AbortSignal): Promise<boolean> {
+  const agent = agentClient(deps.bus, hostId)
+  const seen = await agent.get(m.vmId, signal)
+  return seen.state === 'absent' || (await agent.forget(m.vmId, seen.generation)).state === 'absent'
+}
+
+/** Wishes for the move of a VM; the caller has reserved the room on the target in the same transaction. */
+export async function startMigration(tx: Tx, migration: Omit<store.NewMigration, 'id'>): Promise<string> {
+  const id = newId()
+  await store.insert(tx, { ...migration, id })
+  // The target may have had it before: what it gets now must be newer.
+  await store.raise(tx, migration.vmId)
+  await createMachine(tx, 'migration', id, 'preparing', { deadlineMs: preparingMs + minutes(1) })
+  await poke(tx, 'vm', migration.vmId)
+  return id
+}
+
+/** False when it is too late: the guest runs on the target already. */
+export async function cancelMigration(tx: Tx, id: string): Promise<boolean> {
+  if (!(await store.cancel(tx, id))) return false
+  await poke(tx, 'migration', id)
+  return true
+}

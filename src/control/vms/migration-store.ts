@@ -1,0 +1,140 @@
+import type { MigrationObserved } from '../../contract/agent.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface Migration {
+  readonly id: string
+  readonly projectId: string
+  readonly appId: string
+  readonly deploymentId: string
+  readonly vmId: string
+  readonly sourceHostId: string
+  readonly targetHostId: string
+  readonly method: 'live' | 'stop-and-copy'
+  readonly want: 'move' | 'cancel'
+  readonly state:
+    | 'preparing'
+    | 'copying'
+    | 'switching'
+    | 'clearing'
+    | 'cancelling'
+    | 'completed'
+    | 'cancelled'
+    | 'failed'
+  readonly uri: string | null
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly percent: number
+  readonly transferredBytes: number
+  readonly totalBytes: number
+  readonly downtimeMs: number | null
+  readonly error: string | null
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  readonly sourceLost: boolean
+  readonly sourceRemoved: boolean
+  readonly targetLost: boolean
+  readonly targetRemoved: boolean
+}
+
+const columns = `g.id, g.project_id AS "projectId", g.app_id AS "appId", g.deployment_id AS "deploymentId", g.vm_id AS "vmId",
+  g.source_host_id AS "sourceHostId", g.target_host_id AS "targetHostId", g.method, g.want, g.state, g.uri, g.vcpus,
+  g.memory_mib AS "memoryMib", g.disk_mib AS "diskMib", g.percent, g.transferred_bytes AS "transferredBytes",
+  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.started_at AS "startedAt",
+  g.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved",
+  t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved"`
+const joined = `FROM migration g JOIN host s ON s.id = g.source_host_id JOIN host t ON t.id = g.target_host_id`
+
+const migrationById = statement<Migration>(
+  'vms.migration',
+  `SELECT ${columns} ${joined} WHERE g.id = $1 AND g.ended_at IS NULL`,
+)
+const newestMigration = statement<Migration>(
+  'vms.newestMigration',
+  `SELECT ${columns} ${joined} WHERE g.deployment_id = $1 ORDER BY g.id DESC LIMIT 1`,
+)
+const insertMigration = statement(
+  'vms.insertMigration',
+  `INSERT INTO migration (id, project_id, app_id, deployment_id, vm_id, source_host_id, target_host_id, method, vcpus,
+     memory_mib, disk_mib)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+)
+const setState = statement(
+  'vms.migrationState',
+  `UPDATE migration SET state = $2, uri = coalesce($3, uri) WHERE id = $1`,
+)
+const recordProgress = statement(
+  'vms.migrationProgress',
+  `UPDATE migration SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4,
+     downtime_ms = coalesce($5, downtime_ms)
+   WHERE id = $1 AND ended_at IS NULL`,
+)
+const noteError = statement(
+  'vms.migrationError',
+  `UPDATE migration SET error = coalesce(error, $2), want = 'cancel' WHERE id = $1`,
+)
+const endMigration = statement(
+  'vms.endMigration',
+  `UPDATE migration SET state = $2, ended_at = now(), percent = CASE WHEN $2 = 'completed' THEN 100 ELSE percent END
+   WHERE id = $1 AND ended_at IS NULL`,
+)
+const wishCancel = statement(
+  'vms.cancelMigration',
+  `UPDATE migration SET want = 'cancel' WHERE id = $1 AND state IN ('preparing', 'copying')`,
+)
+// The VM is the target's from here on; whatever the source still says of it does not count.
+const moveVm = statement(
+  'vms.move',
+  `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = least(seen_generation, $3),
+     seen_count = seen_count + 1, healthy = false, endpoint_host = NULL, endpoint_port = NULL
+   WHERE id = $1 AND want <> 'absent'`,
+)
+const raiseGeneration = statement(
+  'vms.raiseGeneration',
+  `UPDATE vm SET generation = generation + 1 WHERE id = $1 AND want <> 'absent'`,
+)
+
+export const byId = (sql: Sql, id: string) => sql.maybe(migrationById, [id])
+export const newest = (sql: Sql, deploymentId: string) => sql.maybe(newestMigration, [deploymentId])
+export type NewMigration = Pick<
+  Migration,
+  | 'id'
+  | 'projectId'
+  | 'appId'
+  | 'deploymentId'
+  | 'vmId'
+  | 'sourceHostId'
+  | 'targetHostId'
+  | 'method'
+  | 'vcpus'
+  | 'memoryMib'
+  | 'diskMib'
+>
+export const insert = (tx: Tx, m: NewMigration) =>
+  tx.run(insertMigration, [
+    m.id,
+    m.projectId,
+    m.appId,
+    m.deploymentId,
+    m.vmId,
+    m.sourceHostId,
+    m.targetHostId,
+    m.method,
+    m.vcpus,
+    m.memoryMib,
+    m.diskMib,
+  ])
+export const enter = (tx: Tx, id: string, state: Migration['state'], uri: string | null = null) =>
+  tx.run(setState, [id, state, uri])
+export const progress = (tx: Tx, id: string, seen: MigrationObserved) =>
+  tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes, seen.downtimeMs])
+/** It is to be given up, and why. */
+export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
+export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>
+  tx.run(endMigration, [id, state])
+/** False when it is too late. */
+export const cancel = async (tx: Tx, id: string) => (await tx.run(wishCancel, [id])) === 1
+/** False when the VM is not wanted any more. */
+export const move = async (tx: Tx, vmId: string, hostId: string, seenGeneration: number) =>
+  (await tx.run(moveVm, [vmId, hostId, seenGeneration])) === 1
+export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])

@@ -1,0 +1,119 @@
+import type { SnapshotObserved } from '../../contract/agent.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface Snapshot {
+  readonly id: string
+  readonly projectId: string
+  readonly appId: string
+  readonly deploymentId: string
+  readonly vmId: string
+  readonly hostId: string
+  readonly kind: 'user' | 'sleep'
+  readonly name: string
+  readonly want: 'present' | 'absent'
+  readonly state: 'creating' | 'ready' | 'failed'
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly sizeBytes: number
+  readonly sha256: string | null
+  readonly madeBy: string | null
+  readonly pauseMs: number | null
+  readonly error: string | null
+  readonly createdAt: Date
+  readonly hostLost: boolean
+  readonly hostRemoved: boolean
+}
+
+const columns = `s.id, s.project_id AS "projectId", s.app_id AS "appId", s.deployment_id AS "deploymentId", s.vm_id AS "vmId",
+  s.host_id AS "hostId", s.kind, s.name, s.want, s.state, s.vcpus, s.memory_mib AS "memoryMib", s.disk_mib AS "diskMib",
+  s.size_bytes AS "sizeBytes", s.sha256, s.made_by AS "madeBy", s.pause_ms AS "pauseMs", s.error,
+  s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"`
+const joined = `FROM vm_snapshot s JOIN host h ON h.id = s.host_id`
+
+const snapshotById = statement<Snapshot>('vms.snapshot', `SELECT ${columns} ${joined} WHERE s.id = $1`)
+const snapshotsOf = statement<Snapshot>(
+  'vms.snapshots',
+  `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.kind = 'user' AND s.want = 'present' ORDER BY s.id DESC LIMIT 1000`,
+)
+const snapshotByName = statement<Snapshot>(
+  'vms.snapshotByName',
+  `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'
+   FOR UPDATE OF s`,
+)
+const insertSnapshot = statement(
+  'vms.insertSnapshot',
+  `INSERT INTO vm_snapshot (id, project_id, app_id, deployment_id, vm_id, host_id, kind, name, vcpus, memory_mib, disk_mib)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+)
+const recordSnapshot = statement<{ deploymentId: string }>(
+  'vms.recordSnapshot',
+  `UPDATE vm_snapshot SET state = $3, size_bytes = $4, sha256 = $5, made_by = $6, pause_ms = $7, error = $8
+   WHERE id = $1 AND host_id = $2 AND want = 'present' AND state = 'creating' AND state <> $3
+   RETURNING deployment_id AS "deploymentId"`,
+)
+const failSnapshot = statement(
+  'vms.failSnapshot',
+  `UPDATE vm_snapshot SET state = 'failed', error = $2 WHERE id = $1 AND state = 'creating'`,
+)
+const wishAway = statement(
+  'vms.wishSnapshotAway',
+  `UPDATE vm_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
+)
+const idsOfDeployment = statement<{ id: string }>(
+  'vms.snapshotIds',
+  `SELECT id FROM vm_snapshot WHERE deployment_id = $1 AND want = 'present' AND ($2::text IS NULL OR kind = $2)`,
+)
+const deleteSnapshot = statement('vms.deleteSnapshot', `DELETE FROM vm_snapshot WHERE id = $1`)
+
+export type NewSnapshot = Pick<
+  Snapshot,
+  | 'id'
+  | 'projectId'
+  | 'appId'
+  | 'deploymentId'
+  | 'vmId'
+  | 'hostId'
+  | 'kind'
+  | 'name'
+  | 'vcpus'
+  | 'memoryMib'
+  | 'diskMib'
+>
+
+export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
+export const list = (sql: Sql, deploymentId: string) => sql.rows(snapshotsOf, [deploymentId])
+export const lockByName = (tx: Tx, deploymentId: string, name: string) => tx.maybe(snapshotByName, [deploymentId, name])
+export const insert = (tx: Tx, s: NewSnapshot) =>
+  tx.run(insertSnapshot, [
+    s.id,
+    s.projectId,
+    s.appId,
+    s.deploymentId,
+    s.vmId,
+    s.hostId,
+    s.kind,
+    s.name,
+    s.vcpus,
+    s.memoryMib,
+    s.diskMib,
+  ])
+/** The deployment when the observation ended the making of it; undefined when it is no news. */
+export const record = async (tx: Tx, hostId: string, seen: SnapshotObserved & { readonly state: 'ready' | 'failed' }) =>
+  (
+    await tx.maybe(recordSnapshot, [
+      seen.snapshotId,
+      hostId,
+      seen.state,
+      seen.sizeBytes,
+      seen.sha256,
+      seen.madeBy,
+      seen.pauseMs,
+      seen.error,
+    ])
+  )?.deploymentId
+export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
+export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
+export const idsOf = async (tx: Tx, deploymentId: string, kind: Snapshot['kind'] | null) =>
+  (await tx.rows(idsOfDeployment, [deploymentId, kind])).map(row => row.id)
+export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])

@@ -1,0 +1,22 @@
+import type { VmObserved, VmSpec } from '../../contract/agent.ts'
+import type { Deps } from '../deps.ts'
+import { agentClient } from '../hosts/index.ts'
+import { wanted } from './rules.ts'
+import type { Vm } from './store.ts'
+import * as store from './store.ts'
+
+export interface VmWishes {
+  /** Tells the host of the VM all that it shall be; answers what it is. `more`: what only this host shall do with it. */
+  put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: Pick<VmSpec, 'incoming'>): Promise<VmObserved>
+}
+
+export function vmWishes(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): VmWishes {
+  return {
+    async put(vm, signal, more = {}) {
+      const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
+      const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
+      const wish = wanted(vm, deps.config, env)
+      return agentClient(deps.bus, vm.hostId).put({ ...wish, spec: { ...wish.spec, ...more } }, signal)
+    },
+  }
+}

@@ -1,0 +1,22 @@
+import { type Sql, statement } from '../db/db.ts'
+
+/** A machine that has been in a phase for longer than it should, with what it last said. */
+export interface OpenAlert {
+  readonly kind: string
+  readonly id: string
+  readonly phase: string
+  readonly openedAt: Date
+  /** Failed tries in a row, and the error of the last one. */
+  readonly attempt: number | null
+  readonly lastError: string | null
+}
+
+const open = statement<OpenAlert>(
+  'engine.open_alerts_now',
+  `SELECT a.kind, a.machine_id AS id, a.phase, a.opened_at AS "openedAt", m.attempt, m.last_error AS "lastError"
+   FROM alert a LEFT JOIN machine m ON m.kind = a.kind AND m.id = a.machine_id
+   WHERE a.closed_at IS NULL ORDER BY a.opened_at LIMIT 1000`,
+)
+
+/** Oldest first, at most 1,000. */
+export const openAlerts = (from: Sql): Promise<OpenAlert[]> => from.rows(open)

@@ -1,0 +1,29 @@
+/** Every machine of the control plane has a crash matrix, and every matrix claims to cover every phase and fault. */
+import { globSync, readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+
+const definitions = globSync('src/control/**/*.ts')
+  .filter(file => !file.endsWith('.test.ts'))
+  .flatMap(file =>
+    [...readFileSync(file, 'utf8').matchAll(/^export const (\w+Machine) =/gm)].map(match => ({
+      file,
+      name: match[1] ?? '',
+    })),
+  )
+
+const matrices = globSync('src/control/**/*.test.ts')
+  .map(file => readFileSync(file, 'utf8'))
+  .filter(text => text.includes('crashMatrix'))
+
+/** How the tests name them: from the world they share, or by their constructor. */
+const calledIn = (text: string, name: string) =>
+  text.includes(`world.machines.${name.replace(/Machine$/, '')}`) || text.includes(`${name}(`)
+
+it('finds machines at all', () => expect(definitions.length).toBeGreaterThan(5))
+
+it.each(definitions)('$name has a crash matrix over every phase', ({ name }) => {
+  const matrix = matrices.find(text => calledIn(text, name))
+  expect(matrix, `no test runs the crash matrix of ${name}`).toBeDefined()
+  // Phases that one way does not pass are named as unreachable; the count over all ways is compared with the definition.
+  if (matrix?.includes('unreachable')) expect(matrix).toMatch(/phases\)\.length \* faults\.length/)
+})

@@ -1,0 +1,128 @@
+/** What must hold after every single step, whatever happened; and what must hold once everybody can talk again. */
+import { expect } from 'vitest'
+import type { Simulation } from './simulation.ts'
+
+interface HostRoom {
+  readonly name: string
+  readonly used: number
+  readonly capacity: number
+  readonly accounted: number
+}
+
+/** The room of a host is that of its VMs, of what was given up there, and of migrations to or away from it. */
+const rooms = `SELECT h.name, h.used_memory_mib AS used, h.memory_mib AS capacity,
+  ((SELECT coalesce(sum(memory_mib), 0) FROM vm WHERE host_id = h.id)
+   + (SELECT coalesce(sum(memory_mib), 0) FROM stray WHERE host_id = h.id)
+   + (SELECT coalesce(sum(memory_mib), 0) FROM migration WHERE ended_at IS NULL
+      AND CASE WHEN state = 'clearing' THEN source_host_id ELSE target_host_id END = h.id))::int AS accounted FROM host h`
+
+/** Statements that find what must not be; the name says what it would be. */
+const never: Readonly<Record<string, string>> = {
+  'scale out of order (I22)': `SELECT id FROM app WHERE NOT (0 <= min_replicas AND min_replicas <= desired_replicas AND desired_replicas <= max_replicas)`,
+  'an active deployment of another app, or a deleted one (I23)': `SELECT a.id FROM app a LEFT JOIN deployment d ON d.id = a.active_deployment_id
+     WHERE a.active_deployment_id IS NOT NULL AND (d.id IS NULL OR d.app_id <> a.id OR d.outcome IS NOT NULL)`,
+  'a VM of an app that is scaled to zero (I25)': `SELECT v.id FROM vm v JOIN app a ON a.active_deployment_id = v.deployment_id
+     WHERE a.scale_state = 'scaled_to_zero' AND v.want <> 'absent'`,
+  'instants out of order (I26)': `SELECT id FROM deployment WHERE started_at IS NOT NULL AND (scheduled_at IS NULL OR scheduled_at > started_at OR stopped_at < started_at)`,
+  'a VM without a machine, or a machine without a VM (I27)': `SELECT coalesce(v.id, m.id) AS id FROM vm v
+     FULL JOIN (SELECT id FROM machine WHERE kind = 'vm') m ON m.id = v.id WHERE v.id IS NULL OR m.id IS NULL`,
+  'a VM that is wanted by a deployment that is over (I27)': `SELECT v.id FROM vm v JOIN deployment d ON d.id = v.deployment_id
+     WHERE v.want <> 'absent' AND d.outcome IN ('stopped', 'cancelled', 'superseded', 'failed')`,
+  'a live deployment without a machine': `SELECT d.id FROM deployment d WHERE d.outcome IS NULL AND NOT EXISTS (
+     SELECT FROM machine m WHERE m.kind = 'deployment' AND m.id = d.id)`,
+  'a route to a VM that is not healthy, or not of the active deployment': `SELECT r.hostname AS id, r.state, v.id AS vm, v.healthy, v.want, v.deployment_id, a.active_deployment_id FROM route r, jsonb_array_elements(r.backends) b
+     LEFT JOIN vm v ON v.id::text = b->>'vmId' JOIN app a ON true
+     WHERE a.id = r.app_id AND (v.id IS NULL OR NOT v.healthy OR v.want <> 'running' OR v.deployment_id IS DISTINCT FROM a.active_deployment_id)`,
+  'two VMs with one address (I20)': `SELECT min(id::text) AS id FROM vm GROUP BY ipv6_address HAVING count(*) > 1`,
+}
+
+export interface Watch {
+  /** After each step. */
+  check(): Promise<void>
+}
+
+export function watch(sim: Simulation): Watch {
+  const generations = new Map<string, number>()
+  const placed = new Map<string, string | null>()
+  const scaleStates = new Map<string, string>()
+  const edges = new Set([
+    'active>idle',
+    'idle>active',
+    'idle>scaled_to_zero',
+    'scaled_to_zero>warming_up',
+    'warming_up>active',
+    'warming_up>scaled_to_zero',
+  ])
+  return {
+    async check() {
+      for (const room of await sim.world.rows<HostRoom>(rooms)) {
+        expect(room.used, `${room.name} has other room taken than is accounted for (I34)`).toBe(room.accounted)
+        expect(room.used, `${room.name} is oversold (I33)`).toBeLessThanOrEqual(room.capacity)
+      }
+      for (const [what, text] of Object.entries(never)) expect(await sim.world.rows(text), what).toEqual([])
+      const vms = await sim.world.rows<{ id: string; generation: number; host: string | null; barred: boolean }>(
+        `SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id`,
+      )
+      for (const vm of vms) {
+        expect(vm.generation, 'a generation went back (I28)').toBeGreaterThanOrEqual(generations.get(vm.id) ?? 0)
+        generations.set(vm.id, vm.generation)
+        if (vm.host && placed.get(vm.id) === null)
+          expect(vm.barred, 'placed on a host that takes none (I37)').toBe(false)
+        placed.set(vm.id, vm.host)
+      }
+      const running = sim.world.hosts.flatMap(host =>
+        [...host.vms].filter(([, vm]) => vm.state === 'running' || vm.state === 'paused').map(([id]) => id),
+      )
+      expect(
+        running.filter((id, at) => running.indexOf(id) !== at),
+        'VMs that run in two places (I48)',
+      ).toEqual([])
+      for (const { id, state, active } of await sim.world.rows<{ id: string; state: string; active: string | null }>(
+        `SELECT id, scale_state AS state, active_deployment_id AS active FROM app`,
+      )) {
+        const before = scaleStates.get(id)
+        const edge = `${before}>${state}`
+        // Another deployment became active, or none is: the state starts afresh.
+        if (before && before !== state && state !== 'active')
+          expect(edges.has(edge), `scale_state ${edge} of ${active} (I25)`).toBe(true)
+        scaleStates.set(id, state)
+      }
+    },
+  }
+}
+
+const restingPhases = new Set(['deployment serving', 'deployment sleeping', 'vm steady', 'vm-snapshot keeping'])
+
+/** Everybody is reachable, nothing is lost any more: everything comes to rest, as it was wished (I32). */
+export async function settle(sim: Simulation): Promise<void> {
+  sim.faults = 0
+  const { world } = sim
+  for (const host of world.hosts) host.reachable = true
+  await world.rows(`UPDATE host SET cordoned = false, draining = false RETURNING id`)
+  await world.rows(`UPDATE deployment SET want = 'running' WHERE want = 'paused' RETURNING id`)
+  let left: string[] = []
+  for (let round = 0; round < 80; round++) {
+    await sim.passTime(round % 10 === 0 ? 400 : 1)
+    for (const host of world.hosts) await sim.hostMoves(host)
+    await world.run('vm', 'deployment', 'app', 'snapshot', 'migration')
+    left = (await sim.machines())
+      .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))
+      .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)
+    if (left.length === 0 && round > 12) break
+  }
+  expect(left, 'never came to rest').toEqual([])
+  const stray = await world.rows(`SELECT vm_id FROM stray`)
+  expect(stray, 'room of VMs that are gone is kept').toEqual([])
+  const owned = await world.rows<{ id: string; host: string }>(`SELECT id, host_id AS host FROM vm ORDER BY id`)
+  const real = world.hosts.flatMap(host => [...host.vms.keys()].map(id => ({ id, host: host.id })))
+  expect(
+    real.sort((a, b) => a.id.localeCompare(b.id)),
+    'VMs on the hosts are not those that there should be (I27)',
+  ).toEqual(owned)
+  const short = await world.rows(
+    `SELECT a.name, a.desired_replicas, (SELECT count(*)::int FROM vm v WHERE v.deployment_id = d.id AND v.healthy) AS healthy
+     FROM app a JOIN deployment d ON d.id = a.active_deployment_id
+     WHERE a.scale_state = 'active' AND (SELECT count(*) FROM vm v WHERE v.deployment_id = d.id AND v.healthy) <> greatest(a.desired_replicas, 1)`,
+  )
+  expect(short, 'not as many replicas as are wished for (I32)').toEqual([])
+}

@@ -1,0 +1,218 @@
+/** What users, operators and fate do; each is something that may happen at any time. */
+import { startDeletingApp } from '../../src/control/apps/end.ts'
+import { removeDeployment, takeDown } from '../../src/control/deployments/end.ts'
+import * as deployments from '../../src/control/deployments/store.ts'
+import { can, statusOf, type Verb } from '../../src/control/deployments/rules.ts'
+import { wakeApp } from '../../src/control/fleet/index.ts'
+import { cordon, reserve } from '../../src/control/hosts/index.ts'
+import { cancelMigration, createSnapshot, dropSnapshots, startMigration } from '../../src/control/vms/index.ts'
+import { refreshRoute } from '../../src/control/routing/index.ts'
+import { poke } from '../../src/engine/runner.ts'
+import type { Simulation } from './simulation.ts'
+
+const anyDeployment = async (sim: Simulation) => {
+  const rows = await sim.world.rows<{ id: string }>(`SELECT id FROM deployment WHERE want <> 'deleted' ORDER BY id`)
+  const id = sim.random.pick(rows)?.id
+  return id ? deployments.byId(sim.world.db, id) : undefined
+}
+const allowed = (verb: Verb, d: deployments.Deployment) => {
+  const statuses: readonly string[] = can[verb]
+  return statuses.includes(statusOf(d)) && d.appWant === 'live'
+}
+const runningVm = (d: deployments.Deployment) =>
+  d.vms.find(vm => vm.want === 'running' && vm.seenState === 'running' && vm.hostId)
+
+const wish = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async (sim: Simulation) => {
+  const d = await anyDeployment(sim)
+  if (!d || !allowed(verb, d)) return
+  await sim.world.db.tx(async tx => {
+    await deployments.wish(tx, d.id, want)
+    await poke(tx, 'deployment', d.id)
+    await refreshRoute(tx, d.appId)
+  })
+}
+
+/** Name, how often, and what it does. */
+export const operations: readonly (readonly [string, number, (sim: Simulation) => Promise<unknown>])[] = [
+  [
+    'create an app',
+    3,
+    async sim => {
+      if (sim.apps.length < 4)
+        sim.apps.push(await sim.world.app({ replicas: 1 + sim.random.below(2), minReplicas: sim.random.below(2) }))
+    },
+  ],
+  [
+    'deploy',
+    6,
+    async sim => {
+      const app = sim.random.pick(sim.apps)
+      const alive =
+        app && (await sim.world.rows(`SELECT id FROM deployment WHERE app_id = $1 AND outcome IS NULL`, app.id))
+      if (app && alive && alive.length < 3) await sim.world.deploy(app, { replicas: 1 })
+    },
+  ],
+  [
+    'stop',
+    2,
+    async sim => {
+      const d = await anyDeployment(sim)
+      if (!d || d.outcome || !allowed('stop', d)) return
+      await sim.world.db.tx(async tx => {
+        await deployments.wish(tx, d.id, 'stopped')
+        await takeDown(tx, d.id)
+      })
+    },
+  ],
+  [
+    'delete a deployment',
+    1,
+    async sim => {
+      const d = await anyDeployment(sim)
+      if (d) await sim.world.db.tx(tx => removeDeployment(tx, d.id))
+    },
+  ],
+  [
+    'delete an app',
+    1,
+    async sim => {
+      const app = sim.random.pick(sim.apps)
+      if (!app) return
+      sim.apps.splice(sim.apps.indexOf(app), 1)
+      await sim.world.db.tx(tx => startDeletingApp(tx, app.id))
+    },
+  ],
+  ['pause', 2, wish('pause', 'paused')],
+  ['resume', 3, wish('resume', 'running')],
+  [
+    'scale',
+    2,
+    async sim => {
+      const app = sim.random.pick(sim.apps)
+      if (app)
+        await sim.world.rows(
+          `UPDATE app SET desired_replicas = greatest(min_replicas, $2::int) WHERE id = $1 RETURNING id`,
+          app.id,
+          1 + sim.random.below(3),
+        )
+    },
+  ],
+  [
+    'fall idle',
+    3,
+    sim =>
+      sim.world
+        .rows(
+          `UPDATE app a SET scale_state = 'idle', scale_changed_at = now() FROM machine m, deployment d
+         WHERE m.kind = 'deployment' AND m.id = a.active_deployment_id AND m.phase = 'serving' AND a.min_replicas = 0
+           AND d.id = m.id AND d.want = 'running' AND a.scale_state = 'active' AND a.want = 'live' RETURNING a.id`,
+        )
+        .then(async idle => {
+          for (const { id } of idle as { id: string }[]) await sim.world.db.tx(tx => refreshRoute(tx, id))
+        }),
+  ],
+  [
+    'a request',
+    4,
+    async sim => {
+      const app = sim.random.pick(sim.apps)
+      if (app) await sim.world.db.tx(tx => wakeApp(tx, app.id))
+    },
+  ],
+  [
+    'take a snapshot',
+    2,
+    async sim => {
+      const d = await anyDeployment(sim)
+      const vm = d && runningVm(d)
+      if (!d || !vm?.hostId || d.outcome) return
+      const { hostId } = vm
+      const name = `s${sim.history.length}`
+      await sim.world.db.tx(tx =>
+        createSnapshot(tx, { ...d, deploymentId: d.id, vmId: vm.id, hostId, kind: 'user', name }),
+      )
+    },
+  ],
+  [
+    'drop the snapshots',
+    1,
+    async sim => {
+      const d = await anyDeployment(sim)
+      if (d) await sim.world.db.tx(tx => dropSnapshots(tx, d.id, null))
+    },
+  ],
+  [
+    'migrate',
+    4,
+    async sim => {
+      const d = await anyDeployment(sim)
+      const vm = d && runningVm(d)
+      const target = sim.random.pick(sim.world.hosts.filter(host => host.id !== vm?.hostId))
+      if (!d || !vm?.hostId || !target || vm.migrating) return
+      const sourceHostId = vm.hostId
+      await sim.world.db.tx(async tx => {
+        if (!(await reserve(tx, target.id, d))) return
+        const { vcpus, memoryMib, diskMib, projectId, appId } = d
+        const ids = { projectId, appId, deploymentId: d.id, vmId: vm.id, sourceHostId, targetHostId: target.id }
+        await startMigration(tx, { ...ids, vcpus, memoryMib, diskMib, method: 'live' })
+      })
+    },
+  ],
+  [
+    'cancel a migration',
+    1,
+    async sim => {
+      const live = sim.random.pick(
+        await sim.world.rows<{ id: string }>(`SELECT id FROM migration WHERE ended_at IS NULL ORDER BY id`),
+      )
+      if (live) await sim.world.db.tx(tx => cancelMigration(tx, live.id))
+    },
+  ],
+  [
+    'a VM crashes',
+    2,
+    async sim => {
+      const host = sim.random.pick(sim.world.hosts)
+      const vmId = host && sim.random.pick([...host.vms.keys()].sort())
+      if (vmId) host.crash(vmId)
+    },
+  ],
+  ['a host loses power', 1, async sim => sim.random.pick(sim.world.hosts)?.powerCut()],
+  [
+    'a host is cut off',
+    2,
+    async sim => {
+      const host = sim.random.pick(sim.world.hosts)
+      if (host) host.reachable = false
+    },
+  ],
+  [
+    'a host is back',
+    4,
+    async sim => {
+      const host = sim.random.pick(sim.world.hosts.filter(one => !one.reachable))
+      if (!host) return
+      host.reachable = true
+      await sim.beat(host)
+    },
+  ],
+  [
+    'drain or cordon',
+    1,
+    async sim => {
+      const host = sim.random.pick(sim.world.hosts)
+      const draining = sim.random.chance(0.5)
+      if (host) await sim.world.db.tx(tx => cordon(tx, host.id, { cordoned: true, draining }))
+    },
+  ],
+  [
+    'uncordon',
+    3,
+    async sim => {
+      const host = sim.random.pick(sim.world.hosts)
+      if (host) await sim.world.db.tx(tx => cordon(tx, host.id, { cordoned: false, draining: false }))
+    },
+  ],
+  ['time passes', 4, sim => sim.passTime(20)],
+  ['hosts are looked for', 4, sim => sim.sweep()],
+]

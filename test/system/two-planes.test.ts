@@ -1,0 +1,66 @@
+/** Two control planes on one database and one bus: one allowance, and a revocation at one is heeded by the other. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createMemoryBus } from '../../src/bus/memory.ts'
+import { parseControlConfig } from '../../src/control/config.ts'
+import { type Control, startControl } from '../../src/control/main.ts'
+import { api } from '../support/api.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { testLog } from '../support/log.ts'
+import { until } from '../support/wait.ts'
+
+const account = { email: 'two@example.com', password: 'quartz-otter-lantern-42' }
+const quota = 100
+
+const bus = createMemoryBus()
+let database: TestDatabase
+let planes: Control[]
+beforeAll(async () => {
+  database = await testDatabase()
+  const config = parseControlConfig({
+    MOTE_SECRET_KEY: 'two-planes-'.repeat(4),
+    MOTE_CAPTCHA: 'off',
+    MOTE_RATE_TENANT: String(quota),
+  })
+  const log = testLog()
+  const start = () => startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0 })
+  planes = [await start(), await start()]
+})
+afterAll(async () => {
+  for (const plane of planes) await plane.stop()
+  await bus.close()
+  await database.drop()
+})
+
+it('what is used up at one is used up at the other', async () => {
+  const [one, two] = planes.map(({ port }) => api(`http://127.0.0.1:${port}`))
+  if (!one || !two) throw new Error('BUG: two planes')
+  await one.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
+  const { token } = (await one.post('/v1/auth/login', account)).body
+  const statuses = await Promise.all(Array.from({ length: quota }, () => one.as(token).get('/v1/auth/me')))
+  expect(statuses.filter(({ status }) => status === 200).length).toBeGreaterThan(quota - 5)
+  const refused = await until(
+    async () => {
+      const answer = await two.as(token).get('/v1/auth/me')
+      return answer.status === 429 && answer
+    },
+    { timeoutMs: 3_000, everyMs: 100, what: 'the other control plane has heard of it' },
+  )
+  expect(refused.body).toMatchObject({ code: 'rate_limited' })
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+})
+
+it('what is revoked at one ends the streams of the other', async () => {
+  const [one, two] = planes.map(({ port }) => `http://127.0.0.1:${port}`)
+  const person = { ...account, email: 'other@example.com' }
+  await api(one ?? '').post('/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })
+  const { token, refresh_token } = (await api(one ?? '').post('/v1/auth/login', person)).body
+  const stream = await fetch(`${two}/v1/workspace/events`, {
+    headers: { authorization: `Bearer ${token}` },
+    signal: AbortSignal.timeout(10_000),
+  })
+  expect(stream.status).toBe(200)
+  const began = performance.now()
+  expect((await api(one ?? '').post('/v1/auth/logout', { refresh_token })).status).toBe(200)
+  await stream.text()
+  expect(performance.now() - began).toBeLessThan(1_000)
+})

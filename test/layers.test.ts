@@ -66,8 +66,9 @@ describe('layers', () => {
 
   it('nothing but the programs, the command line and the starters of child processes reads the environment', () => {
     /** They hand the environment on to a child, or look for one on the PATH; they take no setting from it. */
-    const starters = ['src/lib/exec.ts', 'src/lib/programs.ts', 'src/db/embedded/server.ts']
-    const readers = sources.filter(file => /process\.env/.test(readFileSync(file, 'utf8')))
-    expect(readers.filter(file => !['programs', 'cli'].includes(roomOf(file)))).toEqual(starters)
+    const starters = ['src/lib/exec.ts', 'src/lib/programs.ts', 'src/db/embedded/server.ts', 'src/agent/hypervisor/qemu/spawn.ts']
+    const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
+    const readers = sources.filter(file => /process\.env/.test(code(file)) && !['programs', 'cli'].includes(roomOf(file)))
+    expect(readers.sort()).toEqual(starters.sort())
   })
 })

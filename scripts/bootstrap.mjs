@@ -28,6 +28,9 @@ if (verb === 'test') {
   await run('format', join(binaries, 'biome'), ['format', '.'])
   await run('dead code', join(binaries, 'knip'), [])
   await run('tests', join(binaries, 'vitest'), ['run', ...rest])
+} else if (verb === 'bench') {
+  ensureSystemPackages(['vm', 'build', 'image'], { mandatory: false })
+  await run(undefined, node, [join(root, 'bench', 'run.ts'), ...rest])
 } else {
   if (verb === 'demo' && !rest.includes('--help')) ensureSystemPackages(['vm', 'build', 'image'], { mandatory: true })
   await run(undefined, node, [cli, verb, ...rest])

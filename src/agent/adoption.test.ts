@@ -58,6 +58,30 @@ test.skipIf(!hasQemu)(
   },
 )
 
+test.skipIf(!hasQemu)(
+  'kill -9 in the middle of a snapshot: the guest runs on, and the next agent takes it whole (needs qemu)',
+  { timeout: 120_000 },
+  async () => {
+    await using dir = await testDir()
+    const dataDir = join(dir.path, 'data')
+    using first = startChild(dataDir, 'healthy', 'snapshot')
+    await firstLine(first.process)
+    const partial = join(dataDir, 'snapshots/snap-1/partial')
+    await until(() => existsSync(partial), { what: 'a snapshot that is being taken', timeoutMs: 10_000, everyMs: 1 })
+    await first.kill()
+    const { pid } = await runningProcess(dataDir)
+    await using host = await testAgent({ dataDir, hypervisor: 'qemu' })
+    await host.until('vm-1', 'healthy', seen => seen.healthy)
+    expect((await runningProcess(dataDir)).pid).toBe(pid)
+    const snapshot = await host.snapshot('snap-1', 'vm-1')
+    expect(snapshot.state).toBe('ready')
+    expect(existsSync(partial)).toBe(false)
+    const spec = testSpec({ from: { snapshotId: 'snap-1', renew: true } })
+    await host.put({ vmId: 'clone', generation: 1, want: 'running', spec })
+    await host.until('clone', 'healthy', seen => seen.healthy)
+  },
+)
+
 // The guest's kernel may hand over a new connection's first bytes before it knows that the host is back; an init that
 // took that for "no host" lost one reconnection in five.
 test.skipIf(!hasQemu)(
@@ -79,8 +103,10 @@ test.skipIf(!hasQemu)(
   },
 )
 
-function startChild(dataDir: string, until: string) {
-  const process = spawn(globalThis.process.execPath, [child, dataDir, until], { stdio: ['ignore', 'pipe', 'inherit'] })
+function startChild(dataDir: string, until: string, then = '') {
+  const process = spawn(globalThis.process.execPath, [child, dataDir, until, then], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exited = once(process, 'exit')
   return {
     process,

@@ -48,6 +48,8 @@ export const AgentConfig = Type.Object({
     healthyMs: Type.Integer({ minimum: 0 }),
     stopMs: Type.Integer({ minimum: 0 }),
     logEveryMs: Type.Integer({ minimum: 0 }),
+    /** How long a migration copies before the guest stops. */
+    copyMs: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
 })
 export type AgentConfig = Readonly<Static<typeof AgentConfig>>

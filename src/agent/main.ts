@@ -56,6 +56,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
+    check: vmId => reconciler.checkSnapshot(vmId),
     take: (vmId, dir) => reconciler.takeSnapshot(vmId, dir),
     inUse: snapshotId => reconciler.usesSnapshot(snapshotId),
     onSeen: seen => {
@@ -95,7 +96,11 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     return stopping
   }
   signal?.addEventListener('abort', () => void stop(false), { once: true })
-  return { hostId: state.hostId, probed: probes.done.then(probes.offers), stop: options => stop(options?.stopVms ?? false) }
+  return {
+    hostId: state.hostId,
+    probed: probes.done.then(probes.offers),
+    stop: options => stop(options?.stopVms ?? false),
+  }
 }
 
 /** Probing takes seconds the first time (the kernel is fetched, KVM is proven): the agent answers meanwhile. */

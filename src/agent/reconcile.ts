@@ -56,6 +56,8 @@ export interface Reconciler {
   logs(request: VmLogsRequest): Promise<StoredLine[]>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
   exec(request: VmExec): Promise<VmExecAnswer>
+  /** @throws StepError `unsupported_by_hypervisor` when the VM is here and its hypervisor has no snapshots */
+  checkSnapshot(vmId: string): void
   /** Fills the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
   takeSnapshot(vmId: string, dir: string): Promise<SnapshotMade>
   /** Some VM here was, or shall be, started from this snapshot. */
@@ -168,6 +170,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (!actor) throw notRunning()
       return actor.exec(request)
     },
+    checkSnapshot: vmId => entries.get(vmId)?.actor.checkSnapshot(),
     takeSnapshot: async (vmId, dir) => {
       const actor = entries.get(vmId)?.actor
       if (!actor) throw notRunning()

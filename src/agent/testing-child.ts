@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testAgent, testSpec } from './testing.ts'
 
-const [dataDir = '', until = 'healthy'] = process.argv.slice(2)
+const [dataDir = '', until = 'healthy', then = ''] = process.argv.slice(2)
 const host = await testAgent({ dataDir, hypervisor: 'qemu' })
 await host.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec() })
 const vm = await host.until('vm-1', until, seen => (until === 'healthy' ? seen.healthy : seen.state === 'booting'))
@@ -10,5 +10,7 @@ if (vm.endpoint && until === 'healthy') {
   await fetch(`http://${vm.endpoint.host}:${vm.endpoint.port}/before`)
   while (!(await host.logs('vm-1')).some(({ line }) => line.includes('/before'))) await sleep(20)
 }
+if (then === 'snapshot')
+  await host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'vm-1', generation: 1, want: 'present' })
 process.stdout.write(`${JSON.stringify(vm)}\n`)
 await sleep(600_000)

@@ -4,6 +4,7 @@ import type { Sweep } from '../engine/sweep.ts'
 import { appContents, appFeature, appMachine } from './apps/index.ts'
 import { auditFeature, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
+import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
 import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
 import type { Deps } from './deps.ts'
 import { eventRetention } from './events/index.ts'
@@ -16,6 +17,7 @@ import { type ProjectContents, projectMachine, projectsFeature } from './project
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './runtime/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
+import { webhookFeature } from './webhooks/index.ts'
 
 export type ControlDeps = Deps & { readonly live: LiveStats }
 
@@ -25,6 +27,8 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   projectsFeature(deps),
   auditFeature(deps),
   notificationsFeature(deps),
+  billingFeature(deps),
+  webhookFeature(deps),
   appFeature(deps),
   deploymentFeature(deps),
   hostFeature(deps),
@@ -49,6 +53,8 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   auditRetention(deps),
   notificationMails(deps),
   eventRetention(deps),
+  billingPlans(deps),
+  billingSync(deps),
   goneRoutes(deps),
   deadHosts(deps),
   idleApps(deps),

@@ -111,6 +111,93 @@ CREATE TABLE audit_log (
   CONSTRAINT audit_log_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE billing_account (
+  check_at timestamp with time zone,
+  customer_id text,
+  project_id uuid NOT NULL,
+  selected_product_id text,
+  CONSTRAINT billing_account_pkey PRIMARY KEY (project_id)
+);
+
+CREATE TABLE billing_catalogue (
+  last_synced_at timestamp with time zone,
+  provider text NOT NULL,
+  stale boolean NOT NULL DEFAULT false,
+  CONSTRAINT billing_catalogue_pkey PRIMARY KEY (provider)
+);
+
+CREATE TABLE billing_delivery (
+  id text NOT NULL,
+  kind text NOT NULL,
+  provider text NOT NULL,
+  received_at timestamp with time zone NOT NULL,
+  CONSTRAINT billing_delivery_pkey PRIMARY KEY (provider, id)
+);
+
+CREATE TABLE billing_product (
+  currency text,
+  description text,
+  id text NOT NULL,
+  is_archived boolean NOT NULL,
+  name text NOT NULL,
+  plan text,
+  price_amount_cents integer,
+  price_id text,
+  provider text NOT NULL,
+  recurring_interval text,
+  CONSTRAINT billing_product_pkey PRIMARY KEY (provider, id)
+);
+
+CREATE TABLE billing_sandbox_event (
+  body text NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  delivered_at timestamp with time zone,
+  id text NOT NULL,
+  CONSTRAINT billing_sandbox_event_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE billing_sandbox_session (
+  expires_at timestamp with time zone NOT NULL,
+  hash bytea NOT NULL,
+  kind text NOT NULL,
+  product_id text,
+  project_id uuid NOT NULL,
+  used_at timestamp with time zone,
+  CONSTRAINT billing_sandbox_session_kind_check CHECK ((kind = ANY (ARRAY['checkout'::text, 'portal'::text]))),
+  CONSTRAINT billing_sandbox_session_pkey PRIMARY KEY (hash)
+);
+
+CREATE TABLE billing_sandbox_subscription (
+  cancel_at_period_end boolean NOT NULL DEFAULT false,
+  id text NOT NULL,
+  modified_at timestamp with time zone NOT NULL,
+  pays boolean NOT NULL DEFAULT true,
+  period_end timestamp with time zone NOT NULL,
+  period_start timestamp with time zone NOT NULL,
+  product_id text NOT NULL,
+  project_id uuid NOT NULL,
+  status text NOT NULL,
+  CONSTRAINT billing_sandbox_subscription_pkey PRIMARY KEY (id),
+  CONSTRAINT billing_sandbox_subscription_status_check CHECK ((status = ANY (ARRAY['active'::text, 'past_due'::text, 'canceled'::text])))
+);
+
+CREATE TABLE billing_subscription (
+  amount_cents integer,
+  cancel_at_period_end boolean NOT NULL,
+  currency text,
+  customer_id text,
+  id text NOT NULL,
+  modified_at timestamp with time zone NOT NULL,
+  period_end timestamp with time zone,
+  period_start timestamp with time zone,
+  product_id text NOT NULL,
+  project_id uuid NOT NULL,
+  provider text NOT NULL,
+  state text NOT NULL,
+  CONSTRAINT billing_subscription_pkey PRIMARY KEY (provider, id),
+  CONSTRAINT billing_subscription_state_check CHECK ((state = ANY (ARRAY['incomplete'::text, 'trialing'::text, 'active'::text, 'past_due'::text, 'unpaid'::text, 'paused'::text, 'canceled'::text])))
+);
+
 CREATE TABLE captcha (
   answer_hash bytea NOT NULL,
   expires_at timestamp with time zone NOT NULL,
@@ -501,6 +588,16 @@ CREATE INDEX audit_log_resource ON public.audit_log USING btree (scope_id, resou
 CREATE INDEX audit_log_scope ON public.audit_log USING btree (scope_id, id DESC);
 
 CREATE INDEX audit_log_unsealed ON public.audit_log USING btree (seq) WHERE ("position" IS NULL);
+
+CREATE INDEX billing_account_check ON public.billing_account USING btree (check_at) WHERE (check_at IS NOT NULL);
+
+CREATE INDEX billing_delivery_age ON public.billing_delivery USING btree (received_at);
+
+CREATE INDEX billing_sandbox_event_due ON public.billing_sandbox_event USING btree (created_at) WHERE (delivered_at IS NULL);
+
+CREATE INDEX billing_sandbox_subscription_project ON public.billing_sandbox_subscription USING btree (project_id);
+
+CREATE INDEX billing_subscription_project ON public.billing_subscription USING btree (project_id);
 
 CREATE INDEX captcha_expiry ON public.captcha USING btree (expires_at);
 

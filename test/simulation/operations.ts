@@ -39,7 +39,9 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
     3,
     async sim => {
       if (sim.apps.length < 4)
-        sim.apps.push(await sim.world.app({ replicas: 1 + sim.random.below(2), minReplicas: sim.random.below(2) }))
+        sim.apps.push(
+          await sim.world.app({ replicas: 1 + sim.random.below(2), minReplicas: sim.random.chance(0.25) ? 1 : 0 }),
+        )
     },
   ],
   [
@@ -99,7 +101,7 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
   ],
   [
     'fall idle',
-    3,
+    6,
     sim =>
       sim.world
         .rows(
@@ -113,9 +115,13 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
   ],
   [
     'a request',
-    4,
+    2,
     async sim => {
-      const app = sim.random.pick(sim.apps)
+      // Mostly to one that sleeps: there it matters.
+      const asleep = await sim.world.rows<{ id: string }>(
+        `SELECT id FROM app WHERE scale_state = 'scaled_to_zero' ORDER BY id`,
+      )
+      const app = sim.random.chance(0.2) ? sim.random.pick(sim.apps) : sim.random.pick(asleep)
       if (app) await sim.world.db.tx(tx => wakeApp(tx, app.id))
     },
   ],
@@ -213,6 +219,6 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
       if (host) await sim.world.db.tx(tx => cordon(tx, host.id, { cordoned: false, draining: false }))
     },
   ],
-  ['time passes', 4, sim => sim.passTime(20)],
+  ['time passes', 4, sim => sim.passTime(80)],
   ['hosts are looked for', 4, sim => sim.sweep()],
 ]

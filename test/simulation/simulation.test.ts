@@ -11,7 +11,7 @@ import { simulation } from './simulation.ts'
 const one = Number(process.env['MOTE_SIMULATION_SEED'] ?? Number.NaN)
 const seconds = Number(process.env['MOTE_SIMULATION_SECONDS'] ?? 20)
 const first = Number(process.env['MOTE_SIMULATION_FROM'] ?? 1)
-const steps = Number(process.env['MOTE_SIMULATION_STEPS'] ?? 250)
+const steps = Number(process.env['MOTE_SIMULATION_STEPS'] ?? 300)
 /** Phases that were run, over all lives. */
 const visited = new Set<string>()
 const chances = operations.flatMap(([name, often, act]) => Array.from({ length: often }, () => ({ name, act })))

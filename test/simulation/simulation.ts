@@ -32,6 +32,9 @@ const instants: Readonly<Record<string, readonly string[]>> = {
   app: ['last_request_at', 'scale_changed_at'],
 }
 
+/** Phases in which a machine waits until somebody wants something else. */
+const resting: ReadonlySet<string> = new Set(['steady', 'serving', 'keeping'])
+
 interface Heard {
   readonly hostId: string
   readonly seen: VmObserved
@@ -59,7 +62,7 @@ export interface Simulation extends AsyncDisposable {
 /** @param visited gets every phase that was run */
 export async function simulation(seed: number, visited = new Set<string>()): Promise<Simulation> {
   const dice = random(seed)
-  const world = await computeWorld({ idleSeconds: 0 })
+  const world = await computeWorld({ idleSeconds: 0, hostTimeoutSeconds: 60 })
   const state = { faults: 0 }
   const heard: Heard[] = []
   const passes = () => !dice.chance(state.faults)
@@ -83,7 +86,9 @@ export async function simulation(seed: number, visited = new Set<string>()): Pro
     },
     machines: () => world.db.rows(sql.machines),
     async step() {
-      const chosen = dice.pick(await sim.machines())
+      const all = await sim.machines()
+      // Mostly one that is under way: what rests only looks around.
+      const chosen = dice.pick(dice.chance(0.6) ? all.filter(one => !resting.has(one.phase)) : all) ?? dice.pick(all)
       if (!chosen) return
       visited.add(`${chosen.kind} ${chosen.phase}`)
       fate = dice.chance(state.faults) ? (dice.chance(0.5) ? 'dies-before' : 'dies-after') : 'fine'

@@ -65,7 +65,12 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
   const database = await testDatabase()
   const { db } = database
   const bus = createMemoryBus()
-  const settings = { ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }), ...config }
+  const settings: ControlConfig = {
+    ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
+    // Simulated hosts beat only where a test makes them.
+    hostTimeoutSeconds: 3600,
+    ...config,
+  }
   const log = testLog()
   const deps: Deps = { db, bus, log, config: settings, clock: systemClock, vault: createVault(settings.secrets) }
   const hosts: SimHost[] = []

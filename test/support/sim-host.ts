@@ -2,39 +2,18 @@
  * A host that speaks the contract and simulates the rest: the control plane's tests turn it by hand. Nothing happens by
  * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
  */
+import { changeState, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
   type HostBeat,
-  type MigrationObserved,
   type SnapshotObserved,
   type SnapshotPut,
   type VmObserved,
   type VmPut,
-  type VmState,
   subjects,
 } from '../../src/contract/agent.ts'
 
-export interface SimVm {
-  wish: VmPut
-  state: VmState
-  healthy: boolean
-  error: VmObserved['error']
-  migration: MigrationObserved | undefined
-  /** What the program in the guest has in its memory: goes where the VM goes, and ends with it. */
-  memory: string
-  /** What the running machine was made from. */
-  madeFrom: string | undefined
-  restarts: number
-  /** Who it is to the network; a clone gets one of its own. */
-  identity: string
-}
-
-interface SimSnapshot {
-  put: SnapshotPut
-  state: SnapshotObserved['state']
-  memory: string
-  identity: string
-}
+export type { SimVm }
 
 export interface SimHost {
   readonly id: string
@@ -76,8 +55,6 @@ class Refused extends Error {
   }
 }
 
-const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
-
 export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHost> {
   const { id, name, wires = new Map<string, SimVm>(), passes = () => true } = options
   const vms = new Map<string, SimVm>()
@@ -86,7 +63,6 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const behaviour = new Map<string, 'unhealthy' | 'crash'>()
   const subscriptions: Subscription[] = []
   let reachable = true
-  let boots = 0
 
   const observed = (vmId: string): VmObserved => {
     const vm = vms.get(vmId)
@@ -149,115 +125,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     return snapshotSeen(wish.snapshotId)
   }
 
-  const boot = (vm: SimVm) => {
-    boots += 1
-    const { from, incoming } = vm.wish.spec
-    vm.madeFrom = from?.snapshotId
-    vm.restarts = vm.wish.spec.restarts
-    const source = from && snapshots.get(from.snapshotId)
-    if (from && source?.state !== 'ready') {
-      vm.state = 'crashed'
-      vm.error = { code: 'snapshot_missing', message: 'there is no such snapshot on this host' }
-      return
-    }
-    vm.memory = source?.memory ?? `${id}/${boots}`
-    vm.identity = source && !from.renew ? source.identity : `${vm.wish.vmId}/${boots}`
-    vm.state = incoming ? 'preparing' : 'booting'
-  }
-  const migrationOf = (
-    vm: SimVm,
-    role: 'source' | 'target',
-    phase: MigrationObserved['phase'],
-    uri: string | null,
-  ): void => {
-    const migrationId =
-      vm.wish.spec.outgoing?.migrationId ?? vm.wish.spec.incoming?.migrationId ?? vm.migration?.migrationId
-    if (!migrationId) return
-    const percent = phase === 'switched' ? 100 : phase === 'copying' ? 50 : 0
-    vm.migration = {
-      ...{ migrationId, role, phase, uri, percent, transferredBytes: percent * 1024, totalBytes: 102_400 },
-      ...{ downtimeMs: phase === 'switched' ? 12 : null, error: null },
-    }
-  }
-  /** One step of a VM towards its wish; false when it rests. */
-  const step = (vmId: string, vm: SimVm): boolean => {
-    const { want, spec, generation } = vm.wish
-    if (want === 'absent') {
-      vms.delete(vmId)
-      gone.set(vmId, generation)
-      return true
-    }
-    if (want === 'stopped') return move(vm, running.has(vm.state) || vm.state === 'booting' ? 'stopped' : vm.state)
-    if (spec.incoming) return receive(vm)
-    if (vm.migration?.role === 'source' && stepSource(vm)) return true
-    if (vm.state === 'crashed') return false
-    if (vm.migration?.role === 'target' && vm.migration.phase === 'switched') vm.migration = undefined
-    if (spec.outgoing && !vm.migration) {
-      migrationOf(vm, 'source', 'copying', spec.outgoing.uri)
-      return true
-    }
-    const stale = running.has(vm.state) && (vm.restarts !== spec.restarts || vm.madeFrom !== spec.from?.snapshotId)
-    if (stale || vm.state === 'stopped') return move(vm, 'preparing')
-    if (vm.state === 'preparing') {
-      boot(vm)
-      return true
-    }
-    if (vm.state === 'booting') return move(vm, 'running')
-    return settle(vm)
-  }
-  const settle = (vm: SimVm): boolean => {
-    const { want, spec } = vm.wish
-    if (behaviour.get(spec.image) === 'crash' && vm.state === 'running') {
-      vm.error = { code: 'exited', message: 'the workload ended with code 1' }
-      return move(vm, 'crashed')
-    }
-    const paused = want === 'paused'
-    if (paused !== (vm.state === 'paused')) return move(vm, paused ? 'paused' : 'running')
-    const healthy = vm.state === 'running' && behaviour.get(spec.image) !== 'unhealthy'
-    if (vm.healthy === healthy) return false
-    vm.healthy = healthy
-    return true
-  }
-  const move = (vm: SimVm, state: VmState): boolean => {
-    if (vm.state === state) return false
-    vm.state = state
-    if (state !== 'running') vm.healthy = false
-    return true
-  }
-  /** Listens until the guest arrives over the wire; then it runs here, with the memory it had. */
-  const receive = (vm: SimVm): boolean => {
-    const uri = `sim:${id}/${vm.wish.vmId}`
-    const arrived = wires.get(uri)
-    if (arrived) {
-      wires.delete(uri)
-      Object.assign(vm, {
-        memory: arrived.memory,
-        identity: arrived.identity,
-        healthy: arrived.healthy,
-        state: 'running',
-      })
-      vm.madeFrom = arrived.madeFrom
-      vm.restarts = arrived.restarts
-      migrationOf(vm, 'target', 'switched', uri)
-      return true
-    }
-    if (vm.migration) return false
-    migrationOf(vm, 'target', 'listening', uri)
-    return true
-  }
-  const stepSource = (vm: SimVm): boolean => {
-    if (vm.migration?.phase !== 'copying') return vm.migration?.phase === 'switched'
-    if (!vm.wish.spec.outgoing) {
-      vm.migration = undefined
-      return true
-    }
-    // The last round: the guest stops here before it runs there.
-    wires.set(vm.wish.spec.outgoing.uri, { ...vm })
-    vm.state = 'stopped'
-    vm.healthy = false
-    migrationOf(vm, 'source', 'switched', vm.wish.spec.outgoing.uri)
-    return true
-  }
+  const step = simSteps({ hostId: id, wires, vms, snapshots, gone, behaviour })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
       snapshots.delete(snapshotId)
@@ -328,10 +196,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       const vm = vms.get(vmId)
       if (!vm) return
       vm.error = { code: 'exited', message: 'the workload ended with code 1' }
-      move(vm, 'crashed')
+      changeState(vm, 'crashed')
     },
     powerCut() {
-      for (const vm of vms.values()) if (running.has(vm.state) || vm.state === 'booting') move(vm, 'preparing')
+      for (const vm of vms.values()) if (running.has(vm.state) || vm.state === 'booting') changeState(vm, 'preparing')
     },
     observed,
     snapshot: snapshotSeen,

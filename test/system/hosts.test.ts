@@ -1,4 +1,6 @@
 /** What an operator does with hosts, with real agents, and a host that dies. */
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
@@ -45,6 +47,17 @@ it('lists hosts; a cordoned one gets nothing new', async () => {
     expect((await admin.post(`/v1/admin/hosts/${name}/uncordon`)).body.cordoned).toBe(false)
   await admin.delete('/v1/apps/placed')
 })
+
+it('is also a command', async () => {
+  const run = async (...args: string[]) => {
+    const env = { ...process.env, MOTE_URL: system.control.url, MOTE_TOKEN: admin.token ?? '' }
+    return (await promisify(execFile)(process.execPath, ['src/cli/main.ts', 'host', ...args], { env })).stdout
+  }
+  expect(await run('list')).toMatch(/^NAME +STATUS[^]*host-2 +up/)
+  expect(await run('cordon', 'host-2')).toMatch(/host-2 +up, cordoned/)
+  expect(JSON.parse(await run('uncordon', 'host-2', '--json'))).toMatchObject({ name: 'host-2', cordoned: false })
+  await expect(run('drain', 'none')).rejects.toThrow('Not found')
+}, 30_000)
 
 it('empties a host while requests go on, without one that fails; then the host can go', async () => {
   await admin.post('/v1/apps', { name: 'busy', git_url: '', desired_replicas: 2, drain_timeout: 1 })

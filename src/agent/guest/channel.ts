@@ -88,7 +88,8 @@ function controlClient(socket: Socket, nonce: string, events: GuestEvents): Pick
       pending.set(id, waiter)
       if (!socket.writable) waiter.reject(new Error('the connection to the guest is closed'))
       else socket.write(`${id} ${verb}\n`)
-      const slow = () => waiter.reject(new Error(`the guest did not answer "${verb.split(' ')[0]}" within ${timeoutMs} ms`))
+      const slow = () =>
+        waiter.reject(new Error(`the guest did not answer "${verb.split(' ')[0]}" within ${timeoutMs} ms`))
       const timer = timeoutMs > 0 ? setTimeout(slow, timeoutMs) : undefined
       return waiter.promise.finally(() => {
         clearTimeout(timer)

@@ -19,7 +19,8 @@ export async function execInGuest(
   timeoutMs: number,
 ): Promise<VmExecAnswer> {
   const line = `exec ${timeoutMs} ${command.map(encodeWord).join(' ')}`
-  if (line.length > lineLimitBytes) throw new StepError('invalid_request', `a command has at most ${lineLimitBytes} bytes`)
+  if (line.length > lineLimitBytes)
+    throw new StepError('invalid_request', `a command has at most ${lineLimitBytes} bytes`)
   const parts: Record<'o' | 'e', Buffer[]> = { o: [], e: [] }
   const answer = await guest
     .request(line, timeoutMs + answerGraceMs, (kind, text) => parts[kind].push(decodeBytes(text)))
@@ -30,5 +31,8 @@ export async function execInGuest(
 }
 
 function decodeBytes(text: string): Buffer {
-  return Buffer.from(text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))), 'latin1')
+  return Buffer.from(
+    text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))),
+    'latin1',
+  )
 }

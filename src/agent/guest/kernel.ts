@@ -101,5 +101,4 @@ async function initramfs(source: string, version: string, init: Buffer): Promise
 }
 
 const fileOf = ({ name }: KernelModule) => `m/${name}.ko`
-const listOf = (modules: readonly KernelModule[]) =>
-  Buffer.from(modules.map(module => `${fileOf(module)}\n`).join(''))
+const listOf = (modules: readonly KernelModule[]) => Buffer.from(modules.map(module => `${fileOf(module)}\n`).join(''))

@@ -2,10 +2,10 @@ import { existsSync, readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type LogBatch, subjects, type VmSpec } from '../../contract/agent.ts'
+import { type HostBeat, type HypervisorOffer, type LogBatch, subjects, type VmSpec } from '../../contract/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 import type { AgentConfig } from '../config.ts'
-import { testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testSpec } from '../testing.ts'
 
 /** Every driver present keeps the same promises, seen through the bus. */
 const root = process.getuid?.() === 0
@@ -134,6 +134,51 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
   )
 
   test.skipIf(skip)(
+    'as far as the capabilities say: volumes, balloon, snapshot and clone, migration to another host',
+    { timeout: 120_000 },
+    async () => {
+      await using host = await testAgent(config)
+      await using other = await testAgent(config)
+      const { capabilities } = await offerOf(host)
+      await host.put(wish(1, 'running'))
+      await host.until('vm-1', 'healthy', vm => vm.healthy)
+      const { startedAtMs } = await host.get('vm-1')
+      if (capabilities.hotplugDisk) {
+        const disk = {
+          volumeId: 'vol-1',
+          pool: 'local',
+          sizeMib: 32,
+          generation: 1,
+          mountPoint: '/data',
+          readOnly: false,
+        }
+        await host.put(wish(2, 'running', { disks: [disk] }))
+        await host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
+        await host.put(wish(3, 'running'))
+        await host.until('vm-1', 'detached', vm => vm.disks === undefined)
+      }
+      if (capabilities.balloon) await host.put(wish(4, 'running', { balloonTargetMib: 100 }))
+      if (capabilities.snapshot) {
+        expect(await host.snapshot('snap-1', 'vm-1')).toMatchObject({ state: 'ready', error: null })
+        const from = { snapshotId: 'snap-1', renew: true }
+        await host.put({ ...wish(1, 'running', { from, hostname: 'clone' }), vmId: 'clone' })
+        const clone = await host.until('clone', 'healthy', vm => vm.healthy)
+        expect(await fetchText(clone.endpoint)).toContain('Hello from clone')
+      }
+      expect((await host.get('vm-1')).startedAtMs).toBe(startedAtMs)
+      if (capabilities.migrate === 'none') return
+      await other.put(wish(1, 'running', { incoming: { migrationId: 'm-1' } }))
+      const waiting = await other.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
+      const outgoing = { migrationId: 'm-1', uri: waiting.migration?.uri ?? '' }
+      await host.put(wish(5, 'running', { outgoing, balloonTargetMib: 100 }))
+      const left = await host.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
+      expect(left).toMatchObject({ endpoint: null, healthy: false })
+      const arrived = await other.until('vm-1', 'healthy', vm => vm.healthy)
+      expect(await fetchText(arrived.endpoint)).toContain('Hello from hello-1')
+    },
+  )
+
+  test.skipIf(skip)(
     'beats carry the offer and statistics; log batches come over the bus',
     { timeout: 60_000 },
     async () => {
@@ -157,6 +202,15 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
     },
   )
 })
+
+async function offerOf({ bus, agent }: TestAgent): Promise<HypervisorOffer> {
+  const { promise, resolve } = Promise.withResolvers<HostBeat>()
+  const subscription = await bus.subscribe(subjects.beat(agent.hostId), ({ data }) => resolve(data as HostBeat))
+  const [offer] = (await promise).hypervisors
+  await subscription.stop()
+  if (offer === undefined) throw new Error('a host without a hypervisor')
+  return offer
+}
 
 function processOf(record: string): unknown {
   return JSON.parse(record).running.process

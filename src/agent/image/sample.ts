@@ -82,7 +82,26 @@ async function layerTar(busybox: Buffer, greeting: string): Promise<Buffer> {
   for (const name of ['bin', 'etc', 'app', 'app/www', 'app/www/cgi-bin']) dir(name)
   dir('tmp', 0o1777)
   file('bin/busybox', busybox, 0o755)
-  for (const applet of ['sh', 'httpd', 'echo', 'hostname', 'uname', 'id', 'cat', 'ls', 'ps', 'sleep', 'env', 'nc', 'head', 'dd', 'od', 'date', 'md5sum', 'mount']) {
+  for (const applet of [
+    'sh',
+    'httpd',
+    'echo',
+    'hostname',
+    'uname',
+    'id',
+    'cat',
+    'ls',
+    'ps',
+    'sleep',
+    'env',
+    'nc',
+    'head',
+    'dd',
+    'od',
+    'date',
+    'md5sum',
+    'mount',
+  ]) {
     tar.entry({ name: `bin/${applet}`, type: 'symlink', linkname: 'busybox', mtime })
   }
   file('etc/passwd', 'root:x:0:0:root:/:/bin/sh\nweb:x:1000:1000:web:/app:/bin/sh\n')

@@ -19,6 +19,8 @@ export interface VmLog {
   say(line: string): void
   /** `ack` is called with a frame's seq once it and all before are on disk. */
   frames(boot: number, frames: readonly Frame[], ack: (seq: number) => void): void
+  /** In that boot the guest's numbering goes on from elsewhere: a snapshot, or another host. */
+  join(boot: number): void
   /** The last frame of that boot that is on disk; 0 when there is none. */
   lastSeq(boot: number): Promise<number>
   read(request: Pick<VmLogsRequest, 'tail' | 'afterUs'>): Promise<StoredLine[]>
@@ -39,6 +41,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
   let dropped = 0
   let lastUs = 0
   let nextSeq: { boot: number; seq: number } | undefined
+  let joined: number | undefined
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
 
@@ -72,7 +75,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
     frames(boot, frames, ack) {
       for (const frame of frames) {
         // A hole in the guest's numbering: its ring was full while nobody read it.
-        const expected = nextSeq?.boot === boot ? nextSeq.seq : 1
+        const expected = nextSeq?.boot === boot ? nextSeq.seq : joined === boot ? frame.seq : 1
         dropped += Math.max(0, frame.seq - expected)
         nextSeq = { boot, seq: frame.seq + 1 }
         if (limit.take(frame.line.length)) add(frame.stream, frame.line, frame.ageUs, boot, frame.seq)
@@ -81,6 +84,9 @@ export function vmLog(deps: VmLogDeps): VmLog {
       const last = frames.at(-1)
       if (last) acks.push(() => ack(last.seq))
       flushSoon(batchMs)
+    },
+    join: boot => {
+      joined = boot
     },
     async lastSeq(boot) {
       await flush()

@@ -6,6 +6,8 @@ import { digestOf, type Outcome, type SnapshotStore } from './store.ts'
 
 export interface SnapshotsDeps {
   readonly store: SnapshotStore
+  /** @throws StepError `unsupported_by_hypervisor` */
+  readonly check: (vmId: string) => void
   /** Fills the directory with a snapshot of the running VM. */
   readonly take: (vmId: string, dir: string) => Promise<SnapshotMade>
   /** Some VM of this host was started from it and may need its files. */
@@ -100,6 +102,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
         await store.bury(wish)
         return absent(wish)
       }
+      if (wish.want === 'present') deps.check(wish.vmId)
       await store.saveWish(wish)
       const entry = known ?? { wish, outcome: undefined, busy: undefined, verified: undefined }
       entry.wish = wish
@@ -136,19 +139,24 @@ function isDue({ outcome, wish }: Entry): boolean {
 }
 
 async function take(deps: SnapshotsDeps, entry: Entry): Promise<void> {
-  const { snapshotId, vmId, generation } = entry.wish
-  const { store } = deps
   entry.outcome = undefined
   deps.onSeen(observe(entry))
+  const outcome = await outcomeOf(deps, entry.wish)
+  // Stored before it is told: what was ready once stays ready.
+  await deps.store.saveOutcome(entry.wish.snapshotId, outcome)
+  entry.outcome = outcome
+  entry.verified = 'error' in outcome ? undefined : Promise.resolve()
+}
+
+async function outcomeOf({ store, log, ...deps }: SnapshotsDeps, wish: SnapshotPut): Promise<Outcome> {
+  const { snapshotId, vmId, generation } = wish
   try {
     const made = await store.make(snapshotId, dir => deps.take(vmId, dir))
-    entry.outcome = { made, ...(await digestOf(store.filesDir(snapshotId))) }
-    entry.verified = Promise.resolve()
+    return { made, ...(await digestOf(store.filesDir(snapshotId))) }
   } catch (error) {
-    deps.log.warn({ snapshotId, err: error }, 'cannot take the snapshot')
-    entry.outcome = { error: StepError.of(error).message, generation }
+    log.warn({ snapshotId, err: error }, 'cannot take the snapshot')
+    return { error: StepError.of(error).message, generation }
   }
-  await store.saveOutcome(snapshotId, entry.outcome)
 }
 
 function observe({ wish, outcome }: Entry): SnapshotObserved {
@@ -161,7 +169,11 @@ function observe({ wish, outcome }: Entry): SnapshotObserved {
   return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs }
 }
 
-function absent({ snapshotId, vmId, generation }: Pick<SnapshotPut, 'snapshotId' | 'vmId' | 'generation'>): SnapshotObserved {
+function absent({
+  snapshotId,
+  vmId,
+  generation,
+}: Pick<SnapshotPut, 'snapshotId' | 'vmId' | 'generation'>): SnapshotObserved {
   return {
     ...{ snapshotId, vmId, generation, state: 'absent', sizeBytes: 0, sha256: null },
     ...{ madeBy: null, pauseMs: null, error: null },

@@ -82,14 +82,22 @@ export class VmActor {
     return machine.exec(command, timeoutMs)
   }
 
-  /** Between two steps. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
-  async takeSnapshot(dir: string): Promise<SnapshotMade> {
+  /** @throws StepError `unsupported_by_hypervisor` */
+  checkSnapshot(): void {
     const { driver } = this.#deps
     if (!driver.capabilities.snapshot) throw unsupported(driver.name)
+  }
+
+  /** Between two steps. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
+  async takeSnapshot(dir: string): Promise<SnapshotMade> {
+    this.checkSnapshot()
     const taken = this.#jobs.add(async machine => {
-      if (!machine.snapshot) throw unsupported(driver.name)
+      if (!machine.snapshot) throw unsupported(this.#deps.driver.name)
       if ((this.#notebook.record.disks ?? []).length > 0)
-        throw new StepError('volumes_attached', 'a VM with volumes has no snapshots: detach them, or snapshot the volumes')
+        throw new StepError(
+          'volumes_attached',
+          'a VM with volumes has no snapshots: detach them, or snapshot the volumes',
+        )
       return machine.snapshot(dir)
     })
     this.#poke()
@@ -105,7 +113,9 @@ export class VmActor {
       if (this.#notebook.record.crash) this.#notebook.note({ recentRestarts: 0 })
     }
     const step = this.#step
-    if (step && (decide(this.#facts()) !== step.action || bootKey(wish.spec) !== step.key)) step.abort.abort(superseded)
+    const other = wish.spec.outgoing?.migrationId !== before.spec.outgoing?.migrationId
+    if (step && (decide(this.#facts()) !== step.action || bootKey(wish.spec) !== step.key || other))
+      step.abort.abort(superseded)
     if (wish.spec.healthCheckPath !== before.spec.healthCheckPath) this.#body.healthPathChanged()
     this.#poke()
   }

@@ -35,11 +35,13 @@ export interface MigrationDeps {
   readonly driver: Driver
   readonly notebook: Notebook
   readonly onChange: () => void
+  /** The machine runs elsewhere now: forget it here. */
+  readonly onLeft: () => void
 }
 
 /** Hands the machine over. Resolves when it has gone from here; on failure or abort it runs on, and the record says so. */
 export async function sendAway(
-  { driver, notebook, onChange }: MigrationDeps,
+  { driver, notebook, onChange, onLeft }: MigrationDeps,
   machine: Machine,
   spec: VmSpec,
   signal: AbortSignal,
@@ -61,8 +63,8 @@ export async function sendAway(
     if ((notebook.record.disks ?? []).length > 0)
       throw new StepError('volumes_attached', 'a VM with volumes cannot leave its host: detach them first')
     const { downtimeMs } = await machine.handOver(wanted.uri, throttled(change), stop)
-    // Told by the caller, once nothing of it is left here.
-    notebook.note({ migration: { ...(notebook.record.migration ?? begun), phase: 'switched', percent: 100, downtimeMs } })
+    onLeft()
+    change({ phase: 'switched', percent: 100, downtimeMs })
   } catch (error) {
     change(stop.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
   }

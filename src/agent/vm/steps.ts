@@ -68,6 +68,7 @@ export class Steps {
     this.#deps.adjuster.forget()
     await this.#deps.notebook.save({ boot, steps: [], crash: null, exitCode: null })
     const context = stepContext(vmLog.say, step => this.#deps.onStep(step), signal)
+    if (action === 'receive' || this.#deps.wish().spec.from) vmLog.join(boot)
     if (action === 'receive') return this.#receive(boot, context)
     const home = { ...this.#home(), ...(await this.#source()) }
     const prepared = await driver.prepare(home, context)
@@ -129,15 +130,18 @@ export class Steps {
     await this.#inhabit(come)
   }
 
-  async #handOver(machine: Machine, signal: AbortSignal): Promise<void> {
-    await sendAway(this.#migration(), machine, this.#deps.wish().spec, signal)
-    if (this.#deps.notebook.record.migration?.phase !== 'switched') return
-    this.#deps.body.drop()
-    await this.lost()
+  #handOver(machine: Machine, signal: AbortSignal): Promise<void> {
+    return sendAway(this.#migration(), machine, this.#deps.wish().spec, signal)
   }
 
   #migration() {
-    return { driver: this.#deps.driver, notebook: this.#deps.notebook, onChange: this.#deps.onChange }
+    const { driver, notebook, onChange, body, adjuster } = this.#deps
+    const onLeft = () => {
+      body.drop()
+      adjuster.forget()
+      notebook.note({ running: null, paused: false })
+    }
+    return { driver, notebook, onChange, onLeft }
   }
 
   async adopted(machine: Machine): Promise<void> {

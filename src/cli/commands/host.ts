@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import { newId } from '../../lib/ids.ts'
+import { fleetCommands } from './host-fleet.ts'
 
 export function hostCommands(): Command {
   const host = new Command('host').description('Hosts of the cloud')
@@ -27,5 +28,6 @@ export function hostCommands(): Command {
           `Host ${name} has the id ${hostId}.\n\n1. Add its user to the users of your nats-server configuration, and reload it:\n\n${authorization}\n\n2. On the host, run:\n\n  ${command}\n\nIt joins with its first beat. The password is not kept anywhere else.\n`,
         )
     })
+  for (const command of fleetCommands()) host.addCommand(command)
   return host
 }

@@ -6,6 +6,8 @@ import { endAllSessions } from './session-store.ts'
 import { announceRevoked, credentialsByEmail, lockedAdmins } from './store.ts'
 
 const changeRole = statement('auth.changeRole', `UPDATE account SET role = $2 WHERE id = $1`)
+/** Who has the database may do this without a credential; the row is filed under the account it is about. */
+const operator = 'mote admin'
 const byOperator = { userId: unknownAccount, projectId: undefined, via: undefined, ip: undefined, requestId: undefined }
 
 /** @throws Error that says what to do: no such account, or it is the last Admin. */
@@ -18,7 +20,7 @@ export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'Use
       throw new Error(`${email} is the last Admin. Make another account Admin first.`)
     }
     await tx.run(changeRole, [account.id, role])
-    const note = { action: 'account.role_changed', resourceType: 'account', resourceId: account.id, details: { role } }
+    const note = { action: 'account.role_changed', resourceType: 'account', resourceId: account.id, details: { role, by: operator } }
     await writeAudit(tx, { ...byOperator, userId: account.id }, note)
   })
 }
@@ -34,7 +36,7 @@ export async function revokeAllSessions(db: Db, email: string): Promise<number> 
       action: 'auth.sessions_revoked',
       resourceType: 'account',
       resourceId: account.id,
-      details: { ended },
+      details: { ended, by: operator },
     }
     await writeAudit(tx, { ...byOperator, userId: account.id }, note)
     return ended

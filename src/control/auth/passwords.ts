@@ -1,10 +1,10 @@
 /**
- * Passwords: argon2id (RFC 9106) in the thread pool, never on the event loop, and never so many at once that requests
- * of others wait. 19 MiB, 2 passes, 1 lane (OWASP Password Storage) measured 8 to 10 ms a piece.
+ * Passwords: argon2id (RFC 9106) in threads of low priority, never on the event loop, and never so many at once that
+ * requests of others wait. 19 MiB, 2 passes, 1 lane (OWASP Password Storage) measured 8 to 10 ms a piece.
  */
 import { availableParallelism } from 'node:os'
-import { hash, verify } from '@node-rs/argon2'
 import { ApiError } from '../http/errors.ts'
+import { hashThreads } from './hash-threads.ts'
 
 export interface PasswordHasher {
   /** @throws ApiError `unavailable` with Retry-After when too many are waiting already. */
@@ -25,15 +25,17 @@ export interface PasswordHasherOptions {
 
 export function createPasswordHasher(options: PasswordHasherOptions = {}): PasswordHasher {
   const gate = createGate(options.concurrency ?? Math.max(1, availableParallelism() - 1), options.queue ?? 100)
+  const compute = hashThreads()
+  const hash = async (password: string) => String(await compute({ kind: 'hash', password, parameters }))
   let dummy: Promise<string> | undefined
   return {
-    hash: password => gate(() => hash(password, parameters)),
+    hash: password => gate(() => hash(password)),
     verify: (password, stored) =>
       gate(async () => {
         // Same parameters, same work: who measures learns nothing about which addresses are registered.
-        dummy ??= hash('no account has this password', parameters)
-        const matches = await verify(stored ?? (await dummy), password)
-        return matches && stored !== undefined
+        dummy ??= hash('no account has this password')
+        const matches = await compute({ kind: 'verify', password, stored: stored ?? (await dummy) })
+        return matches === true && stored !== undefined
       }),
   }
 }

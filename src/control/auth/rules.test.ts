@@ -34,6 +34,11 @@ describe('passwords', () => {
     'superman',
     'starwars',
     'Summer2025',
+    // In the published list, and nothing that the rules about words would find.
+    'bigdaddy',
+    'Blink182',
+    'jordan23',
+    'rush2112',
   ])('%s is one everybody tries', password => {
     expect(isCommonPassword(password)).toBe(true)
   })

@@ -64,6 +64,18 @@ const ProductChoice = resource('ProductChoice', { product_id: maybe(text({ maxLe
 
 const shared = { tag: 'Billing', auth: 'bearer', project: 'selected' } as const
 
+/** Whoever has the link may open it, as with the pages of other providers. */
+const sandboxPage = {
+  tag: 'Billing',
+  auth: 'none',
+  scope: 'read',
+  project: 'none',
+  query: Type.Object({ session: text({ maxLength: 100 }) }),
+  answer: 'html',
+  forms: true,
+  addition: true,
+} as const
+
 export const billingOperations = operations({
   getBilling: {
     method: 'GET',
@@ -121,5 +133,33 @@ export const billingOperations = operations({
     ...shared,
     scope: 'admin',
     answer: Redirect,
+  },
+  sandboxCheckoutPage: {
+    method: 'GET',
+    path: '/v1/billing/sandbox/checkout',
+    summary: 'The page where a checkout of the sandbox is paid',
+    ...sandboxPage,
+  },
+  paySandboxCheckout: {
+    method: 'POST',
+    path: '/v1/billing/sandbox/checkout',
+    summary: 'Pays it, with no money',
+    ...sandboxPage,
+    rawBody: true,
+    bodyRequired: true,
+  },
+  sandboxPortalPage: {
+    method: 'GET',
+    path: '/v1/billing/sandbox/portal',
+    summary: 'The page where subscriptions of the sandbox are managed',
+    ...sandboxPage,
+  },
+  changeInSandboxPortal: {
+    method: 'POST',
+    path: '/v1/billing/sandbox/portal',
+    summary: 'Cancels, resumes, pays, lets a payment fail, or turns the clock to the next period',
+    ...sandboxPage,
+    rawBody: true,
+    bodyRequired: true,
   },
 })

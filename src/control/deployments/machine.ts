@@ -130,7 +130,6 @@ async function adjustReplicas(tx: Tx, d: Deployment, mayReplace: boolean): Promi
   // None at all is scale to zero, which has its own way.
   const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
   for (const id of plan.remove) await wishVm(tx, id, 'absent')
-  if (plan.remove.length > 0) await refreshRoute(tx, d.appId)
   if (plan.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
   for (let n = 0; n < plan.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }

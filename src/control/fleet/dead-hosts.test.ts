@@ -12,7 +12,7 @@ import { until } from '../../../test/support/wait.ts'
 let world: ComputeWorld
 let hosts: readonly [SimHost, SimHost]
 beforeEach(async () => {
-  world = await computeWorld()
+  world = await computeWorld({ hostTimeoutSeconds: 60 })
   hosts = [await world.addHost(), await world.addHost()]
 })
 afterEach(async () => world[Symbol.asyncDispose]())
@@ -27,13 +27,13 @@ const age = (host: SimHost, seconds: number) =>
   )
 const serving = (id: string, good: number) => async () =>
   (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy AND want = 'running'`, id)).length === good
-const statusOf = async (host: SimHost) => (await listHosts(world.db, 15)).find(one => one.id === host.id)
+const statusOf = async (host: SimHost) => (await listHosts(world.db, 60)).find(one => one.id === host.id)
 
 async function lose(host: SimHost): Promise<void> {
   host.reachable = false
-  await age(host, 20)
+  await age(host, 70)
   expect(await sweep()).toMatchObject({ silent: 1, lost: 0 })
-  await age(host, 20)
+  await age(host, 70)
   expect(await sweep()).toMatchObject({ silent: 1, lost: 1 })
 }
 
@@ -46,7 +46,7 @@ async function twoReplicas() {
 
 it('a host that only its beats do not reach us from is not given up', async () => {
   await twoReplicas()
-  await age(hosts[0], 60)
+  await age(hosts[0], 90)
   expect(await sweep()).toMatchObject({ silent: 1, answered: 1, lost: 0 })
   expect(await statusOf(hosts[0])).toMatchObject({ up: true, suspectedAt: null })
 })

@@ -33,7 +33,9 @@ export interface Placed {
 
 /** The oldest VM that runs or is paused, and its host. @throws ApiError 409 `invalid_state` when there is none */
 export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployment): Promise<Placed> {
-  const vm = d.vms.find(one => one.want !== 'absent' && (one.seenState === 'running' || one.seenState === 'paused'))
+  // Healthy counts, too: its last step may not be reported as over yet.
+  const live = (one: DeploymentVm) => one.healthy || one.seenState === 'running' || one.seenState === 'paused'
+  const vm = d.vms.find(one => one.want !== 'absent' && live(one))
   const host = vm?.hostId ? await findHost(sql, deps.config.hostTimeoutSeconds, vm.hostId) : undefined
   const offer = host?.hypervisors.find(one => one.name === vm?.hypervisor)
   if (!vm?.hostId || !vm.hypervisor || !host || !offer)

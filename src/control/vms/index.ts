@@ -1,6 +1,7 @@
 import type { Tx } from '../../db/db.ts'
 import { createMachine, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
+import { refreshRoute } from '../routing/index.ts'
 import { deriveIpv6 } from './rules.ts'
 import * as store from './store.ts'
 
@@ -28,7 +29,10 @@ export async function createVm(
 /** Something its wish is made of has changed. */
 export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
-/** Changes what the VM shall be; its machine and its host follow. */
+/** Changes what the VM shall be; its route, its machine and its host follow. */
 export async function wishVm(tx: Tx, id: string, want: 'running' | 'paused' | 'stopped' | 'absent'): Promise<void> {
-  if (await store.wish(tx, id, want)) await poke(tx, 'vm', id)
+  const appId = await store.wish(tx, id, want)
+  if (!appId) return
+  await refreshRoute(tx, appId)
+  await poke(tx, 'vm', id)
 }

@@ -186,6 +186,7 @@ const giveUp = (m: Moving, why: string) => async (tx: Tx) => {
 const guestLost = (m: Moving) => async (tx: Tx) => {
   await store.fail(tx, m.id, 'the VM was lost with its target')
   await vms.wish(tx, m.vmId, 'absent')
+  await refreshRoute(tx, m.appId)
   await poke(tx, 'vm', m.vmId)
   await poke(tx, 'deployment', m.deploymentId)
 }

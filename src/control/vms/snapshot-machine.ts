@@ -56,7 +56,8 @@ export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
           // Only the host itself can remove the files; one that is lost may come back.
           if (s.hostLost) return wait(minutes(10))
           const seen = await agentClient(deps.bus, s.hostId).putSnapshot(wishOf(s), signal)
-          if (seen.state !== 'absent') return wait(seconds(2))
+          // As long as a VM that was started from it lives, its host keeps the files.
+          if (seen.state !== 'absent') return wait(seconds(30))
         }
         return done(async tx => {
           await store.remove(tx, s.id)
@@ -97,6 +98,7 @@ export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
 /** The one way an observation of a snapshot enters the database. */
 export async function recordSnapshot(tx: Tx, hostId: string, seen: SnapshotObserved): Promise<void> {
   const { state } = seen
+  if (state === 'absent') return poke(tx, 'vm-snapshot', seen.snapshotId)
   if (state !== 'ready' && state !== 'failed') return
   const deploymentId = await store.record(tx, hostId, { ...seen, state })
   if (!deploymentId) return

@@ -95,9 +95,10 @@ const notePlacement = statement(
   'vms.notePlacement',
   `UPDATE vm SET placement_note = $2 WHERE id = $1 AND placement_note IS DISTINCT FROM $2`,
 )
-const setWant = statement(
+const setWant = statement<{ appId: string }>(
   'vms.setWant',
-  `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'`,
+  `UPDATE vm SET want = $2, generation = generation + 1 WHERE id = $1 AND want <> $2 AND want <> 'absent'
+   RETURNING app_id AS "appId"`,
 )
 // Given up with its host. The generation rises, so that a wish that is still under way to the old host is refused there.
 const abandonVms = statement<{ id: string; appId: string; deploymentId: string }>(
@@ -213,8 +214,8 @@ export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restor
 export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number) =>
   (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
 export const explainPlacement = (tx: Tx, id: string, note: string) => tx.run(notePlacement, [id, note])
-/** True when the wish changed; `absent` is final. */
-export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.run(setWant, [id, want])) === 1
+/** The app when the wish changed; `absent` is final. */
+export const wish = async (tx: Tx, id: string, want: Vm['want']) => (await tx.maybe(setWant, [id, want]))?.appId
 export const abandonOnHost = (tx: Tx, hostId: string) => tx.rows(abandonVms, [hostId])
 export const deploymentsOnHost = async (sql: Sql, hostId: string) =>
   (await sql.rows(deploymentsOfHost, [hostId])).map(row => row.id)

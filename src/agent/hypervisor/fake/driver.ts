@@ -5,10 +5,12 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { readIfExists } from '../../../lib/files.ts'
 import { ImageError, parseImage } from '../../image/reference.ts'
-import type { Driver, Machine, Running, VmHome } from '../driver.ts'
+import type { Arrival, Driver, Machine, Prepared, Running } from '../driver.ts'
 import { StepError } from '../../vm/errors.ts'
 import type { FakeHost } from './host.ts'
+import { loadGuest, madeBy, markRunning, newGuest, runningGuest } from './guest.ts'
 import { fakeMachine } from './machine.ts'
+import { listenForGuest } from './wire.ts'
 import { fakeAddress, type FakeServer, startFakeServer } from './server.ts'
 
 /**
@@ -22,7 +24,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
   const serve = () => (server ??= openServer(host, dataDir))
   return {
     name: 'fake',
-    capabilities: { pause: true, snapshot: false, hotplugDisk: false, balloon: false, migrate: 'none' },
+    capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
     network: 'fake',
     probe: async () => ({ available: true, detail: 'simulated' }),
     async prepare({ vmId, spec }, { time, signal }) {
@@ -42,17 +44,30 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
       await time('boot', () => host.pass('boot', home.vmId, host.timing.bootMs, signal))
       if (home.spec.env.MOTE_FAKE === 'boot-fails')
         throw new StepError('boot_failed', 'the guest did not start: asked to fail')
-      await writeFile(runFile(home), JSON.stringify({ boot }))
-      const running: Running = { prepared, process: { pid: process.pid, startTicks: 0 }, boot }
-      return fakeMachine({ host, home, running, watcher, fresh: true, runFile: runFile(home) })
+      const guest = home.from ? await loadGuest(home.from) : newGuest()
+      await markRunning(home, boot, guest)
+      const running = runningAs(prepared, boot)
+      return fakeMachine({ host, home, running, watcher, guest, origin: home.from ? 'goes-on' : 'booted' })
+    },
+    snapshotKind: async () => madeBy,
+    async receive(home, prepared, boot, watcher): Promise<Arrival> {
+      await serve()
+      const listener = await listenForGuest()
+      const running = runningAs(prepared, boot)
+      const arrived = listener.arrived.then(async ({ guest, settle }) => {
+        await markRunning(home, boot, guest)
+        const machine = fakeMachine({ host, home, running, watcher, guest, origin: 'goes-on' })
+        settle()
+        return machine
+      })
+      return { running, uri: listener.uri, arrived, cancel: listener.cancel }
     },
     async adopt(home, running, _fromSeq, watcher) {
       await serve()
-      const text = await readIfExists(runFile(home))
-      const stored: unknown = text === undefined ? undefined : JSON.parse(text)
-      if (!Value.Check(RunFile, stored)) return undefined
+      const guest = await runningGuest(home)
+      if (!guest) return undefined
       indexes.set(home.vmId, Number(running.prepared.notes.index))
-      return fakeMachine({ host, home, running, watcher, fresh: false, runFile: runFile(home) })
+      return fakeMachine({ host, home, running, watcher, guest, origin: 'goes-on' })
     },
     async release(vmId) {
       await host.pass('release', vmId, 0)
@@ -65,10 +80,13 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
   }
 }
 
-const RunFile = Type.Object({ boot: Type.Integer() })
 const PortFile = Type.Object({ port: Type.Integer() })
 
-const runFile = ({ dir }: VmHome) => join(dir, 'fake.json')
+const runningAs = (prepared: Prepared, boot: number): Running => ({
+  prepared,
+  process: { pid: process.pid, startTicks: 0 },
+  boot,
+})
 
 /** The lowest free one, so that addresses stay in a small range. */
 function takeIndex(indexes: Map<string, number>, vmId: string): number {

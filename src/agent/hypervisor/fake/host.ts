@@ -10,9 +10,21 @@ export interface FakeTiming {
   readonly stopMs: number
   /** Between two generated log lines of a VM; 0: none but the first. */
   readonly logEveryMs: number
+  /** How long a migration copies before the guest stops; absent: not at all. */
+  readonly copyMs?: number
 }
 
-export type FakeVerb = 'prepare' | 'boot' | 'stop' | 'pause' | 'resume' | 'startWorkload' | 'release' | 'stats'
+export type FakeVerb =
+  | 'prepare'
+  | 'boot'
+  | 'stop'
+  | 'pause'
+  | 'resume'
+  | 'startWorkload'
+  | 'release'
+  | 'stats'
+  | 'snapshot'
+  | 'handOver'
 
 /** A simulated VM, as the handle that tests hold sees it. */
 export interface FakeVm {
@@ -20,6 +32,11 @@ export interface FakeVm {
   readonly hostname: string
   readonly deploymentId: string
   readonly address: string
+  /** What the program remembers, and who it is to the network. */
+  memory: string
+  readonly identity: string
+  /** Mount point of each volume. */
+  readonly disks: Map<string, string>
   healthy: boolean
   paused: boolean
   /** Share of its vCPUs, 0..1, and memory in use. */

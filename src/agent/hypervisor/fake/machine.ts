@@ -1,5 +1,8 @@
 import { rm } from 'node:fs/promises'
 import type { Frame } from '../../guest/frames.ts'
+import { StepError } from '../../vm/errors.ts'
+import { type GuestState, runFileOf, saveGuest } from './guest.ts'
+import { sendGuest } from './wire.ts'
 import type { Machine, Running, VmHome, Watcher } from '../driver.ts'
 import type { FakeHost, FakeVm } from './host.ts'
 
@@ -8,14 +11,17 @@ export interface FakeMachineParts {
   readonly home: VmHome
   readonly running: Running
   readonly watcher: Watcher
-  /** Just booted, or found again after a restart of the agent. */
-  readonly fresh: boolean
-  readonly runFile: string
+  readonly guest: GuestState
+  /** `goes-on`: found again after a restart of the agent, started from a snapshot, or come from another host. */
+  readonly origin: 'booted' | 'goes-on'
 }
 
 /** One simulated VM. */
-export function fakeMachine({ host, home, running, watcher, fresh, runFile }: FakeMachineParts): Machine {
+export function fakeMachine({ host, home, running, watcher, guest, origin }: FakeMachineParts): Machine {
   const { vmId, spec } = home
+  const fresh = origin === 'booted'
+  const runFile = runFileOf(home)
+  let balloonMib = spec.memoryMib
   const startedMs = performance.now()
   const timers: NodeJS.Timeout[] = []
   let seq = fresh ? 0 : Date.now() // numbering after an adoption only has to go on upwards
@@ -32,6 +38,8 @@ export function fakeMachine({ host, home, running, watcher, fresh, runFile }: Fa
       paused: false,
       rxBytes: 0,
       txBytes: 0,
+      ...guest,
+      disks: new Map(),
       load: { cpu: 0.05, ramBytes: spec.memoryMib * 2 ** 18 },
     },
     say: (stream, line) => watcher.onFrames([frame(stream, line)]),
@@ -81,7 +89,40 @@ export function fakeMachine({ host, home, running, watcher, fresh, runFile }: Fa
     stats: async () => {
       await host.pass('stats', vmId, 0)
       const cpuSeconds = ((performance.now() - startedMs) / 1000) * vm.load.cpu * spec.vcpus
-      return { cpuSeconds, ramUsedBytes: vm.load.ramBytes, rxBytes: vm.rxBytes, txBytes: vm.txBytes }
+      const { rxBytes, txBytes } = vm
+      return { cpuSeconds, ramUsedBytes: vm.load.ramBytes, rxBytes, txBytes, balloonActualMib: balloonMib }
+    },
+    setBalloon: async targetMib => {
+      balloonMib = targetMib ?? spec.memoryMib
+    },
+    exec: async ([program, ...rest]) => {
+      if (vm.paused) throw new StepError('invalid_state', 'the VM is paused')
+      const known = program === 'echo'
+      const stdout = known ? `${rest.join(' ')}\n` : ''
+      const stderr = known ? '' : `${program}: not found\n`
+      return { exitCode: known ? 0 : 127, stdout, stderr, truncated: false }
+    },
+    snapshot: async dir => {
+      await host.pass('snapshot', vmId, 0)
+      return saveGuest(dir, { memory: vm.memory, identity: vm.identity }, running.prepared.imageDigest)
+    },
+    attachDisk: async disk => void vm.disks.set(disk.volumeId, disk.mountPoint),
+    detachDisk: async disk => void vm.disks.delete(disk.volumeId),
+    handOver: async (uri, onProgress, signal) => {
+      await host.pass('handOver', vmId, host.timing.copyMs ?? 0, signal)
+      onProgress({ percent: 50, transferredBytes: vm.load.ramBytes / 2, totalBytes: vm.load.ramBytes })
+      const { healthy, paused } = vm
+      const stoppedMs = performance.now()
+      Object.assign(vm, { healthy: false, paused: true })
+      try {
+        await sendGuest(uri, { memory: vm.memory, identity: vm.identity }, signal)
+      } catch (error) {
+        Object.assign(vm, { healthy, paused })
+        throw error
+      }
+      letGo()
+      await rm(runFile, { force: true })
+      return { downtimeMs: performance.now() - stoppedMs }
     },
     ack: () => undefined,
     detach: letGo,

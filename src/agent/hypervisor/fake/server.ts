@@ -21,7 +21,8 @@ export async function startFakeServer(host: FakeHost, port: number): Promise<Fak
     vm.rxBytes += Number(request.headers['content-length'] ?? 0) + 200
     vm.txBytes += 300
     if (request.url !== '/health') vm.say('stdout', `${request.method} ${request.url}`)
-    response.writeHead(vm.healthy ? 200 : 503, { 'content-type': 'text/plain', 'x-mote-vm': vm.vmId })
+    const who = { 'x-mote-vm': vm.vmId, 'x-mote-memory': vm.memory, 'x-mote-identity': vm.identity }
+    response.writeHead(vm.healthy ? 200 : 503, { 'content-type': 'text/plain', ...who })
     response.end(vm.healthy ? `Hello from ${vm.hostname}, a simulated VM\n` : 'not ready\n')
   })
   server.on('connection', socket => {

@@ -2,7 +2,7 @@
 export type Start =
   | { readonly kind: 'boot'; readonly kernel: string; readonly initrd: string; readonly kernelArgs: string }
   /** `memoryFile` is mapped privately; without one the memory comes with the devices. */
-  | { readonly kind: 'incoming'; readonly memoryFile?: string; readonly then: 'run' | 'stay-paused' }
+  | { readonly kind: 'incoming'; readonly memoryFile?: string; readonly after: 'run' | 'stay-paused' }
 
 export interface QemuPlan {
   readonly accel: 'kvm' | 'tcg'
@@ -31,7 +31,7 @@ export function qemuArgs(plan: QemuPlan): string[] {
     ...['-device', `virtserialport,chardev=${id},name=${name}`],
   ]
   return [
-    ...['-M', 'microvm,acpi=on,pit=off,pic=off,x-option-roms=off,memory-backend=mem', '-accel', plan.accel],
+    ...['-M', 'microvm,acpi=on,pit=off,pic=off,x-option-roms=off,memory-backend=mem', '-accel', accelOf(plan)],
     ...['-object', memoryOf(plan)],
     ...['-cpu', plan.accel === 'kvm' ? 'host' : 'max', '-smp', String(plan.vcpus), '-m', String(plan.memoryMib)],
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
@@ -52,6 +52,14 @@ export function qemuArgs(plan: QemuPlan): string[] {
 }
 
 /**
+ * Emulated code is kept in a buffer of this many MiB. A clone that serves a page fills 24 of them: bounded to 16, it takes
+ * 38 MiB (PSS) instead of 45, for some more translating. A boot translates 50 MiB once and would pay for a smaller one.
+ */
+function accelOf({ accel, start }: QemuPlan): string {
+  return accel === 'kvm' ? accel : `tcg,tb-size=${start.kind === 'incoming' && start.memoryFile ? 16 : 64}`
+}
+
+/**
  * Shared memory without a file: a snapshot reads it through /proc while the guest stands still, so that the state that
  * QEMU writes holds devices only.
  */
@@ -62,7 +70,7 @@ function memoryOf({ start, memoryMib }: QemuPlan): string {
 }
 
 function startOf(start: Start): string[] {
-  if (start.kind === 'incoming') return ['-incoming', 'defer', ...(start.then === 'run' ? [] : ['-S'])]
+  if (start.kind === 'incoming') return ['-incoming', 'defer', ...(start.after === 'run' ? [] : ['-S'])]
   return ['-kernel', start.kernel, '-initrd', start.initrd, '-append', start.kernelArgs]
 }
 

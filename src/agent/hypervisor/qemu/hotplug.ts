@@ -21,14 +21,27 @@ export function hotplug(qmp: Qmp, guest: GuestChannel): Hotplug {
   return {
     async attach(disk, file) {
       const { volumeId, readOnly, mountPoint } = disk
-      if (volumeId.length > serialChars) throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
+      if (volumeId.length > serialChars)
+        throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
       const { node, device } = namesOf(volumeId)
       if (!(await hasNode(qmp, node))) {
         const storage = { driver: 'file', filename: file, discard: 'unmap', 'read-only': readOnly }
-        await qmp.execute('blockdev-add', { driver: 'raw', 'node-name': node, 'read-only': readOnly, discard: 'unmap', file: storage })
+        await qmp.execute('blockdev-add', {
+          driver: 'raw',
+          'node-name': node,
+          'read-only': readOnly,
+          discard: 'unmap',
+          file: storage,
+        })
       }
       if (!(await hasDevice(qmp, device))) {
-        await qmp.execute('device_add', { driver: 'scsi-hd', bus: 'scsi0.0', id: device, drive: node, serial: volumeId })
+        await qmp.execute('device_add', {
+          driver: 'scsi-hd',
+          bus: 'scsi0.0',
+          id: device,
+          drive: node,
+          serial: volumeId,
+        })
       }
       await askUntilThere(guest, `mount ${volumeId} ${readOnly ? 'ro' : 'rw'} ${encodeWord(mountPoint)}`)
     },

@@ -8,7 +8,7 @@ import type { Machine, MachineStats, Running, Watcher, WorkloadState } from '../
 import { readMemory, setBalloon } from './balloon.ts'
 import type { Console } from './console.ts'
 import { hotplug } from './hotplug.ts'
-import { handOver } from './migrate.ts'
+import { handOver, hasLeft } from './migrate.ts'
 import { asObject, connectQmp, type Qmp } from './qmp.ts'
 import { takeSnapshot } from './snapshot.ts'
 
@@ -53,7 +53,8 @@ export function qemuMachine(parts: MachineParts): Machine {
     async stop(graceMs) {
       detached = true
       // A paused guest cannot hear; a guest that does not answer is ended when its time is up.
-      const asked = qmp.execute('cont').then(() => guest.request(`off ${graceMs}`, answerMs))
+      const ask = () => qmp.execute('cont').then(() => guest.request(`off ${graceMs}`, answerMs))
+      const asked = hasLeft(qmp).then(left => (left ? Promise.reject(new Error('it runs elsewhere')) : ask()))
       const timer = new AbortController()
       const late = asked.then(() => sleep(graceMs + 1_000, undefined, { signal: timer.signal }))
       await Promise.race([gone, late.catch(() => undefined)])

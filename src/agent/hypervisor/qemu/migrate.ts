@@ -64,6 +64,11 @@ async function hasMirror(qmp: Qmp): Promise<boolean> {
   return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === mirrorNode)
 }
 
+/** It runs elsewhere, and what is here must never run again. (Taking a snapshot ends as `completed` too, without a mirror.) */
+export async function hasLeft(qmp: Qmp): Promise<boolean> {
+  return (await hasMirror(qmp)) && asObject(await qmp.execute('query-migrate')).status === 'completed'
+}
+
 /** Resolves when the target's disk is equal and every write goes to both. */
 async function mirrorDisk(qmp: Qmp, { host, diskPort }: ArrivalAddress, signal: AbortSignal): Promise<void> {
   const server = { type: 'inet', host, port: String(diskPort) }

@@ -13,7 +13,10 @@ const source = fileURLToPath(new URL('./private-memory.c', import.meta.url))
  * Compiled at first use; it needs no C library.
  */
 export async function privateMemoryEnv(cacheDir: string, memoryFile: string): Promise<Record<string, string>> {
-  const key = createHash('sha256').update(await readFile(source)).digest('hex').slice(0, 16)
+  const key = createHash('sha256')
+    .update(await readFile(source))
+    .digest('hex')
+    .slice(0, 16)
   const dir = await cachedDir(join(cacheDir, 'init', `private-memory-${key}`), target =>
     compile(join(target, 'private-memory.so')),
   )

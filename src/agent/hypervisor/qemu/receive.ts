@@ -4,6 +4,7 @@ import { makeScratch } from '../../disk/scratch.ts'
 import type { Arrival, PrepareContext } from '../driver.ts'
 import { enableMemoryStats } from './balloon.ts'
 import type { QemuDeps } from './driver.ts'
+import { identity, identityMs } from './identity.ts'
 import { type Launch, type Launched, launch } from './launch.ts'
 import { endProcess, parseWorkload, qemuMachine } from './machine.ts'
 import { diskExport, formatArrival, migrationCapabilities } from './migrate.ts'
@@ -20,7 +21,7 @@ export async function receiveVm(
 ): Promise<Arrival> {
   const { home } = plan
   await context.time('disk', () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib))
-  const start = { kind: 'incoming', then: 'run' } as const
+  const start = { kind: 'incoming', after: 'run' } as const
   return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const [port, diskPort] = await Promise.all([freePort(deps.migrationHost), freePort(deps.migrationHost)])
@@ -57,7 +58,10 @@ async function untilArrived(
   await qmp.execute('nbd-server-stop')
   const workload = parseWorkload(await guest.ready)
   await enableMemoryStats(qmp)
-  const { tap } = readNotes(prepared)
+  const notes = readNotes(prepared)
+  const { tap } = notes
+  // Behind taps every host has addresses of its own; user networking looks the same everywhere.
+  if (tap !== null) await guest.request(`identity ${identity(home, notes, { moved: true, renew: false })}`, identityMs)
   return qemuMachine({
     ...{ running, qmp, guest, console, watcher, tap, workload, madeBy, dir: home.dir, fromSeq: 0 },
     memoryMib: home.spec.memoryMib,

@@ -24,7 +24,14 @@ export interface SnapshotInput {
  * Everything at one instant: the guest stands still while memory (read from QEMU's memfd), devices and the scratch disk
  * are copied, then goes on.
  */
-export async function takeSnapshot({ qmp, running, dir, target, madeBy, logSeq }: SnapshotInput): Promise<SnapshotMade> {
+export async function takeSnapshot({
+  qmp,
+  running,
+  dir,
+  target,
+  madeBy,
+  logSeq,
+}: SnapshotInput): Promise<SnapshotMade> {
   await mkdir(target, { recursive: true, mode: 0o700 })
   const wasRunning = asObject(await qmp.execute('query-status')).running === true
   const memory = await memoryOf(running.process.pid)

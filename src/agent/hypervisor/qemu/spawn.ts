@@ -24,7 +24,12 @@ export async function spawnQemu(
   const errors = openSync(join(dir, 'qemu.err'), 'w', 0o600)
   try {
     const stdio = ['ignore', 'ignore', errors] as const
-    const child = spawn(qemuBinary, args, { cwd: dir, detached: true, stdio: [...stdio], env: { ...process.env, ...env } })
+    const child = spawn(qemuBinary, args, {
+      cwd: dir,
+      detached: true,
+      stdio: [...stdio],
+      env: { ...process.env, ...env },
+    })
     const started = Promise.withResolvers<void>()
     const ended = Promise.withResolvers<never>()
     ended.promise.catch(() => undefined)

@@ -35,8 +35,10 @@ export async function loadState(qmp: Qmp, dir: string, file: string, memoryApart
   await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
   await rm(join(dir, loadSocket), { force: true })
   await qmp.execute('migrate-incoming', { uri: `unix:${loadSocket}` })
-  await pipeline(createReadStream(file), await connectIn(dir, loadSocket))
+  // QEMU may close as soon as it has read the end mark, before we have: what counts is what it says of it.
+  const sent = pipeline(createReadStream(file), await connectIn(dir, loadSocket)).catch(() => undefined)
   await migrationEnd(qmp)
+  await sent
   await rm(join(dir, loadSocket), { force: true })
 }
 
@@ -52,7 +54,8 @@ async function migrationEnd(qmp: Qmp): Promise<void> {
   for (;;) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
     if (status === 'completed') return
-    if (status === 'failed' || status === 'cancelled') throw new Error(`the state was not taken: ${String(reason ?? status)}`)
+    if (status === 'failed' || status === 'cancelled')
+      throw new Error(`the state was not taken: ${String(reason ?? status)}`)
     await sleep(2)
   }
 }

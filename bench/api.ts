@@ -1,0 +1,84 @@
+/** The API on a private PostgreSQL, in this process, with one account and its credentials. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { pino } from 'pino'
+import { createMemoryBus } from '../src/bus/memory.ts'
+import { features } from '../src/control/app.ts'
+import { auditWriter } from '../src/control/audit/index.ts'
+import { createAuthenticator, createIdempotencyStore } from '../src/control/auth/index.ts'
+import { parseControlConfig } from '../src/control/config.ts'
+import { createLiveStats } from '../src/control/hosts/index.ts'
+import type { Feature } from '../src/control/http/operation.ts'
+import { createRateLimiter } from '../src/control/http/rate-limit.ts'
+import { createServer } from '../src/control/http/server.ts'
+import { connectDb } from '../src/db/connect.ts'
+import type { Db } from '../src/db/db.ts'
+import { startEmbeddedPostgres } from '../src/db/embedded.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import { createVault } from '../src/lib/vault.ts'
+
+export interface BenchApi extends AsyncDisposable {
+  readonly app: FastifyInstance
+  readonly db: Db
+  readonly databaseUrl: string
+  readonly person: { readonly email: string; readonly password: string }
+  readonly jwt: string
+  readonly pat: string
+  /** @throws Error for every answer but 200 */
+  post(url: string, payload: object, token?: string): Promise<Record<string, unknown>>
+}
+
+const settings = {
+  MOTE_SECRET_KEY: 'a-secret-key-of-the-bench-that-is-long-enough',
+  MOTE_CAPTCHA: 'false',
+  ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
+}
+
+export async function startBenchApi(more: readonly Feature[] = []): Promise<BenchApi> {
+  await using cleanup = new AsyncDisposableStack()
+  const dataDir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
+  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const log = pino({ level: 'silent' })
+  const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'data'), log, settings: { fsync: 'off' } })
+  cleanup.defer(() => postgres.stop())
+  await migrate({ url: postgres.url })
+  const db = await connectDb({ url: postgres.url, log })
+  cleanup.defer(() => db.close())
+  const config = parseControlConfig(settings)
+  const clock = systemClock
+  const deps = {
+    db,
+    bus: createMemoryBus(),
+    config,
+    clock,
+    vault: createVault(config.secrets),
+    log,
+    live: createLiveStats(clock),
+  }
+  const security = createAuthenticator(deps)
+  cleanup.defer(() => security.stop())
+  const { app } = createServer({
+    features: [...features(deps), ...more],
+    deps,
+    security,
+    audit: auditWriter,
+    idempotency: createIdempotencyStore(deps),
+    rateLimiter: createRateLimiter(clock),
+  })
+  cleanup.defer(() => app.close())
+  const post: BenchApi['post'] = async (url, payload, token) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const reply = await app.inject({ method: 'POST', url, payload, headers })
+    if (reply.statusCode !== 200) throw new Error(`${url} answered ${reply.statusCode}: ${reply.body}`)
+    return reply.json()
+  }
+  const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
+  await post('/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })
+  const jwt = String((await post('/v1/auth/login', person))['token'])
+  const pat = String((await post('/v1/auth/tokens', { name: 'bench' }, jwt))['token'])
+  const all = cleanup.move()
+  return { app, db, databaseUrl: postgres.url, person, jwt, pat, post, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}

@@ -1,0 +1,55 @@
+/** The first page of the audit log, with its exact total, at a million rows (`MOTE_BENCH_AUDIT_ROWS`). */
+import pg from 'pg'
+import { auditPage, auditTotal } from '../src/control/audit/store.ts'
+import { startBenchApi } from './api.ts'
+import type { Benchmark } from './benchmark.ts'
+
+const filters = [
+  ['no filter', undefined, undefined],
+  ['action', 'app.7', undefined],
+  ['rare type', undefined, 'rare'],
+  ['action and rare type', 'app.0', 'rare'],
+  ['nothing found', 'no.such', undefined],
+] as const
+
+export const audit: Benchmark = {
+  name: 'audit',
+  goal: 'the first page of a million audit rows in at most 20 ms, whatever the filter',
+  async run(report) {
+    const rows = Number(process.env['MOTE_BENCH_AUDIT_ROWS'] ?? 1_000_000)
+    await using api = await startBenchApi()
+    const client = new pg.Client({ connectionString: api.databaseUrl })
+    await client.connect()
+    try {
+      await client.query(
+        `INSERT INTO audit_log (id, account_id, project_id, action, resource_type, details, position, hash)
+         SELECT gen_random_uuid(), a.id, a.default_project_id, 'app.' || (i % 20),
+           CASE i % 1000 WHEN 0 THEN 'rare' ELSE 'app' END, '{"some": "details"}', i, ''
+         FROM account a, generate_series(1, $1::bigint) AS i`,
+        [rows],
+      )
+      await client.query(
+        `INSERT INTO audit_count SELECT scope_id, action, resource_type, count(*) FROM audit_log
+         WHERE position IS NOT NULL GROUP BY 1, 2, 3`,
+      )
+      await client.query('VACUUM ANALYZE audit_log')
+      const { rows: accounts } = await client.query<{ id: string; project: string }>(
+        'SELECT id, default_project_id AS project FROM account',
+      )
+      const [account] = accounts
+      if (!account) throw new Error('BUG: the bench has an account')
+      for (const [name, action, resourceType] of filters) {
+        const filter = { projectId: account.project, accountId: account.id, action, resourceType }
+        const times: number[] = []
+        for (let i = 0; i < 100; i++) {
+          const began = performance.now()
+          await Promise.all([auditPage(api.db, filter, 50, 0), auditTotal(api.db, filter)])
+          times.push(performance.now() - began)
+        }
+        report.verdict(`${name}, median ms`, report.samples(`${rows} rows, ${name}`, 'ms', times).median, 20)
+      }
+    } finally {
+      await client.end()
+    }
+  },
+}

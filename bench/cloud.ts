@@ -1,0 +1,91 @@
+/** `mote up` as a process of its own, as users run it, and a signed-in user of it. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { apiClient, type ApiClient } from '../src/cli/api.ts'
+
+export interface BenchCloud extends AsyncDisposable {
+  readonly client: ApiClient
+  readonly dir: string
+  readonly gatewayPort: number
+}
+
+export async function startBenchCloud(hypervisor: 'qemu' | 'fake'): Promise<BenchCloud> {
+  await using cleanup = new AsyncDisposableStack()
+  const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
+  cleanup.defer(() => rm(dir, { recursive: true, force: true }))
+  const rates = Object.fromEntries(
+    ['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000']),
+  )
+  const child = spawn(
+    process.execPath,
+    [
+      'src/cli/main.ts',
+      'up',
+      '--data',
+      dir,
+      '--port',
+      '0',
+      '--gateway-port',
+      '0',
+      '--hypervisor',
+      hypervisor,
+      '--stop-vms',
+    ],
+    { env: { ...process.env, ...rates, MOTE_CAPTCHA: 'off' }, stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+  const ended = once(child, 'exit')
+  cleanup.defer(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
+  const [api, gatewayPort] = await portsOf(child)
+  let token: string | undefined
+  const client = apiClient(api, () => token)
+  const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
+  await client.call('POST', '/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })
+  token = (await client.call<{ token: string }>('POST', '/v1/auth/login', person)).token
+  const all = cleanup.move()
+  return { client, dir, gatewayPort, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {
+  let output = ''
+  for await (const text of child.stderr?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
+    output += text
+    const up = /"api":"(http:\/\/localhost:\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output)
+    if (!up) continue
+    // What comes later is read and dropped, or the pipe fills up.
+    child.stderr?.resume()
+    return [up[1] ?? '', Number(up[2])]
+  }
+  throw new Error(`mote up ended before it was up:\n${output.slice(-2000)}`)
+}
+
+/** Milliseconds until the app answers 200 through the gateway. */
+export async function untilAnswer(
+  cloud: BenchCloud,
+  host: string,
+  accept: (body: string) => boolean = () => true,
+): Promise<number> {
+  const began = performance.now()
+  for (const deadline = began + 120_000; performance.now() < deadline; await pause(2)) {
+    const body = await new Promise<string | undefined>(resolve => {
+      request({ port: cloud.gatewayPort, host: '127.0.0.1', headers: { host } }, response => {
+        let text = ''
+        response
+          .setEncoding('utf8')
+          .on('data', chunk => (text += chunk))
+          .on('end', () => resolve(response.statusCode === 200 ? text : undefined))
+      })
+        .on('error', () => resolve(undefined))
+        .end()
+    })
+    if (body !== undefined && accept(body)) return performance.now() - began
+  }
+  throw new Error(`${host} did not answer within two minutes`)
+}

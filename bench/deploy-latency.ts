@@ -1,0 +1,30 @@
+/** How long the answer to `POST .../deploy` takes while ten VMs are booting. The host is a simulated one. */
+import { startBenchCloud } from './cloud.ts'
+import { type Benchmark, summarise } from './benchmark.ts'
+
+const apps = 10
+const rounds = 5
+
+export const deployLatency: Benchmark = {
+  name: 'deploy-latency',
+  goal: 'the median answer to POST deploy in at most 50 ms while ten VMs boot',
+  async run(report) {
+    await using cloud = await startBenchCloud('fake')
+    const names = Array.from({ length: apps }, (_, i) => `app-${i}`)
+    for (const name of names) await cloud.client.call('POST', '/v1/apps', { name, git_url: '' })
+    const deploy = async (name: string, n: number) => {
+      const began = performance.now()
+      await cloud.client.call('POST', `/v1/apps/${name}/deploy`, { image: `example/app:${n}` })
+      return performance.now() - began
+    }
+    const alone = [await deploy(names[0] ?? '', 0)]
+    const times: number[] = []
+    // Each round begins ten boots; all but the first deploys of a round meet VMs that are booting.
+    for (let round = 1; round <= rounds; round++) for (const name of names) times.push(await deploy(name, round))
+    report.samples('the very first deploy', 'ms', alone)
+    report.verdict('median, ms', report.samples('deploys while ten VMs boot', 'ms', times).median, 50)
+    const atOnce = await Promise.all(names.map(name => deploy(name, rounds + 1)))
+    report.samples('ten deploys at once', 'ms', atOnce)
+    report.verdict('median of ten at once, ms', summarise(atOnce).median, 150)
+  },
+}

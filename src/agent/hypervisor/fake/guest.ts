@@ -1,0 +1,51 @@
+import { randomUUID } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Type, type Static } from 'typebox'
+import { Value } from 'typebox/value'
+import { readIfExists, writeFileAtomic } from '../../../lib/files.ts'
+import type { SnapshotMade, SnapshotSource, VmHome } from '../driver.ts'
+import { StepError } from '../../vm/errors.ts'
+
+/** What a simulated guest is, beyond its program: it goes where the VM goes. */
+export const GuestState = Type.Object({
+  /** Made anew by every boot: whoever has the same one goes on where the other was. */
+  memory: Type.String(),
+  /** Stands for MAC, machine id and entropy: no two VMs that run have the same. */
+  identity: Type.String(),
+})
+export type GuestState = Static<typeof GuestState>
+
+export const newGuest = (): GuestState => ({ memory: randomUUID(), identity: randomUUID() })
+
+const RunFile = Type.Object({ boot: Type.Integer(), guest: GuestState })
+const runFile = (home: VmHome) => join(home.dir, 'fake.json')
+
+/** "Running" is this file, so that a restarted agent finds its VMs as with a real hypervisor. */
+export const markRunning = (home: VmHome, boot: number, guest: GuestState) =>
+  writeFileAtomic(runFile(home), JSON.stringify({ boot, guest }), { durable: false })
+
+export const runFileOf = runFile
+
+/** Undefined when it does not run. */
+export async function runningGuest(home: VmHome): Promise<GuestState | undefined> {
+  const text = await readIfExists(runFile(home))
+  const stored: unknown = text === undefined ? undefined : JSON.parse(text)
+  return Value.Check(RunFile, stored) ? stored.guest : undefined
+}
+
+export const madeBy = 'fake/1'
+const snapshotFile = (dir: string) => join(dir, 'guest.json')
+
+export async function saveGuest(dir: string, guest: GuestState, imageDigest: string): Promise<SnapshotMade> {
+  const startedMs = performance.now()
+  await writeFile(snapshotFile(dir), JSON.stringify(guest))
+  return { madeBy, imageDigest, pauseMs: performance.now() - startedMs, notes: {} }
+}
+
+/** The guest as it was; a clone keeps the memory and gets an identity of its own. */
+export async function loadGuest({ dir, made, renew }: SnapshotSource): Promise<GuestState> {
+  if (made.madeBy !== madeBy) throw new StepError('snapshot_incompatible', `made by ${made.madeBy}, this is ${madeBy}`)
+  const guest = Value.Parse(GuestState, JSON.parse(await readFile(snapshotFile(dir), 'utf8')))
+  return renew ? { ...guest, identity: newGuest().identity } : guest
+}

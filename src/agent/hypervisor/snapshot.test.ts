@@ -1,0 +1,124 @@
+import { existsSync } from 'node:fs'
+import { appendFile, chmod, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { type HostBeat, type LogBatch, subjects, type VmSpec, type VmWant } from '../../contract/agent.ts'
+import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+
+const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
+const limit = { timeout: 120_000 }
+const network = process.getuid?.() === 0 ? 'tap' : 'user'
+const qemu = { hypervisor: 'qemu', network } as const
+
+const wish = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
+  ...{ vmId, generation, want, spec: testSpec(change) },
+})
+const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
+const fetchText = async (endpoint: { host: string; port: number } | null) =>
+  (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()
+
+test.skipIf(!hasQemu)(
+  'snapshot, restore and clones: state goes on, identities differ (needs qemu)',
+  limit,
+  async () => {
+    await using host = await testAgent(qemu)
+    await host.put(wish(1))
+    await healthy(host)
+    await host.exec('vm-1', [
+      'sh',
+      '-c',
+      'echo before > /tmp/state; dd if=/dev/zero of=/tmp/big bs=1M count=8 2>/dev/null',
+    ])
+    const dropped: number[] = []
+    await host.bus.subscribe('log.>', ({ data }) => void dropped.push((data as LogBatch).dropped))
+    const snapshot = await host.snapshot('snap-1', 'vm-1')
+    expect(snapshot).toMatchObject({ state: 'ready', error: null })
+    expect(snapshot.sha256).toMatch(/^[0-9a-f]{64}$/)
+    await host.exec('vm-1', ['sh', '-c', 'echo after > /tmp/state'])
+    await healthy(host)
+
+    await host.put(wish(2, {}, 'vm-1', 'stopped'))
+    await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
+    await host.put(wish(3, { from: { snapshotId: 'snap-1', renew: false } }))
+    const restored = await healthy(host)
+    expect((await host.exec('vm-1', ['cat', '/tmp/state'])).stdout).toBe('before\n')
+    expect(await fetchText(restored.endpoint)).toContain('Hello from hello-1')
+    // Its log goes on: nothing counts as dropped because the numbering does not begin at 1.
+    await until(async () => (await host.logs('vm-1')).at(-1)?.line.includes('url:/') === true, { what: 'the log' })
+    expect(dropped.reduce((sum, lines) => sum + lines, 0)).toBe(0)
+    const skewS = Number((await host.exec('vm-1', ['sh', '-c', 'date +%s'])).stdout) - Date.now() / 1000
+    expect(Math.abs(skewS)).toBeLessThan(3)
+
+    const clones = ['clone-1', 'clone-2', 'clone-3']
+    await Promise.all(
+      clones.map(id => host.put(wish(1, { hostname: id, from: { snapshotId: 'snap-1', renew: true } }, id))),
+    )
+    const seen = await Promise.all(clones.map(id => healthy(host, id)))
+    const identity = async (id: string) =>
+      (
+        await host.exec(id, [
+          'sh',
+          '-c',
+          'hostname; cat /etc/machine-id /sys/class/net/eth0/address; head -c 16 /dev/urandom | od -An -tx1',
+        ])
+      ).stdout.split('\n')
+    const identities = await Promise.all(['vm-1', ...clones].map(identity))
+    for (const column of [0, 1, 2, 3]) expect(new Set(identities.map(lines => lines[column])).size).toBe(4)
+    for (const [index, vm] of seen.entries())
+      expect(await fetchText(vm.endpoint)).toContain(`Hello from ${clones[index]}`)
+
+    // A clone that gives memory back must not take it from the others: the files are still what was hashed.
+    await host.put(
+      wish(2, { hostname: 'clone-1', balloonTargetMib: 80, from: { snapshotId: 'snap-1', renew: true } }, 'clone-1'),
+    )
+    await until(async () => (await balloonOf(host, 'clone-1')) < 128, { what: 'a smaller clone', timeoutMs: 20_000 })
+    await host.restart()
+    await host.put(wish(1, { from: { snapshotId: 'snap-1', renew: true } }, 'clone-4'))
+    await healthy(host, 'clone-4')
+    clones.push('clone-4')
+
+    await host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'vm-1', generation: 2, want: 'absent' })
+    expect(await host.request('snapshot.get', { snapshotId: 'snap-1' })).toMatchObject({ state: 'removing' })
+    for (const id of [...clones, 'vm-1']) await host.request('vm.forget', { vmId: id, generation: 9 })
+    const removed = async () => (await readdir(join(host.config.dataDir, 'snapshots'))).length === 0
+    await until(removed, { what: 'the snapshot gone', timeoutMs: 20_000 })
+  },
+)
+
+test.skipIf(!hasQemu)(
+  'a snapshot that was damaged or made elsewhere is refused with its reason (needs qemu)',
+  limit,
+  async () => {
+    await using host = await testAgent(qemu)
+    await host.put(wish(1))
+    await healthy(host)
+    expect((await host.snapshot('none', 'vm-2')).state).toBe('failed')
+    await host.snapshot('snap-1', 'vm-1')
+    const dir = join(host.config.dataDir, 'snapshots/snap-1')
+    const outcome = await readFile(join(dir, 'outcome.json'), 'utf8')
+    await writeFile(join(dir, 'outcome.json'), outcome.replace('qemu 7', 'qemu 6').replace('qemu 8', 'qemu 6'))
+    const start = async (vmId: string) => {
+      await host.restart()
+      await host.put(wish(1, { from: { snapshotId: 'snap-1', renew: true } }, vmId))
+      return (await host.until(vmId, 'crashed', vm => vm.state === 'crashed')).error
+    }
+    expect(await start('clone-1')).toMatchObject({
+      code: 'snapshot_mismatch',
+      message: expect.stringContaining('qemu 6'),
+    })
+    await writeFile(join(dir, 'outcome.json'), outcome)
+    await chmod(join(dir, 'files/state'), 0o600)
+    await appendFile(join(dir, 'files/state'), 'x')
+    expect(await start('clone-2')).toMatchObject({ code: 'snapshot_damaged' })
+  },
+)
+
+async function balloonOf(host: TestAgent, vmId: string): Promise<number> {
+  const beat = Promise.withResolvers<HostBeat>()
+  const subject = subjects.beat(host.agent.hostId)
+  const subscription = await host.bus.subscribe(subject, ({ data }) => beat.resolve(data as HostBeat))
+  const { stats } = await beat.promise
+  await subscription.stop()
+  return stats.find(one => one.vmId === vmId)?.balloonActualMib ?? Number.POSITIVE_INFINITY
+}

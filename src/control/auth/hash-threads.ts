@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import { seconds } from '../../lib/duration.ts'
+
+export type HashJob =
+  | { readonly kind: 'hash'; readonly password: string; readonly parameters: Readonly<Record<string, number>> }
+  | { readonly kind: 'verify'; readonly password: string; readonly stored: string }
+
+export type HashResult =
+  | { readonly ok: true; readonly value: string | boolean }
+  | { readonly ok: false; readonly message: string }
+
+/** Starting a thread costs 40 ms and holding one 10 MiB: it stays as long as people come one after the other. */
+const idleMs = seconds(30)
+
+/**
+ * Threads that compute one job each, started when they are needed. How many there are at once is the caller's to limit.
+ * They keep no process alive.
+ */
+export function hashThreads(): (job: HashJob) => Promise<string | boolean> {
+  const idle: { readonly worker: Worker; readonly timer: NodeJS.Timeout }[] = []
+
+  const take = (): Worker => {
+    // The one that was used last: the others may then time out.
+    const found = idle.pop()
+    if (!found) return new Worker(new URL('./password-worker.ts', import.meta.url), { env: {} })
+    clearTimeout(found.timer)
+    return found.worker
+  }
+  const giveBack = (worker: Worker) => {
+    worker.unref()
+    const timer = setTimeout(() => {
+      const at = idle.findIndex(entry => entry.worker === worker)
+      if (at !== -1) idle.splice(at, 1)
+      void worker.terminate()
+    }, idleMs)
+    timer.unref()
+    idle.push({ worker, timer })
+  }
+
+  return async job => {
+    const worker = take()
+    worker.ref()
+    const gone = new AbortController()
+    worker.once('exit', () => gone.abort(new Error('the hashing thread ended')))
+    worker.postMessage(job, [])
+    let result: HashResult
+    try {
+      // `once` rejects on an `error` event too.
+      ;[result] = await once(worker, 'message', { signal: gone.signal })
+    } catch (cause) {
+      void worker.terminate()
+      throw new Error('a password could not be hashed', { cause })
+    }
+    worker.removeAllListeners('exit')
+    giveBack(worker)
+    if (!result.ok) throw new Error(result.message)
+    return result.value
+  }
+}

@@ -1,0 +1,44 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { createPasswordHasher } from './passwords.ts'
+
+it('knows the password that it hashed, and no other', async () => {
+  const passwords = createPasswordHasher()
+  const stored = await passwords.hash('correct staple 7 horses')
+  expect(stored).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  expect(await passwords.verify('correct staple 7 horses', stored)).toBe(true)
+  expect(await passwords.verify('correct staple 7 horse', stored)).toBe(false)
+  expect(await passwords.verify('correct staple 7 horses', undefined)).toBe(false)
+})
+
+it('computes several at once, each with its own answer', async () => {
+  const passwords = createPasswordHasher({ concurrency: 2 })
+  const words = Array.from({ length: 6 }, (_, i) => `a long password ${i}`)
+  const stored = await Promise.all(words.map(word => passwords.hash(word)))
+  const checks = words.flatMap(word => stored.map(hash => passwords.verify(word, hash)))
+  expect((await Promise.all(checks)).map(Number).join('')).toMatch(/^1(0{6}1){5}$/)
+})
+
+it('goes on after a hash that is none', async () => {
+  const passwords = createPasswordHasher({ concurrency: 1 })
+  await expect(passwords.verify('x', 'not a hash')).rejects.toThrow()
+  expect(await passwords.verify('x', await passwords.hash('x'))).toBe(true)
+})
+
+it('refuses when too many wait', async () => {
+  const passwords = createPasswordHasher({ concurrency: 1, queue: 2 })
+  const tries = await Promise.allSettled(Array.from({ length: 5 }, () => passwords.hash('x')))
+  expect(tries.map(({ status }) => status)).toEqual([...Array(3).fill('fulfilled'), ...Array(2).fill('rejected')])
+})
+
+it.runIf(process.platform === 'linux')('does so in a thread of lower priority than ours', async () => {
+  /** Field 19 of proc_pid_stat(5), counted behind the name, which may hold spaces. */
+  const niceness = (tid: string) =>
+    Number(readFileSync(`/proc/self/task/${tid}/stat`, 'utf8').split(') ')[1]?.split(' ')[16])
+  const passwords = createPasswordHasher({ concurrency: 1 })
+  await passwords.hash('x')
+  const own = niceness(String(process.pid))
+  const threads = readdirSync('/proc/self/task').map(niceness)
+  expect(threads.filter(nice => nice === own + 10 || nice === 10).length).toBeGreaterThanOrEqual(1)
+  expect(niceness(String(process.pid))).toBe(own)
+})

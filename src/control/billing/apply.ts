@@ -1,0 +1,160 @@
+/** Events and what was fetched become rows, and rows become the plan of the project, in one transaction. */
+import type { Tx } from '../../db/db.ts'
+import { hours } from '../../lib/duration.ts'
+import { unknownAccount, writeAudit } from '../audit/index.ts'
+import type { Deps } from '../deps.ts'
+import { notify } from '../notifications/index.ts'
+import { type Plan, changePlan, isPlan, lockedPlan } from '../projects/index.ts'
+import { readCatalogue } from './catalogue.ts'
+import { type Rules, decide, isNewer } from './decide.ts'
+import type { BillingEvent, BillingProvider, FetchedSubscription, Subscription } from './provider.ts'
+import * as store from './store.ts'
+
+export type ApplyDeps = Pick<Deps, 'config'> & { readonly provider: Pick<BillingProvider, 'name'> }
+
+/** What became of it; `ignored`: not about us, or older than what is known. */
+export type Effect = 'applied' | 'ignored'
+
+export async function applyEvent(deps: ApplyDeps, tx: Tx, event: BillingEvent, now: Date): Promise<Effect> {
+  switch (event.kind) {
+    case 'subscription':
+      return applySubscription(deps, tx, event.projectId, event.subscription, now)
+    case 'customer':
+      if (!(await store.isKnown(tx, event.projectId))) return 'ignored'
+      await lockedPlan(tx, event.projectId)
+      await store.rememberCustomer(tx, event.projectId, event.customerId)
+      return 'applied'
+    case 'catalogue':
+      await store.catalogueChanged(tx, deps.provider.name)
+      return 'applied'
+    case 'other':
+      return 'ignored'
+  }
+}
+
+async function applySubscription(
+  deps: ApplyDeps,
+  tx: Tx,
+  named: string | null,
+  next: Subscription,
+  now: Date,
+): Promise<Effect> {
+  const { name } = deps.provider
+  // A subscription stays with the project it was first seen with.
+  const owner = (await store.subscription(tx, name, next.id))?.projectId ?? named
+  const projectId = owner ?? (next.customerId && (await store.projectOfCustomer(tx, next.customerId)))
+  if (!projectId || !(await store.isKnown(tx, projectId))) return 'ignored'
+  // One after the other from here on: what is read next is the newest there is.
+  const plan = await lockedPlan(tx, projectId)
+  await store.rememberCustomer(tx, projectId, next.customerId)
+  const known = await store.subscription(tx, name, next.id)
+  if (known && !isNewer(next, known)) return 'ignored'
+  await store.putSubscription(tx, name, projectId, next)
+  // Without a plan the project is gone or going; a sweep ends what it still pays.
+  if (plan === undefined) return 'applied'
+  await tellTrouble(tx, projectId, known, next)
+  await settle(deps, tx, projectId, plan, now)
+  return 'applied'
+}
+
+/**
+ * What was fetched. Where the provider does not say since when, it counts only if nothing arrived during the call.
+ * @param before the rows as they were before the call
+ */
+export async function applyFetched(
+  deps: ApplyDeps,
+  tx: Tx,
+  projectId: string,
+  fetched: readonly FetchedSubscription[],
+  before: readonly Subscription[],
+  now: Date,
+): Promise<number> {
+  const plan = await lockedPlan(tx, projectId)
+  let changed = 0
+  for (const { createdAt, ...state } of fetched) {
+    const known = await store.subscription(tx, deps.provider.name, state.id)
+    const seen = before.find(s => s.id === state.id)
+    const next = { ...state, modifiedAt: state.modifiedAt ?? seen?.modifiedAt ?? createdAt }
+    const isUndisturbed = known === undefined || known.modifiedAt.getTime() === seen?.modifiedAt.getTime()
+    const wins = state.modifiedAt === null ? isUndisturbed : !known || isNewer(next, known)
+    if (!wins || (known && isSame(known, next)) || (known && known.projectId !== projectId)) continue
+    await store.putSubscription(tx, deps.provider.name, projectId, next)
+    if (plan !== undefined) await tellTrouble(tx, projectId, known, next)
+    changed += 1
+  }
+  if (plan !== undefined) await settle(deps, tx, projectId, plan, now)
+  return changed
+}
+
+const comparable = ({ id, customerId, productId, state, amountCents, currency, ...s }: Subscription) =>
+  JSON.stringify([
+    id,
+    customerId,
+    productId,
+    state,
+    amountCents,
+    currency,
+    s.periodStart,
+    s.periodEnd,
+    s.cancelAtPeriodEnd,
+  ])
+const isSame = (a: Subscription, b: Subscription) => comparable(a) === comparable(b)
+
+export function rulesOf({ config }: Pick<Deps, 'config'>, planOf: Rules['planOf']): Rules {
+  const { defaultPlan } = config
+  if (!isPlan(defaultPlan)) throw new Error('BUG: the configured default plan is not a plan')
+  return { planOf, defaultPlan, graceMs: hours(24 * config.billing.graceDays) }
+}
+
+/**
+ * Gives the project the plan its subscriptions say. Needs the project locked, and a subscription that was there once: a
+ * project that never bought anything keeps the plan it was made with. Nothing is deleted by a smaller plan.
+ */
+export async function settle(deps: ApplyDeps, tx: Tx, projectId: string, from: string, now: Date): Promise<boolean> {
+  const { name } = deps.provider
+  const subscriptions = await store.subscriptionsOf(tx, name, projectId)
+  if (subscriptions.every(s => s.state === 'incomplete')) return false
+  const catalogue = await readCatalogue(tx, name, deps.config.billing)
+  if (subscriptions.some(s => catalogue.planOf(s.productId) === undefined)) await store.catalogueChanged(tx, name)
+  const { plan: to } = decide(subscriptions, now, rulesOf(deps, catalogue.planOf))
+  if (to === from) return false
+  await changePlan(tx, projectId, to)
+  await writeAudit(
+    tx,
+    { userId: unknownAccount, projectId, via: undefined, ip: undefined, requestId: undefined },
+    { action: 'billing.plan_changed', resourceType: 'project', resourceId: projectId, details: { from, to, by: name } },
+  )
+  if (to === deps.config.defaultPlan) await tellPlanLost(tx, projectId, from, to)
+  return true
+}
+
+const about = { kind: 'billing.trouble', entityName: 'Billing', route: '/billing' } as const
+
+async function tellPlanLost(tx: Tx, projectId: string, from: string, to: Plan): Promise<void> {
+  await notify(tx, {
+    ...about,
+    projectId,
+    resourceId: projectId,
+    title: `The plan is "${to}" now`,
+    body: `The subscription of the plan "${from}" has ended. Everything is kept; what is beyond the new limits cannot grow.`,
+  })
+}
+
+/** Once for each turn for the worse. */
+async function tellTrouble(tx: Tx, projectId: string, was: Subscription | undefined, is: Subscription): Promise<void> {
+  const notice = { ...about, projectId, resourceId: is.id }
+  const isUnpaid = (s: Subscription | undefined) => s?.state === 'past_due' || s?.state === 'unpaid'
+  if (isUnpaid(is) && !isUnpaid(was))
+    await notify(tx, {
+      ...notice,
+      title: 'A payment failed',
+      body: 'Update the payment method in the billing portal to keep the plan.',
+    })
+  const ends = (s: Subscription | undefined) => s?.cancelAtPeriodEnd === true && s.state !== 'canceled'
+  if (ends(is) && !ends(was))
+    await notify(tx, {
+      ...notice,
+      title: 'The subscription ends',
+      body: `It will not be renewed${is.periodEnd ? ` after ${is.periodEnd.toISOString().slice(0, 10)}` : ''}.`,
+    })
+}

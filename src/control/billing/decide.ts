@@ -1,0 +1,95 @@
+/** What a project has of its subscriptions: pure functions of their newest states, so the order of arrival is nothing. */
+import { hours } from '../../lib/duration.ts'
+import type { Plan } from '../projects/index.ts'
+import type { Subscription, SubscriptionState } from './provider.ts'
+
+const progress = {
+  incomplete: 0,
+  trialing: 1,
+  past_due: 2,
+  unpaid: 3,
+  paused: 4,
+  active: 5,
+  canceled: 6,
+} as const satisfies Record<SubscriptionState, number>
+
+/**
+ * Whether `next` replaces `known`. Two states of one instant (Stripe counts in seconds) have an order too, or repeated
+ * and shuffled events would not end in the same state.
+ */
+export function isNewer(next: Subscription, known: Subscription): boolean {
+  const later = next.modifiedAt.getTime() - known.modifiedAt.getTime()
+  if (later !== 0) return later > 0
+  const further = progress[next.state] - progress[known.state]
+  return further === 0 ? fingerprint(next) > fingerprint(known) : further > 0
+}
+
+const fingerprint = (s: Subscription) =>
+  JSON.stringify([
+    s.periodEnd,
+    s.periodStart,
+    s.cancelAtPeriodEnd,
+    s.productId,
+    s.amountCents,
+    s.currency,
+    s.customerId,
+  ])
+
+export interface Rules {
+  readonly graceMs: number
+  readonly defaultPlan: Plan
+  /** Undefined: a product we know no plan of. */
+  readonly planOf: (productId: string) => Plan | undefined
+}
+
+/**
+ * Whether it gives its plan now. The grace of a failed payment begins with the period that was not paid, not with the
+ * event, so that repeated failures do not prolong it.
+ */
+export function grants(s: Subscription, now: Date, graceMs: number): boolean {
+  switch (s.state) {
+    case 'trialing':
+    case 'active':
+      // The event of the end may be late; it is not waited for longer than a payment.
+      return !s.cancelAtPeriodEnd || s.periodEnd === null || now.getTime() < s.periodEnd.getTime() + endSlackMs
+    case 'past_due':
+      return now.getTime() < (s.periodStart ?? s.modifiedAt).getTime() + graceMs
+    case 'incomplete':
+    case 'unpaid':
+    case 'paused':
+    case 'canceled':
+      return false
+  }
+}
+const endSlackMs = hours(24)
+
+const planRank = { free: 0, pro: 1, business: 2, unlimited: 3 } as const satisfies Record<Plan, number>
+
+export interface Decision {
+  readonly plan: Plan
+  /** What the summary shows: what grants, else what was changed last. Undefined: never subscribed. */
+  readonly shown: Subscription | undefined
+}
+
+export function decide(subscriptions: readonly Subscription[], now: Date, rules: Rules): Decision {
+  const newestFirst = subscriptions
+    .filter(s => s.state !== 'incomplete')
+    .toSorted((a, b) => b.modifiedAt.getTime() - a.modifiedAt.getTime() || (a.id < b.id ? -1 : 1))
+  const rank = (s: Subscription) => planRank[rules.planOf(s.productId) ?? rules.defaultPlan]
+  const [best] = newestFirst.filter(s => grants(s, now, rules.graceMs)).toSorted((a, b) => rank(b) - rank(a))
+  return {
+    plan: (best && rules.planOf(best.productId)) ?? rules.defaultPlan,
+    shown: best ?? newestFirst[0],
+  }
+}
+
+/** As the summary calls it. */
+export const wireStatus = {
+  incomplete: 'none',
+  trialing: 'trialing',
+  active: 'active',
+  past_due: 'past_due',
+  unpaid: 'past_due',
+  paused: 'canceled',
+  canceled: 'canceled',
+} as const satisfies Record<SubscriptionState, string>

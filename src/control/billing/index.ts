@@ -1,0 +1,4 @@
+export { createProvider } from './providers.ts'
+export { type Received, receive } from './receive.ts'
+export { billingFeature } from './routes.ts'
+export { billingPlans, billingSync } from './sweep.ts'

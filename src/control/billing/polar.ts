@@ -1,0 +1,80 @@
+/** Polar by its own client (API 2026-10). */
+import { createPolar } from '@polar-sh/sdk/2026-10'
+import { type Guard, statusOf } from './guard.ts'
+import { isJson, parseObject } from './json.ts'
+import * as format from './polar-format.ts'
+import type { BillingProvider } from './provider.ts'
+import { literalKey, standardKey, verify } from './signature.ts'
+
+const productionUrl = 'https://api.polar.sh'
+/** Of 100; nobody sells more than a thousand products. */
+const maxPages = 10
+const timeoutSeconds = 5
+
+export interface PolarOptions {
+  readonly accessToken: string
+  readonly apiUrl: string | undefined
+  readonly webhookSecrets: readonly string[]
+  readonly guard: Guard
+}
+
+const objectsOf = (items: readonly unknown[]) => items.filter(isJson)
+
+export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: PolarOptions): BillingProvider {
+  const baseUrl = apiUrl ?? productionUrl
+  const polar = createPolar({ accessToken, baseUrl, timeout: timeoutSeconds })
+  const keys = webhookSecrets.flatMap(secret => [literalKey(secret), standardKey(secret)])
+  return {
+    name: 'polar',
+    isTestMode: new URL(baseUrl).hostname.startsWith('sandbox'),
+    pageHosts: ['.polar.sh'],
+    open(raw, headers, now) {
+      const id = verify(keys, raw, headers, now)
+      return { id, ...format.eventOf(parseObject(raw)) }
+    },
+    async products() {
+      const found = []
+      for (let page = 1; page <= maxPages; page++) {
+        const answer = await guard(() => polar.products.list({ page, limit: 100 }))
+        found.push(...objectsOf(answer.items).map(format.productOf))
+        if (page >= answer.pagination.max_page) break
+      }
+      return found
+    },
+    async checkout({ projectId, product, email, returnUrl }) {
+      const checkout = await guard(() =>
+        polar.checkouts.create({
+          products: [product.id],
+          external_customer_id: projectId,
+          customer_email: email,
+          success_url: returnUrl,
+          metadata: { project_id: projectId },
+        }),
+      )
+      return checkout.url
+    },
+    async portal({ projectId, returnUrl }) {
+      const session = await guard(() =>
+        polar.customerSessions
+          .create({ external_customer_id: projectId, return_url: returnUrl })
+          // 422: no such customer.
+          .catch(unless(404, 422)),
+      )
+      return session?.customer_portal_url
+    },
+    async subscriptionsOf(projectId) {
+      const answer = await guard(() => polar.subscriptions.list({ external_customer_id: [projectId], limit: 100 }))
+      return objectsOf(answer.items).map(format.subscriptionOf)
+    },
+    async end(subscriptionId) {
+      // 403: it is over already.
+      await guard(() => polar.subscriptions.revoke(subscriptionId).catch(unless(403, 404)))
+    },
+  }
+}
+
+const unless =
+  (...expected: readonly number[]) =>
+  (cause: unknown): undefined => {
+    if (!expected.includes(statusOf(cause) ?? 0)) throw cause
+  }

@@ -1,0 +1,24 @@
+import type { Deps } from '../deps.ts'
+import { createGuard } from './guard.ts'
+import { polarProvider } from './polar.ts'
+import type { BillingProvider } from './provider.ts'
+import { sandboxProvider } from './sandbox/provider.ts'
+import { stripeProvider } from './stripe.ts'
+
+export type ProviderDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault'>
+
+/** The configured one; undefined where nothing is sold. Each has a circuit breaker of its own. */
+export function createProvider(deps: ProviderDeps): BillingProvider | undefined {
+  const { provider, apiKey, apiUrl, webhookSecrets } = deps.config.billing
+  const guard = createGuard(deps.clock)
+  switch (provider) {
+    case 'none':
+      return undefined
+    case 'sandbox':
+      return sandboxProvider(deps)
+    case 'polar':
+      return polarProvider({ accessToken: apiKey, apiUrl, webhookSecrets, guard })
+    case 'stripe':
+      return stripeProvider({ apiKey, apiUrl, webhookSecrets, guard })
+  }
+}

@@ -1,0 +1,49 @@
+/** A webhook delivery: signature first, de-duplication second, effect third. */
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { ApiError, notFound, unauthenticated } from '../http/errors.ts'
+import { applyEvent } from './apply.ts'
+import { BadEvent, BadSignature, type BillingProvider, type Delivery, type DeliveryHeaders } from './provider.ts'
+import { recordDelivery } from './store.ts'
+
+export type ReceiveDeps = Pick<Deps, 'config' | 'clock' | 'log'> & { readonly provider: BillingProvider | undefined }
+
+/** No provider sends more than some ten KiB. */
+const maxBytes = 1 << 20
+
+export type Received = 'applied' | 'ignored' | 'duplicate'
+
+/**
+ * @returns what remains to be done in one transaction: the delivery's id and its effect are kept together or not at all
+ * @throws ApiError 401: the signature, 404: there is no provider, 413
+ */
+export function receive(deps: ReceiveDeps, raw: Buffer, headers: DeliveryHeaders): (tx: Tx) => Promise<Received> {
+  const { provider, clock } = deps
+  if (!provider) throw notFound()
+  if (raw.length > maxBytes) throw new ApiError('payload_too_large', 'A billing event has at most 1 MiB.')
+  const now = clock.now()
+  const delivery = opened(deps, provider, raw, headers, now)
+  return async tx => {
+    if (!delivery) return 'ignored'
+    if (!(await recordDelivery(tx, provider.name, delivery.id, delivery.type, now))) return 'duplicate'
+    return applyEvent({ config: deps.config, provider }, tx, delivery.event, now)
+  }
+}
+
+/** Undefined for what is signed and yet no event: refusing it would only make the provider repeat it. */
+function opened(
+  { log }: Pick<Deps, 'log'>,
+  provider: BillingProvider,
+  raw: Buffer,
+  headers: DeliveryHeaders,
+  now: Date,
+): Delivery | undefined {
+  try {
+    return provider.open(raw, headers, now)
+  } catch (cause) {
+    if (cause instanceof BadSignature) throw unauthenticated('The signature is missing or wrong.')
+    if (!(cause instanceof BadEvent)) throw cause
+    log.warn({ provider: provider.name, err: cause.message }, 'a signed billing event could not be understood')
+    return undefined
+  }
+}

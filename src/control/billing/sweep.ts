@@ -1,0 +1,122 @@
+/** What billing does by itself: heals what a lost webhook or an outage left, and lets grace run out. */
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { lockedPlan } from '../projects/index.ts'
+import { applyFetched, rulesOf, settle } from './apply.ts'
+import { readCatalogue } from './catalogue.ts'
+import { decide } from './decide.ts'
+import type { BillingProvider } from './provider.ts'
+import { createProvider } from './providers.ts'
+import { deliverEvents, forgetOld, turnPeriods } from './sandbox/deliver.ts'
+import * as store from './store.ts'
+
+const catalogueLifeMs = hours(1)
+const recheckMs = hours(6)
+/** After a check that failed. */
+const retryMs = minutes(10)
+const checksPerRun = 50
+/** Providers repeat for three days at most; older ones are refused by their timestamp long before. */
+const deliveriesKeptMs = hours(24 * 30)
+
+type SweepDeps = Deps & { readonly provider: BillingProvider | undefined }
+
+/** Grace and periods that ran out change the plan, though nobody sends an event then. Asks nobody outside. */
+export function billingPlans(deps: Deps, provider = createProvider(deps)): Sweep {
+  return {
+    name: 'billing-plans',
+    everyMs: seconds(30),
+    async run({ now }) {
+      if (!provider) return {}
+      const sandbox = provider.name === 'sandbox' ? await runSandbox({ ...deps, provider }, now) : {}
+      const changed = await settleAll({ ...deps, provider }, provider, now)
+      const forgotten = await store.forgetDeliveries(deps.db, new Date(now.getTime() - deliveriesKeptMs))
+      return { ...sandbox, changed, forgotten }
+    },
+  }
+}
+
+async function runSandbox(deps: SweepDeps, now: Date) {
+  await forgetOld(deps, now)
+  const turned = await turnPeriods(deps, now)
+  return { turned, delivered: await deliverEvents(deps) }
+}
+
+async function settleAll(deps: SweepDeps, provider: BillingProvider, now: Date): Promise<number> {
+  const catalogue = await readCatalogue(deps.db, provider.name, deps.config.billing)
+  const rules = rulesOf(deps, catalogue.planOf)
+  const rows = (await store.liveSubscriptions(deps.db, provider.name)).filter(s => s.state !== 'incomplete')
+  let changed = 0
+  for (const [projectId, own] of Map.groupBy(rows, row => row.projectId)) {
+    if (decide(own, now, rules).plan === own[0]?.plan) continue
+    const isChanged = await deps.db.tx(async tx => {
+      const plan = await lockedPlan(tx, projectId)
+      return plan !== undefined && settle({ config: deps.config, provider }, tx, projectId, plan, now)
+    })
+    if (isChanged) changed += 1
+  }
+  return changed
+}
+
+/** Asks the provider: products, subscriptions we may have missed, and the end of those whose project is gone. */
+export function billingSync(deps: Deps, provider = createProvider(deps)): Sweep {
+  return {
+    name: 'billing-sync',
+    everyMs: minutes(1),
+    async run({ now, signal }) {
+      if (!provider) return {}
+      const counts = { products: 0, checked: 0, changed: 0, ended: 0, failed: 0 }
+      /** One that fails must not keep the others waiting. */
+      const attempt = async (what: string, work: () => Promise<unknown>) => {
+        if (signal.aborted) return
+        await work().catch((err: unknown) => {
+          counts.failed += 1
+          deps.log.warn({ err, what }, 'billing could not be synchronised; the sweep tries again')
+        })
+      }
+      await attempt('products', async () => {
+        counts.products = await syncProducts(deps, provider, now)
+      })
+      for (const { projectId, customerId } of await store.dueForCheck(deps.db, now, checksPerRun))
+        await attempt(projectId, async () => {
+          await store.checkAgainAt(deps.db, projectId, new Date(now.getTime() + retryMs))
+          counts.changed += await checkProject(deps, provider, projectId, customerId, now)
+          counts.checked += 1
+        })
+      for (const { id } of await store.orphanedSubscriptions(deps.db, provider.name))
+        await attempt(id, async () => {
+          await provider.end(id)
+          await store.markOrphanCanceled(deps.db, provider.name, id)
+          counts.ended += 1
+        })
+      return counts
+    },
+  }
+}
+
+async function syncProducts(deps: Pick<Deps, 'db'>, provider: BillingProvider, now: Date): Promise<number> {
+  const known = await store.catalogueOf(deps.db, provider.name)
+  const isFresh = known?.lastSyncedAt && now.getTime() - known.lastSyncedAt.getTime() < catalogueLifeMs
+  if (isFresh && !known.stale) return 0
+  const products = await provider.products()
+  await deps.db.tx(tx => store.replaceProducts(tx, provider.name, products, now))
+  return products.length
+}
+
+async function checkProject(
+  deps: Deps,
+  provider: BillingProvider,
+  projectId: string,
+  customerId: string | null,
+  now: Date,
+): Promise<number> {
+  const before = await store.subscriptionsOf(deps.db, provider.name, projectId)
+  const fetched = await provider.subscriptionsOf(projectId, customerId)
+  return deps.db.tx(async tx => {
+    const changed = await applyFetched({ config: deps.config, provider }, tx, projectId, fetched, before, now)
+    const isOver = fetched.every(s => s.state === 'canceled')
+    // Once more after a checkout that was not paid yet; for ever while something runs.
+    await store.checkAgainAt(tx, projectId, isOver && before.length > 0 ? null : new Date(now.getTime() + recheckMs))
+    return changed
+  })
+}

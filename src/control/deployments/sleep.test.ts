@@ -1,0 +1,98 @@
+/** Scale to zero beyond its straight way: what fails while it sleeps or wakes, and what comes in between. */
+import { afterAll, expect, it } from 'vitest'
+import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import { idleApps, wakeApp } from '../fleet/index.ts'
+import * as store from './store.ts'
+
+const world = await computeWorld({ idleSeconds: 0 })
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db } = world
+const host = await world.addHost()
+
+const sleeper = async (image = 'example/app:1') => {
+  const app = await world.app({ minReplicas: 0 })
+  const { id } = await world.deploy(app, { image })
+  await world.until(async () => (await store.byId(db, id))?.phase === 'serving')
+  return { app, id }
+}
+const state = async ({ id }: TestApp) =>
+  (await world.rows<{ state: string }>(`SELECT scale_state AS state FROM app WHERE id = $1`, id))[0]?.state
+const route = async ({ id }: TestApp) =>
+  (await world.rows<{ state: string }>(`SELECT state FROM route WHERE app_id = $1`, id))[0]?.state
+const fallAsleep = async (app: TestApp) => {
+  await idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
+  expect(await state(app)).toBe('idle')
+  expect(await route(app)).toBe('sleeping')
+  await world.until(async () => (await state(app)) === 'scaled_to_zero')
+  await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE app_id = $1`, app.id)).length === 0)
+}
+const wake = (app: TestApp) => db.tx(tx => wakeApp(tx, app.id))
+
+it('a wake that fails leaves it asleep, and the next one tries again, without the snapshot', async () => {
+  const { app, id } = await sleeper()
+  await fallAsleep(app)
+  expect((await store.byId(db, id))?.sleepSnapshot?.state).toBe('ready')
+  host.behaviour.set('example/app:1', 'crash')
+  await wake(app)
+  await world.until(async () => (await store.byId(db, id))?.phase === 'waking')
+  await world.until(async () => (await state(app)) === 'scaled_to_zero')
+  expect(await route(app)).toBe('sleeping')
+  expect((await store.byId(db, id))?.sleepSnapshot).toBeNull()
+  host.behaviour.clear()
+  await wake(app)
+  await wake(app)
+  await world.until(async () => (await state(app)) === 'active')
+  expect(await route(app)).toBe('live')
+  await world.deploymentsEnd(app)
+})
+
+it('boots elsewhere when the host of its snapshot is lost', async () => {
+  const { app } = await sleeper()
+  await fallAsleep(app)
+  const other = await world.addHost()
+  await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, host.id)
+  await wake(app)
+  await world.until(async () => (await state(app)) === 'active')
+  expect(other.vms.size).toBe(1)
+  await world.rows(`UPDATE host SET lost_at = NULL RETURNING id`)
+  await world.deploymentsEnd(app)
+})
+
+it('a request that comes while it is only idle keeps its VM', async () => {
+  const { app, id } = await sleeper()
+  const before = (await store.byId(db, id))?.vms.map(vm => vm.id)
+  await idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
+  expect(await state(app)).toBe('idle')
+  await wake(app)
+  expect(await route(app)).toBe('live')
+  for (let n = 0; n < 5; n++) await world.until(async () => false, 1).catch(() => undefined)
+  expect(await state(app)).toBe('active')
+  expect((await store.byId(db, id))?.vms.map(vm => vm.id)).toEqual(before)
+  await world.deploymentsEnd(app)
+})
+
+it('a new deployment of an app that sleeps takes over and is awake', async () => {
+  const { app, id } = await sleeper()
+  await fallAsleep(app)
+  const next = await world.deploy(app)
+  await world.until(async () => (await store.byId(db, next.id))?.activeDeploymentId === next.id)
+  await world.until(async () => (await store.byId(db, id))?.outcome === 'superseded')
+  expect(await state(app)).toBe('active')
+  await world.until(async () => (await world.rows(`SELECT id FROM vm_snapshot WHERE app_id = $1`, app.id)).length === 0)
+  await world.deploymentsEnd(app)
+})
+
+it('of two rollouts that become healthy together the later one serves, every time', async () => {
+  for (let n = 0; n < 8; n++) {
+    const app = await world.app()
+    await world.deploy(app)
+    const { id } = await world.deploy(app)
+    await world.until(
+      async () =>
+        (await world.rows(`SELECT id FROM deployment WHERE app_id = $1 AND outcome = 'superseded'`, app.id)).length ===
+        1,
+    )
+    expect((await store.byId(db, id))?.activeDeploymentId).toBe(id)
+    await world.deploymentsEnd(app)
+  }
+})

@@ -1,0 +1,76 @@
+/** The sweep around the autoscaler: what hosts measure goes in, the wished number of replicas comes out. */
+import { afterAll, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { createLiveStats } from '../hosts/index.ts'
+import { autoscaler } from './autoscaler.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const host = await world.addHost()
+
+/** The sweep each five seconds of a clock of its own, under a load of that many full VMs. */
+async function live(appId: string, deploymentId: string, load: number, seconds: number, from: { ms: number }) {
+  const clock = { now: () => new Date(from.ms) }
+  const stats = createLiveStats(clock)
+  const sweep = autoscaler({ db: world.db, live: stats })
+  const endMs = from.ms + seconds * 1000
+  for (; from.ms < endMs; from.ms += 5000) {
+    const vms = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy`, deploymentId)
+    const cpuUsage = Math.min(100, (load / vms.length) * 100)
+    const beat = {
+      ...host.beat(),
+      stats: vms.map(({ id }) => ({ vmId: id, atMs: from.ms, cpuUsage, ramUsedBytes: 0, rxBytes: 0, txBytes: 0 })),
+    }
+    stats.record(beat, from.ms)
+    await sweep.run({ now: clock.now(), signal: new AbortController().signal })
+    await world.until(async () => {
+      const good = await world.rows(
+        `SELECT id FROM vm WHERE deployment_id = $1 AND healthy AND want = 'running'`,
+        deploymentId,
+      )
+      return good.length === (await desired(appId))
+    })
+    // What was scaled was scaled now, by the clock of the test.
+    await world.rows(
+      `UPDATE app SET scaled_at = to_timestamp($2) WHERE id = $1 AND scaled_at > now() - interval '1 minute' RETURNING id`,
+      appId,
+      from.ms / 1000,
+    )
+  }
+}
+const desired = async (appId: string) =>
+  (await world.rows<{ n: number }>(`SELECT desired_replicas AS n FROM app WHERE id = $1`, appId))[0]?.n ?? 0
+
+it('follows the load up to the maximum, and down again', async () => {
+  const app = await world.app()
+  await world.rows(
+    `UPDATE app SET autoscaling_enabled = true, min_replicas = 1, max_replicas = 4 WHERE id = $1 RETURNING id`,
+    app.id,
+  )
+  const { id } = await world.deploy(app)
+  await world.until(
+    async () => (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, id)).length === 1,
+  )
+  // Long ago, so that it cannot be taken for a change of right now.
+  const at = { ms: 1_000_000_000_000 }
+  await live(app.id, id, 3, 200, at)
+  expect(await desired(app.id)).toBe(4)
+  await live(app.id, id, 0.2, 900, at)
+  expect(await desired(app.id)).toBe(1)
+}, 60_000)
+
+it('does not go beyond the plan', async () => {
+  await world.rows(`UPDATE project SET plan = 'free' RETURNING id`)
+  const app = await world.app()
+  await world.rows(
+    `UPDATE app SET autoscaling_enabled = true, min_replicas = 1, max_replicas = 9 WHERE id = $1 RETURNING id`,
+    app.id,
+  )
+  const { id } = await world.deploy(app)
+  await world.until(
+    async () => (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, id)).length === 1,
+  )
+  await live(app.id, id, 9, 300, { ms: 1_000_000_000_000 })
+  // Four vCPUs in all, one of them the other app's.
+  expect(await desired(app.id)).toBe(3)
+}, 60_000)

@@ -1,0 +1,1 @@
+export { webhookFeature } from './routes.ts'

@@ -98,6 +98,7 @@ export async function openAgent(settings: ProgramSettings, parts: { readonly bus
       imageDir: join(data, 'images'),
       hostName: settings.hostName || hostname(),
       hostId: hostIdOf(settings.hostId),
+      migrationHost: settings.migrationHost,
       hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, ['auto', 'qemu', 'fake']),
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),

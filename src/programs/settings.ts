@@ -19,6 +19,7 @@ export const programSettings = {
   network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
   hostName: { flag: '--host-name <name>', env: 'MOTE_HOST_NAME', fallback: '', help: 'name of this host; its own when empty' },
   hostId: { flag: '--host-id <uuid>', env: 'MOTE_HOST_ID', fallback: '', help: 'id from mote host add; made at the first start when empty' },
+  migrationHost: { flag: '--migration-host <address>', env: 'MOTE_MIGRATION_HOST', fallback: '127.0.0.1', help: 'address at which other hosts reach this one for live migration (not encrypted: a private network)' },
   cache: { flag: '--cache <dir>', env: 'MOTE_CACHE', fallback: '', help: 'kernel and images; ~/.cache/mote when empty' },
   databaseUrl: { flag: '--database-url <url>', env: 'DATABASE_URL', fallback: '', help: 'your PostgreSQL (15 or newer) instead of the private one' },
   natsUrl: { flag: '--nats-url <url>', env: 'NATS_URL', fallback: '', help: 'your NATS with JetStream instead of the in-process bus' },

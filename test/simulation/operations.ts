@@ -115,7 +115,7 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
   ],
   [
     'a request',
-    2,
+    9,
     async sim => {
       // Mostly to one that sleeps: there it matters.
       const asleep = await sim.world.rows<{ id: string }>(

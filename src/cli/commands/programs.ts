@@ -55,7 +55,7 @@ export function programCommands(): Command[] {
       }),
     )
 
-  const agent = withSettings(new Command('agent'), ['data', 'hypervisor', 'network', 'hostName', 'hostId', 'cache', 'natsUrl', 'logLevel'])
+  const agent = withSettings(new Command('agent'), ['data', 'hypervisor', 'network', 'hostName', 'hostId', 'migrationHost', 'cache', 'natsUrl', 'logLevel'])
     .description('Run the agent of this host; needs NATS_URL')
     .option('--stop-vms', 'stop the virtual machines too when the agent ends')
     .action((flags: Flags) =>

@@ -45,7 +45,7 @@ export async function saveGuest(dir: string, guest: GuestState, imageDigest: str
 
 /** The guest as it was; a clone keeps the memory and gets an identity of its own. */
 export async function loadGuest({ dir, made, renew }: SnapshotSource): Promise<GuestState> {
-  if (made.madeBy !== madeBy) throw new StepError('snapshot_incompatible', `made by ${made.madeBy}, this is ${madeBy}`)
+  if (made.madeBy !== madeBy) throw new StepError('snapshot_mismatch', `made by ${made.madeBy}, this is ${madeBy}`)
   const guest = Value.Parse(GuestState, JSON.parse(await readFile(snapshotFile(dir), 'utf8')))
   return renew ? { ...guest, identity: newGuest().identity } : guest
 }

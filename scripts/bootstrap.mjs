@@ -41,7 +41,9 @@ if (verb === 'test') {
  * lock file without the optional packages of foreign platforms, which registries that mirror only some of them leave out.
  */
 function ensureNodePackages() {
-  const lock = createHash('sha256').update(readFileSync(join(root, 'package-lock.json'))).digest('hex')
+  const lock = createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex')
   const stamp = join(root, 'node_modules', '.installed-from')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === lock) return
   const startedMs = Date.now()

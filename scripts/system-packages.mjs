@@ -17,7 +17,12 @@ const packages = [
   { group: 'image', name: 'erofs-utils', probe: ['mkfs.erofs'], why: 'makes the read-only base of an image' },
   { group: 'image', name: 'busybox-static', probe: ['/usr/share/doc/busybox-static'], why: 'the sample app' },
   { group: 'test', name: 'nats-server', probe: ['nats-server'], why: 'the bus suite on a real server' },
-  { group: 'test', name: 'postgresql-15', probe: ['/usr/lib/postgresql/15/bin/postgres'], why: 'the API suite on PostgreSQL 15' },
+  {
+    group: 'test',
+    name: 'postgresql-15',
+    probe: ['/usr/lib/postgresql/15/bin/postgres'],
+    why: 'the API suite on PostgreSQL 15',
+  },
   { group: 'test', name: 'docker-registry', probe: ['docker-registry'], why: 'images from a real registry' },
 ]
 

@@ -26,7 +26,9 @@ interface Import {
 
 const roomOf = (file: string) => file.split('/')[1] as Room
 const featureOf = (file: string) => file.split('/')[2] ?? ''
-const sources = globSync('src/**/*.ts').filter(file => !file.endsWith('.test.ts') && !/testing(-child)?\.ts$/.test(file))
+const sources = globSync('src/**/*.ts').filter(
+  file => !file.endsWith('.test.ts') && !/testing(-child)?\.ts$/.test(file),
+)
 
 function importsOf(file: string): Import[] {
   const found = readFileSync(file, 'utf8').matchAll(/(?:from|import)\s*\(?\s*'(\.[^']+)'/g)
@@ -66,9 +68,16 @@ describe('layers', () => {
 
   it('nothing but the programs, the command line and the starters of child processes reads the environment', () => {
     /** They hand the environment on to a child, or look for one on the PATH; they take no setting from it. */
-    const starters = ['src/lib/exec.ts', 'src/lib/programs.ts', 'src/db/embedded/server.ts', 'src/agent/hypervisor/qemu/spawn.ts']
+    const starters = [
+      'src/lib/exec.ts',
+      'src/lib/programs.ts',
+      'src/db/embedded/server.ts',
+      'src/agent/hypervisor/qemu/spawn.ts',
+    ]
     const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
-    const readers = sources.filter(file => /process\.env/.test(code(file)) && !['programs', 'cli'].includes(roomOf(file)))
+    const readers = sources.filter(
+      file => /process\.env/.test(code(file)) && !['programs', 'cli'].includes(roomOf(file)),
+    )
     expect(readers.sort()).toEqual(starters.sort())
   })
 })

@@ -39,9 +39,6 @@ const tools: readonly Tool[] = [
   { name: 'nft', programs: ['nft'], package: 'nftables', without: 'no taps: user networking only', ok: 'limited' },
 ]
 
-/** Debian and Ubuntu packages that `inspectHost` asks for. */
-export const hostPackages: readonly string[] = tools.map(tool => tool.package)
-
 /**
  * Looks at this machine as a host for VMs. Makes the guest kernel and boots the KVM proof when QEMU is here, so the
  * first call may take seconds and download 27 MB; nothing outside the cache directory changes.

@@ -14,7 +14,10 @@ export interface ApiClient {
   /** @throws ApiFailure for every answer but 2xx */
   call<T>(method: string, path: string, body?: unknown): Promise<T>
   /** Server-sent events until the signal aborts. */
-  events(path: string, signal: AbortSignal): AsyncGenerator<{ readonly event: string; readonly data: Record<string, unknown> }>
+  events(
+    path: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<{ readonly event: string; readonly data: Record<string, unknown> }>
 }
 
 export function apiClient(baseUrl: string, token: () => string | undefined): ApiClient {
@@ -43,8 +46,15 @@ export function apiClient(baseUrl: string, token: () => string | undefined): Api
         for (let end = buffer.indexOf('\n\n'); end !== -1; end = buffer.indexOf('\n\n')) {
           const lines = buffer.slice(0, end).split('\n')
           buffer = buffer.slice(end + 2)
-          const event = lines.find(line => line.startsWith('event:'))?.slice(6).trim() ?? 'message'
-          const data = lines.filter(line => line.startsWith('data:')).map(line => line.slice(5)).join('\n')
+          const event =
+            lines
+              .find(line => line.startsWith('event:'))
+              ?.slice(6)
+              .trim() ?? 'message'
+          const data = lines
+            .filter(line => line.startsWith('data:'))
+            .map(line => line.slice(5))
+            .join('\n')
           if (data !== '') yield { event, data: JSON.parse(data) }
         }
       }

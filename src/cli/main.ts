@@ -14,7 +14,15 @@ const mote = new Command('mote')
   .showHelpAfterError('(add --help for the options)')
   .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
 
-for (const command of [...programCommands(), demoCommand(), databaseCommands(), hostCommands(), adminCommands(), doctorCommand()]) mote.addCommand(command)
+for (const command of [
+  ...programCommands(),
+  demoCommand(),
+  databaseCommands(),
+  hostCommands(),
+  adminCommands(),
+  doctorCommand(),
+])
+  mote.addCommand(command)
 throwInsteadOfExit(mote)
 
 try {
@@ -30,7 +38,12 @@ function throwInsteadOfExit(command: Command): void {
 }
 
 function report(cause: unknown): number {
-  if (cause instanceof Error && 'code' in cause && typeof cause.code === 'string' && cause.code.startsWith('commander.'))
+  if (
+    cause instanceof Error &&
+    'code' in cause &&
+    typeof cause.code === 'string' &&
+    cause.code.startsWith('commander.')
+  )
     return 'exitCode' in cause && cause.exitCode === 0 ? 0 : 2
   const chain: string[] = []
   for (let error: unknown = cause; error instanceof Error; error = error.cause) chain.push(error.message)

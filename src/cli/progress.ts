@@ -35,7 +35,10 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
       const started = performance.now()
       let frame = 0
       redraw = () => {
-        if (live) out.write(`\r\x1b[K${pc.cyan(frames[frame % frames.length]!)} ${name.padEnd(nameWidth)} ${pc.dim(seconds(performance.now() - started))}`)
+        if (live)
+          out.write(
+            `\r\x1b[K${pc.cyan(frames[frame % frames.length]!)} ${name.padEnd(nameWidth)} ${pc.dim(seconds(performance.now() - started))}`,
+          )
       }
       const timer = setInterval(() => {
         frame++

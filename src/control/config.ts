@@ -96,11 +96,12 @@ const billingProvider = (text: string): BillingConfig['provider'] => {
   if (text === 'none' || text === 'sandbox' || text === 'polar' || text === 'stripe') return text
   throw new Error('must be none, sandbox, polar or stripe')
 }
-const planPairs = (text: string) => list(text).map(pair => {
-  const [product, name, ...rest] = pair.split('=')
-  if (!product || !name || rest.length > 0) throw new Error('must be product=plan, separated by commas')
-  return [product, plan(name)] as const
-})
+const planPairs = (text: string) =>
+  list(text).map(pair => {
+    const [product, name, ...rest] = pair.split('=')
+    if (!product || !name || rest.length > 0) throw new Error('must be product=plan, separated by commas')
+    return [product, plan(name)] as const
+  })
 
 /** One secret a line, newest first. */
 const linesOf = (file: string) =>
@@ -119,34 +120,114 @@ const setting = <T>(env: string, fallback: T, parse: (text: string) => T, help: 
 export const controlSettings = {
   accessTokenTtlSeconds: setting('ACCESS_TOKEN_TTL_SECS', 86_400, whole(60), 'life of a session JWT, seconds'),
   refreshTokenTtlSeconds: setting('REFRESH_TOKEN_TTL_SECS', 30 * 86_400, whole(60), 'life of a refresh token, seconds'),
-  captchaRequired: setting('MOTE_CAPTCHA', true, flag, 'ask for a captcha at registration (switch off for development only)'),
+  captchaRequired: setting(
+    'MOTE_CAPTCHA',
+    true,
+    flag,
+    'ask for a captcha at registration (switch off for development only)',
+  ),
   domain: setting('MOTE_DOMAIN', 'localhost', word, 'apps answer at <app>-<project>.<domain>'),
   gatewayUrl: setting('MOTE_GATEWAY_URL', 'http://localhost:7080', url, 'how people reach the gateway (for links)'),
   publicUrl: setting('MOTE_PUBLIC_URL', 'http://localhost:7070', url, 'how people reach the API (for links)'),
   defaultPlan: setting('MOTE_DEFAULT_PLAN', 'unlimited', plan, 'plan of new projects: free, pro, business, unlimited'),
-  trustedProxies: setting<readonly string[]>('MOTE_TRUSTED_PROXIES', [], list, 'addresses or CIDRs whose X-Forwarded-For is believed'),
-  corsOrigins: setting<readonly string[]>('MOTE_CORS_ORIGINS', [], list, 'browser origins other than our own that may call the API'),
+  trustedProxies: setting<readonly string[]>(
+    'MOTE_TRUSTED_PROXIES',
+    [],
+    list,
+    'addresses or CIDRs whose X-Forwarded-For is believed',
+  ),
+  corsOrigins: setting<readonly string[]>(
+    'MOTE_CORS_ORIGINS',
+    [],
+    list,
+    'browser origins other than our own that may call the API',
+  ),
   tenantPerMinute: setting('MOTE_RATE_TENANT', 600, whole(1), 'requests per minute and project'),
-  anonymousPerMinute: setting('MOTE_RATE_ANONYMOUS', 120, whole(1), 'requests per minute and address without a credential'),
+  anonymousPerMinute: setting(
+    'MOTE_RATE_ANONYMOUS',
+    120,
+    whole(1),
+    'requests per minute and address without a credential',
+  ),
   loginPerMinute: setting('MOTE_RATE_LOGIN', 10, whole(1), 'login and register tries per minute, address and e-mail'),
   createsPerSecond: setting('MOTE_RATE_CREATES', 5, whole(1), 'creating requests per second and project'),
   cpuOvercommit: setting('MOTE_CPU_OVERCOMMIT', 8, whole(1, 64), 'vCPUs promised for each real one'),
   hostTimeoutSeconds: setting('MOTE_HOST_TIMEOUT', 15, whole(3), 'seconds of silence after which a host is suspected'),
-  rolloutTimeoutSeconds: setting('MOTE_ROLLOUT_TIMEOUT', 300, whole(5), 'seconds a new deployment has to become healthy'),
-  maxRestarts: setting('MOTE_MAX_RESTARTS', 5, whole(0, 100), 'restarts of a crashing app before its deployment has failed'),
-  idleSeconds: setting('MOTE_IDLE_SECONDS', 300, whole(1), 'seconds without a request after which an app with min_replicas 0 goes to sleep'),
+  rolloutTimeoutSeconds: setting(
+    'MOTE_ROLLOUT_TIMEOUT',
+    300,
+    whole(5),
+    'seconds a new deployment has to become healthy',
+  ),
+  maxRestarts: setting(
+    'MOTE_MAX_RESTARTS',
+    5,
+    whole(0, 100),
+    'restarts of a crashing app before its deployment has failed',
+  ),
+  idleSeconds: setting(
+    'MOTE_IDLE_SECONDS',
+    300,
+    whole(1),
+    'seconds without a request after which an app with min_replicas 0 goes to sleep',
+  ),
   streamsPerUser: setting('MOTE_STREAMS_PER_USER', 50, whole(1), 'open event streams per user'),
-  storageNetworks: setting<readonly string[]>('MOTE_STORAGE_NETWORKS', [], list, 'CIDRs, besides loopback, that may call /re-attach and /validate'),
-  auditRetentionDays: setting('MOTE_AUDIT_RETENTION_DAYS', 0, whole(0, 36_500), 'days the audit log is kept; 0 keeps it for ever'),
-  smtpUrl: setting<string | undefined>('MOTE_SMTP_URL', undefined, url, 'mail server: smtp://user:password@host:587 or smtps://...; empty sends no e-mail'),
+  storageNetworks: setting<readonly string[]>(
+    'MOTE_STORAGE_NETWORKS',
+    [],
+    list,
+    'CIDRs, besides loopback, that may call /re-attach and /validate',
+  ),
+  auditRetentionDays: setting(
+    'MOTE_AUDIT_RETENTION_DAYS',
+    0,
+    whole(0, 36_500),
+    'days the audit log is kept; 0 keeps it for ever',
+  ),
+  smtpUrl: setting<string | undefined>(
+    'MOTE_SMTP_URL',
+    undefined,
+    url,
+    'mail server: smtp://user:password@host:587 or smtps://...; empty sends no e-mail',
+  ),
   mailFrom: setting('MOTE_MAIL_FROM', 'Mote <mote@localhost>', word, 'sender of e-mails'),
-  billingProvider: setting<BillingConfig['provider']>('MOTE_BILLING_PROVIDER', 'none', billingProvider, 'none, sandbox, polar or stripe; with any but none the default plan is free unless set'),
+  billingProvider: setting<BillingConfig['provider']>(
+    'MOTE_BILLING_PROVIDER',
+    'none',
+    billingProvider,
+    'none, sandbox, polar or stripe; with any but none the default plan is free unless set',
+  ),
   billingApiKey: setting('MOTE_BILLING_API_KEY', '', word, 'access token of the billing provider'),
-  billingApiUrl: setting<string | undefined>('MOTE_BILLING_API_URL', undefined, url, 'API of the billing provider, where it is not the production one'),
-  billingWebhookSecrets: setting<readonly string[]>('MOTE_BILLING_WEBHOOK_SECRETS', [], list, 'secrets that sign billing webhooks; several while rotating'),
-  billingPlans: setting<readonly (readonly [string, string])[]>('MOTE_BILLING_PLANS', [], planPairs, 'plans of products, product=plan; others by their metadata mote_plan'),
-  billingDefaultProduct: setting<string | undefined>('MOTE_BILLING_DEFAULT_PRODUCT', undefined, word, 'product of a checkout that names none; the cheapest when empty'),
-  billingRedirectHosts: setting<readonly string[]>('MOTE_BILLING_REDIRECT_HOSTS', [], list, 'hosts of checkout and portal pages besides those of the provider'),
+  billingApiUrl: setting<string | undefined>(
+    'MOTE_BILLING_API_URL',
+    undefined,
+    url,
+    'API of the billing provider, where it is not the production one',
+  ),
+  billingWebhookSecrets: setting<readonly string[]>(
+    'MOTE_BILLING_WEBHOOK_SECRETS',
+    [],
+    list,
+    'secrets that sign billing webhooks; several while rotating',
+  ),
+  billingPlans: setting<readonly (readonly [string, string])[]>(
+    'MOTE_BILLING_PLANS',
+    [],
+    planPairs,
+    'plans of products, product=plan; others by their metadata mote_plan',
+  ),
+  billingDefaultProduct: setting<string | undefined>(
+    'MOTE_BILLING_DEFAULT_PRODUCT',
+    undefined,
+    word,
+    'product of a checkout that names none; the cheapest when empty',
+  ),
+  billingRedirectHosts: setting<readonly string[]>(
+    'MOTE_BILLING_REDIRECT_HOSTS',
+    [],
+    list,
+    'hosts of checkout and portal pages besides those of the provider',
+  ),
   billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days the plan stays after a payment failed'),
 } as const
 
@@ -159,7 +240,10 @@ export const secretHelp =
  * @param fallbackSecretFile read when no secret is configured: the all-in-one's own key file
  * @throws Error that lists every fault at once
  */
-export function parseControlConfig(env: Readonly<Record<string, string | undefined>>, fallbackSecretFile?: string): ControlConfig {
+export function parseControlConfig(
+  env: Readonly<Record<string, string | undefined>>,
+  fallbackSecretFile?: string,
+): ControlConfig {
   const faults: string[] = []
   const read = <T>(s: Setting<T>): T => {
     const text = env[s.env]
@@ -167,7 +251,9 @@ export function parseControlConfig(env: Readonly<Record<string, string | undefin
     try {
       return s.parse(text)
     } catch (cause) {
-      faults.push(`${s.env}="${text.replace(/\/\/[^@/]*@/, '//***@')}": ${cause instanceof Error ? cause.message : 'invalid'} (${s.help})`)
+      faults.push(
+        `${s.env}="${text.replace(/\/\/[^@/]*@/, '//***@')}": ${cause instanceof Error ? cause.message : 'invalid'} (${s.help})`,
+      )
       return s.fallback
     }
   }
@@ -175,7 +261,8 @@ export function parseControlConfig(env: Readonly<Record<string, string | undefin
   const secrets = secretText ? list(secretText) : fallbackSecretFile ? linesOf(fallbackSecretFile) : []
   if (secrets.length === 0) faults.push(`no secret is configured. ${secretHelp}`)
   for (const secret of secrets)
-    if (secret.length < 32) faults.push('a secret key is shorter than 32 characters; make one with: openssl rand -hex 32')
+    if (secret.length < 32)
+      faults.push('a secret key is shorter than 32 characters; make one with: openssl rand -hex 32')
 
   const s = controlSettings
   const billing = Object.freeze({
@@ -224,6 +311,7 @@ export function parseControlConfig(env: Readonly<Record<string, string | undefin
     mailFrom: read(s.mailFrom),
     billing,
   })
-  if (faults.length > 0) throw new Error(`The configuration has ${faults.length} fault(s):\n  - ${faults.join('\n  - ')}`)
+  if (faults.length > 0)
+    throw new Error(`The configuration has ${faults.length} fault(s):\n  - ${faults.join('\n  - ')}`)
   return config
 }

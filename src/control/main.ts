@@ -51,7 +51,15 @@ export interface Control {
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { config, db, bus, log } = options
   const clock = systemClock
-  const deps: ControlDeps = { config, db, bus, log, clock, vault: createVault(config.secrets), live: createLiveStats(clock) }
+  const deps: ControlDeps = {
+    config,
+    db,
+    bus,
+    log,
+    clock,
+    vault: createVault(config.secrets),
+    live: createLiveStats(clock),
+  }
   /** Releases what has been started, newest first. */
   const releases: (() => Promise<unknown>)[] = []
   const stop = async () => {

@@ -48,7 +48,10 @@ describe('gateway', () => {
     new Promise<{ status: number; body: string; headers: IncomingMessage['headers'] }>((resolve, reject) => {
       const req = httpRequest({ port: gateway.port, path, headers: { host: `${hostname}:7080`, ...headers } }, res => {
         let body = ''
-        res.setEncoding('utf8').on('data', chunk => (body += chunk)).on('end', () => resolve({ status: res.statusCode ?? 0, body, headers: res.headers }))
+        res
+          .setEncoding('utf8')
+          .on('data', chunk => (body += chunk))
+          .on('end', () => resolve({ status: res.statusCode ?? 0, body, headers: res.headers }))
       })
       req.on('error', reject).end()
     })
@@ -104,7 +107,11 @@ describe('gateway', () => {
     const app = await backend((req, res) => void req.pipe(res))
     await publish({ backends: [target(app)] })
     await until(async () => (await get()).status === 200, { timeoutMs: 1000, what: 'the route is live' })
-    const req = httpRequest({ port: gateway.port, method: 'POST', headers: { host: hostname, 'transfer-encoding': 'chunked' } })
+    const req = httpRequest({
+      port: gateway.port,
+      method: 'POST',
+      headers: { host: hostname, 'transfer-encoding': 'chunked' },
+    })
     req.write('first')
     const [res] = (await once(req, 'response')) as [IncomingMessage]
     res.setEncoding('utf8')

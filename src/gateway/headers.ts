@@ -12,7 +12,14 @@ const hopByHop = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-const ours = new Set(['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-port', 'x-real-ip', 'forwarded'])
+const ours = new Set([
+  'x-forwarded-for',
+  'x-forwarded-proto',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-real-ip',
+  'forwarded',
+])
 
 /** The request's host without its port, lower case; undefined when there is none or it is malformed. */
 export function hostnameOf(request: IncomingMessage): string | undefined {
@@ -52,7 +59,9 @@ export function forwardHeaders(request: IncomingMessage, options: ForwardOptions
 const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value)
 
 /** Names and values of an answer, less the connection's own. */
-export function answerHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string | string[]> {
+export function answerHeaders(
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): Record<string, string | string[]> {
   const kept: Record<string, string | string[]> = {}
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !hopByHop.has(name.toLowerCase())) kept[name] = value

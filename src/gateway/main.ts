@@ -89,7 +89,11 @@ function trustList(entries: readonly string[]): (address: string) => boolean {
     const [address = '', bits] = entry.split('/')
     const family = isIP(address)
     if (family === 0) throw new Error(`trusted proxy "${entry}" is not an address or CIDR such as 10.0.0.0/8`)
-    list.addSubnet(address, bits === undefined ? (family === 4 ? 32 : 128) : Number(bits), family === 4 ? 'ipv4' : 'ipv6')
+    list.addSubnet(
+      address,
+      bits === undefined ? (family === 4 ? 32 : 128) : Number(bits),
+      family === 4 ? 'ipv4' : 'ipv6',
+    )
   }
   return address => {
     const plain = address.replace(/^::ffff:/, '')

@@ -2,12 +2,32 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** What the gateway itself has to say: never anything of the app's. */
 export const pages = {
-  not_found: { status: 404, title: 'No app lives here', text: 'No app answers at this address. Check the name, or deploy one: mote launch' },
+  not_found: {
+    status: 404,
+    title: 'No app lives here',
+    text: 'No app answers at this address. Check the name, or deploy one: mote launch',
+  },
   bad_host: { status: 400, title: 'Which app?', text: 'The request names no valid host, so it cannot be routed.' },
-  starting: { status: 503, title: 'Not ready', text: 'The app has no healthy machine at the moment. Try again in a few seconds.' },
-  asleep: { status: 503, title: 'Still waking up', text: 'The app was asleep and has not come up in time. Try again in a few seconds.' },
-  bad_gateway: { status: 502, title: 'The app did not answer', text: 'Its machine refused the connection or closed it before it answered.' },
-  timeout: { status: 504, title: 'The app took too long', text: 'Its machine accepted the request and did not answer in time.' },
+  starting: {
+    status: 503,
+    title: 'Not ready',
+    text: 'The app has no healthy machine at the moment. Try again in a few seconds.',
+  },
+  asleep: {
+    status: 503,
+    title: 'Still waking up',
+    text: 'The app was asleep and has not come up in time. Try again in a few seconds.',
+  },
+  bad_gateway: {
+    status: 502,
+    title: 'The app did not answer',
+    text: 'Its machine refused the connection or closed it before it answered.',
+  },
+  timeout: {
+    status: 504,
+    title: 'The app took too long',
+    text: 'Its machine accepted the request and did not answer in time.',
+  },
 } as const satisfies Record<string, { status: number; title: string; text: string }>
 
 export type Page = keyof typeof pages

@@ -23,7 +23,11 @@ export interface ProxyDeps {
 /** Safe to send a second time when the first attempt never reached an app (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 
-export async function handleRequest(deps: ProxyDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function handleRequest(
+  deps: ProxyDeps,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const hostname = hostnameOf(request)
   if (!hostname) return sendPage(request, response, 'bad_host')
   const found = deps.table.find(hostname)
@@ -32,7 +36,10 @@ export async function handleRequest(deps: ProxyDeps, request: IncomingMessage, r
   const end = deps.traffic.begin(found.appId)
   response.once('close', () => end(response.statusCode >= 500))
   const route = await awake(deps, found, response)
-  if (!route) return response.destroyed ? undefined : sendPage(request, response, found.state === 'sleeping' ? 'asleep' : 'starting')
+  if (!route)
+    return response.destroyed
+      ? undefined
+      : sendPage(request, response, found.state === 'sleeping' ? 'asleep' : 'starting')
   forward(deps, route, request, response, new Set())
 }
 
@@ -105,9 +112,16 @@ function forward(
 const codeOf = (error: Error) => ('code' in error && typeof error.code === 'string' ? error.code : '')
 
 function isConnectionFault(error: Error): boolean {
-  return ['ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'EPIPE', 'UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_SOCKET', 'UND_ERR_CLOSED', 'UND_ERR_DESTROYED'].includes(
-    codeOf(error),
-  )
+  return [
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EHOSTUNREACH',
+    'EPIPE',
+    'UND_ERR_CONNECT_TIMEOUT',
+    'UND_ERR_SOCKET',
+    'UND_ERR_CLOSED',
+    'UND_ERR_DESTROYED',
+  ].includes(codeOf(error))
 }
 
 const pageFor = (error: Error): Page => (codeOf(error) === 'UND_ERR_HEADERS_TIMEOUT' ? 'timeout' : 'bad_gateway')

@@ -11,7 +11,12 @@ import type { ProxyDeps } from './proxy.ts'
 
 const connectTimeoutMs = 2000
 
-export async function handleUpgrade(deps: ProxyDeps, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+export async function handleUpgrade(
+  deps: ProxyDeps,
+  request: IncomingMessage,
+  client: Duplex,
+  head: Buffer,
+): Promise<void> {
   client.on('error', () => client.destroy())
   const hostname = hostnameOf(request)
   const found = hostname ? deps.table.find(hostname) : undefined

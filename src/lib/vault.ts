@@ -50,8 +50,10 @@ export function createVault(secrets: readonly string[]): Vault {
     },
     isCurrent: box => box[0] === 1 && current.id.equals(box.subarray(1, 5)),
     // Hashes stay on the oldest secret: they cannot be recomputed, so rotation must not orphan them.
-    hash: (purpose, value) => createHmac('sha256', rings.at(-1)!.key(`hash:${purpose}`)).update(value).digest(),
-    signingKeys: purpose =>
-      rings.map(ring => ({ kid: ring.id.toString('hex'), key: ring.key(`sign:${purpose}`) })),
+    hash: (purpose, value) =>
+      createHmac('sha256', rings.at(-1)!.key(`hash:${purpose}`))
+        .update(value)
+        .digest(),
+    signingKeys: purpose => rings.map(ring => ({ kid: ring.id.toString('hex'), key: ring.key(`sign:${purpose}`) })),
   }
 }

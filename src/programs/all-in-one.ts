@@ -47,9 +47,13 @@ export async function startAllInOne(
       openControl(settings, env, { db: database.value, bus, log: log.child({ program: 'control' }), secretFile }),
     )
     releases.push(() => control.stop())
-    const gateway = await progress.step('Gateway', () => openGateway(settings, { bus, log: log.child({ program: 'gateway' }) }))
+    const gateway = await progress.step('Gateway', () =>
+      openGateway(settings, { bus, log: log.child({ program: 'gateway' }) }),
+    )
     releases.push(() => gateway.stop())
-    const agent = await progress.step('Host agent', () => openAgent(settings, { bus, log: log.child({ program: 'agent' }) }))
+    const agent = await progress.step('Host agent', () =>
+      openAgent(settings, { bus, log: log.child({ program: 'agent' }) }),
+    )
     releases.push(stopVms => agent.stop({ stopVms }))
     return {
       apiUrl: control.url,

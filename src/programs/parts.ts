@@ -52,7 +52,11 @@ export async function openDatabase(settings: ProgramSettings, log: Logger): Prom
 }
 
 /** NATS when `NATS_URL` is set; otherwise everything must run in this process. */
-export async function openBus(settings: ProgramSettings, name: 'mote' | 'control' | 'agent' | 'gateway', log: Logger): Promise<Bus> {
+export async function openBus(
+  settings: ProgramSettings,
+  name: 'mote' | 'control' | 'agent' | 'gateway',
+  log: Logger,
+): Promise<Bus> {
   // Only a control plane may make streams: hosts and gateways have no permission for it.
   const manageStreams = name === 'control' || name === 'mote'
   if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
@@ -90,7 +94,10 @@ export async function openControl(
   return startControl({ ...parts, config, host: settings.listen, port, ...metrics })
 }
 
-export async function openAgent(settings: ProgramSettings, parts: { readonly bus: Bus; readonly log: Logger }): Promise<Agent> {
+export async function openAgent(
+  settings: ProgramSettings,
+  parts: { readonly bus: Bus; readonly log: Logger },
+): Promise<Agent> {
   const data = resolve(settings.data)
   return startAgent(
     agentConfig({
@@ -107,13 +114,17 @@ export async function openAgent(settings: ProgramSettings, parts: { readonly bus
   )
 }
 
-export async function openGateway(settings: ProgramSettings, parts: { readonly bus: Bus; readonly log: Logger }): Promise<Gateway> {
+export async function openGateway(
+  settings: ProgramSettings,
+  parts: { readonly bus: Bus; readonly log: Logger },
+): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
   return startGateway({ ...gatewayDefaults, host: settings.listen, port }, parts)
 }
 
 function hostIdOf(value: string): string | null {
-  if (value !== '' && !isUuid(value)) throw new Error(`${programSettings.hostId.env}: "${value}" is not an id from: mote host add`)
+  if (value !== '' && !isUuid(value))
+    throw new Error(`${programSettings.hostId.env}: "${value}" is not an id from: mote host add`)
   return value === '' ? null : value
 }
 

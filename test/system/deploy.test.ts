@@ -8,7 +8,10 @@ const viaGateway = (port: number, host: string) =>
   new Promise<{ status: number; body: string }>((resolve, reject) => {
     request({ port, host: '127.0.0.1', path: '/', headers: { host } }, res => {
       let body = ''
-      res.setEncoding('utf8').on('data', chunk => (body += chunk)).on('end', () => resolve({ status: res.statusCode ?? 0, body }))
+      res
+        .setEncoding('utf8')
+        .on('data', chunk => (body += chunk))
+        .on('end', () => resolve({ status: res.statusCode ?? 0, body }))
     })
       .on('error', reject)
       .end()
@@ -58,12 +61,19 @@ describeEachPostgres('an app from creation to deletion', postgres => {
 
     expect((await user.delete(`/v1/apps/hello/deployments/${first.body.job_id}`)).body.status).toBe('stopping')
     await reaches('hello', first.body.job_id, 'stopped')
-    await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 503, { what: 'nothing serves' })
+    await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 503, {
+      what: 'nothing serves',
+    })
 
     expect((await user.delete('/v1/apps/hello')).body).toEqual({ status: 'deleting' })
     expect((await user.get('/v1/apps/hello')).status).toBe(404)
-    await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 404, { what: 'the route is gone' })
-    await until(async () => (await system.database.db.rows(leftovers)).length === 0, { timeoutMs: 10_000, what: 'no row is left' })
+    await until(async () => (await viaGateway(system.gateway.port, hostname)).status === 404, {
+      what: 'the route is gone',
+    })
+    await until(async () => (await system.database.db.rows(leftovers)).length === 0, {
+      timeoutMs: 10_000,
+      what: 'no row is left',
+    })
     const room = await system.database.db.one<{ used: number }>(usedRoom)
     expect(room.used).toBe(0)
   })
@@ -137,4 +147,7 @@ const leftovers = {
   text: `SELECT 'app' AS kind FROM app WHERE name = 'hello' UNION ALL SELECT 'deployment' FROM deployment d JOIN app a ON a.id = d.app_id WHERE a.name = 'hello'
          UNION ALL SELECT 'vm' FROM vm`,
 }
-const usedRoom = { name: 'test.usedRoom', text: `SELECT (used_vcpus + used_memory_mib + used_disk_mib)::int AS used FROM host` }
+const usedRoom = {
+  name: 'test.usedRoom',
+  text: `SELECT (used_vcpus + used_memory_mib + used_disk_mib)::int AS used FROM host`,
+}

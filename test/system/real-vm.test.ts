@@ -30,18 +30,26 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
   const output: string[] = []
 
   const start = async () => {
-    const started = spawn(process.execPath, ['src/cli/main.ts', 'up', '--data', dir, '--port', '0', '--gateway-port', '0'], {
-      env: { ...process.env, MOTE_CAPTCHA: 'off', MOTE_LOG_LEVEL: 'info', MOTE_RATE_LOGIN: '1000' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
+    const started = spawn(
+      process.execPath,
+      ['src/cli/main.ts', 'up', '--data', dir, '--port', '0', '--gateway-port', '0'],
+      {
+        env: { ...process.env, MOTE_CAPTCHA: 'off', MOTE_LOG_LEVEL: 'info', MOTE_RATE_LOGIN: '1000' },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    )
     reaper.killAtEnd(started.pid ?? 0)
     child = started
     output.length = 0
-    for (const stream of [started.stdout, started.stderr]) stream?.setEncoding('utf8').on('data', text => output.push(text))
-    const up = await until(() => /"api":"http:\/\/localhost:(\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output.join('')), {
-      timeoutMs: 60_000,
-      what: `mote is up; ${output.slice(-3).join('')}`,
-    })
+    for (const stream of [started.stdout, started.stderr])
+      stream?.setEncoding('utf8').on('data', text => output.push(text))
+    const up = await until(
+      () => /"api":"http:\/\/localhost:(\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output.join('')),
+      {
+        timeoutMs: 60_000,
+        what: `mote is up; ${output.slice(-3).join('')}`,
+      },
+    )
     ports = { api: Number(up[1]), gateway: Number(up[2]) }
   }
   const kill = async (signal: NodeJS.Signals) => {
@@ -56,14 +64,18 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     const account = { email: 'one@example.com', password: 'quartz-otter-lantern-42' }
     const anonymous = api(`http://127.0.0.1:${ports.api}`)
     const login = () => anonymous.post('/v1/auth/login', account)
-    if ((await login()).status !== 200) await anonymous.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
+    if ((await login()).status !== 200)
+      await anonymous.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
     user = anonymous.as((await login()).body.token)
   }
   const answer = (host: string) =>
     new Promise<string>(resolve => {
       request({ port: ports.gateway, host: '127.0.0.1', headers: { host } }, res => {
         let body = ''
-        res.setEncoding('utf8').on('data', chunk => (body += chunk)).on('end', () => resolve(`${res.statusCode} ${body}`))
+        res
+          .setEncoding('utf8')
+          .on('data', chunk => (body += chunk))
+          .on('end', () => resolve(`${res.statusCode} ${body}`))
       })
         .on('error', error => resolve(error.message))
         .end()
@@ -89,7 +101,9 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
   it('a deploy survives kill -9 of everything in the middle, and the VM survives kill -9 afterwards', async () => {
     await start()
     await signIn()
-    const app = (await user.post('/v1/apps', { name: 'hello', git_url: '', health_check_path: '/health', drain_timeout: 0 })).body
+    const app = (
+      await user.post('/v1/apps', { name: 'hello', git_url: '', health_check_path: '/health', drain_timeout: 0 })
+    ).body
     const { job_id } = (await user.post('/v1/apps/hello/deploy', { image: 'oci:hello' })).body
     await until(async () => (await user.get(`/v1/apps/hello/deployments/${job_id}`)).body.status === 'starting', {
       timeoutMs: 60_000,
@@ -120,14 +134,21 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
     const end = new AbortController()
     const lines: string[] = []
     const reading = (async () => {
-      for await (const { event, data } of user.events('/v1/apps/hello/logs/stream', end.signal)) if (event === 'log') lines.push(data.line)
+      for await (const { event, data } of user.events('/v1/apps/hello/logs/stream', end.signal))
+        if (event === 'log') lines.push(data.line)
     })().catch(() => {})
-    await until(() => lines.some(line => line.includes('listening on port 8080')), { timeoutMs: 20_000, what: 'the line of the guest' })
+    await until(() => lines.some(line => line.includes('listening on port 8080')), {
+      timeoutMs: 20_000,
+      what: 'the line of the guest',
+    })
     end.abort()
     await reading
     await user.delete('/v1/apps/hello')
     await until(async () => (await vmPids()).length === 0, { timeoutMs: 60_000, what: 'the VM is gone' })
-    await until(async () => (await readdir(join(dir, 'agent', 'vms'))).length === 0, { timeoutMs: 30_000, what: 'its files are gone' })
+    await until(async () => (await readdir(join(dir, 'agent', 'vms'))).length === 0, {
+      timeoutMs: 30_000,
+      what: 'its files are gone',
+    })
     expect(await kill('SIGTERM')).toBe(0)
   })
 })

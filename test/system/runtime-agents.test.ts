@@ -90,7 +90,8 @@ it('a move that is cancelled leaves the VM where it was, running once', async ()
   const source = await system.addAgent({ fake: slow })
   const only = async (hostId: string) => {
     const hosts: { id: string }[] = (await user.get('/v1/admin/hosts')).body
-    for (const host of hosts) await user.post(`/v1/admin/hosts/${host.id}/${host.id === hostId ? 'uncordon' : 'cordon'}`)
+    for (const host of hosts)
+      await user.post(`/v1/admin/hosts/${host.id}/${host.id === hostId ? 'uncordon' : 'cordon'}`)
     return hosts.find(host => host.id !== hostId)?.id ?? ''
   }
   await until(async () => (await user.get('/v1/admin/hosts')).body.length === 3, { what: 'the slow host has joined' })
@@ -109,7 +110,11 @@ it('a move that is cancelled leaves the VM where it was, running once', async ()
   await runs('stayer', job)
   expect((await status('stayer', job)).host_id).toBe(source.hostId)
   expect(await guestOf(name)).toEqual(before)
-  const held = await system.bus.request(subjects.hostIn(target, 'vm.get'), { vmId: (await status('stayer', job)).vm_id }, { timeoutMs: 1000 })
+  const held = await system.bus.request(
+    subjects.hostIn(target, 'vm.get'),
+    { vmId: (await status('stayer', job)).vm_id },
+    { timeoutMs: 1000 },
+  )
   expect(held).toMatchObject({ state: 'absent' })
 }, 60_000)
 

@@ -13,7 +13,9 @@ export function databaseCommands(): Command {
     .action(async () => {
       const { migrate } = await import('../../db/migrate.ts')
       const applied = await migrate({ url: url() })
-      process.stdout.write(applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`)
+      process.stdout.write(
+        applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`,
+      )
     })
   db.command('status')
     .description('Which migrations are applied')

@@ -22,7 +22,8 @@ export function hostCommands(): Command {
       url.username = user
       url.password = password
       const command = `NATS_URL='${url.href}' mote agent --host-id ${hostId} --host-name ${name}`
-      if (flags.json) process.stdout.write(`${JSON.stringify({ name, hostId, user, password, authorization, command })}\n`)
+      if (flags.json)
+        process.stdout.write(`${JSON.stringify({ name, hostId, user, password, authorization, command })}\n`)
       else
         process.stdout.write(
           `Host ${name} has the id ${hostId}.\n\n1. Add its user to the users of your nats-server configuration, and reload it:\n\n${authorization}\n\n2. On the host, run:\n\n  ${command}\n\nIt joins with its first beat. The password is not kept anywhere else.\n`,

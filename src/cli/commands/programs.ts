@@ -1,7 +1,12 @@
 import { Command } from 'commander'
 import { controlSettings, secretHelp } from '../../control/config.ts'
 import { createLog } from '../../programs/log.ts'
-import { type ProgramSettingName, type ProgramSettings, programSettings, readSettings } from '../../programs/settings.ts'
+import {
+  type ProgramSettingName,
+  type ProgramSettings,
+  programSettings,
+  readSettings,
+} from '../../programs/settings.ts'
 
 type Flags = Partial<Record<ProgramSettingName, string>> & { readonly stopVms?: boolean }
 
@@ -32,12 +37,23 @@ export function programCommands(): Command[] {
       const { runProgram } = await import('../../programs/run.ts')
       await runProgram(log, async () => {
         const all = await startAllInOne(settings, process.env, log)
-        log.info({ api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` }, 'mote is up')
+        log.info(
+          { api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` },
+          'mote is up',
+        )
         return () => all.stop({ stopVms: flags.stopVms ?? false })
       })
     })
 
-  const control = withSettings(new Command('control'), ['port', 'gatewayPort', 'metricsPort', 'listen', 'databaseUrl', 'natsUrl', 'logLevel'])
+  const control = withSettings(new Command('control'), [
+    'port',
+    'gatewayPort',
+    'metricsPort',
+    'listen',
+    'databaseUrl',
+    'natsUrl',
+    'logLevel',
+  ])
     .description('Run a control plane; needs DATABASE_URL and NATS_URL')
     .addHelpText('after', controlHelp())
     .action((flags: Flags) =>
@@ -55,7 +71,17 @@ export function programCommands(): Command[] {
       }),
     )
 
-  const agent = withSettings(new Command('agent'), ['data', 'hypervisor', 'network', 'hostName', 'hostId', 'migrationHost', 'cache', 'natsUrl', 'logLevel'])
+  const agent = withSettings(new Command('agent'), [
+    'data',
+    'hypervisor',
+    'network',
+    'hostName',
+    'hostId',
+    'migrationHost',
+    'cache',
+    'natsUrl',
+    'logLevel',
+  ])
     .description('Run the agent of this host; needs NATS_URL')
     .option('--stop-vms', 'stop the virtual machines too when the agent ends')
     .action((flags: Flags) =>

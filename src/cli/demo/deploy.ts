@@ -28,12 +28,22 @@ export async function ensureApp(client: ApiClient, name: string): Promise<AppInf
     return await client.call<AppInfo>('GET', `/v1/apps/${name}`)
   } catch (cause) {
     if (!(cause instanceof ApiFailure) || cause.status !== 404) throw cause
-    return client.call<AppInfo>('POST', '/v1/apps', { name, git_url: '', health_check_path: '/health', drain_timeout: 1 })
+    return client.call<AppInfo>('POST', '/v1/apps', {
+      name,
+      git_url: '',
+      health_check_path: '/health',
+      drain_timeout: 1,
+    })
   }
 }
 
 /** Deploys and follows: each step of the VM as it is done, and the lines it writes, until it runs. */
-export async function deployAndFollow(client: ApiClient, terminal: Terminal, app: string, image: string): Promise<string> {
+export async function deployAndFollow(
+  client: ApiClient,
+  terminal: Terminal,
+  app: string,
+  image: string,
+): Promise<string> {
   const { job_id } = await client.call<{ job_id: string }>('POST', `/v1/apps/${app}/deploy`, { image })
   const end = new AbortController()
   const logs = followLogs(client, terminal, `/v1/apps/${app}/deployments/${job_id}`, end.signal)
@@ -50,8 +60,10 @@ export async function deployAndFollow(client: ApiClient, terminal: Terminal, app
             terminal.timed(`  ${describe(step.name)}`, step.ms)
           }
         if (live.status === 'running') return
-        if (['failed', 'stopped', 'cancelled'].includes(live.status)) throw new Error(`the deployment ${live.status}: ${live.error_message}`)
-        if (live.error_message && live.error_message !== waitingFor) terminal.line(pc.yellow(`    ${live.error_message}`))
+        if (['failed', 'stopped', 'cancelled'].includes(live.status))
+          throw new Error(`the deployment ${live.status}: ${live.error_message}`)
+        if (live.error_message && live.error_message !== waitingFor)
+          terminal.line(pc.yellow(`    ${live.error_message}`))
         waitingFor = live.error_message
       }
       throw new Error(`the deployment did not come up within ${patienceMs / 1000} s; see the log in the data directory`)
@@ -73,13 +85,19 @@ const stepNames: Readonly<Record<string, string>> = {
 }
 const describe = (step: string) => stepNames[step] ?? step
 
-async function followLogs(client: ApiClient, terminal: Terminal, deployment: string, signal: AbortSignal): Promise<void> {
+async function followLogs(
+  client: ApiClient,
+  terminal: Terminal,
+  deployment: string,
+  signal: AbortSignal,
+): Promise<void> {
   // The stream opens at once but only names the VMs that exist; it is read for as long as the deploy takes.
   try {
     for await (const { event, data } of client.events(`${deployment}/logs`, signal))
       if (event === 'log') terminal.line(pc.dim(`    ${String(data.stream)} | ${String(data.line)}`))
   } catch (cause) {
-    if (!signal.aborted) terminal.line(pc.yellow(`    the log stream ended: ${cause instanceof Error ? cause.message : cause}`))
+    if (!signal.aborted)
+      terminal.line(pc.yellow(`    the log stream ended: ${cause instanceof Error ? cause.message : cause}`))
   }
 }
 

@@ -52,7 +52,8 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
     await runProgram(log, async () => {
       const up = await bringUp()
       tellMore(up.account, up.all, up.hostname)
-      return async () => void process.stderr.write('\nStopping; the data stays, and the next start finds it again ...\n')
+      return async () =>
+        void process.stderr.write('\nStopping; the data stays, and the next start finds it again ...\n')
     })
   } finally {
     await stop()
@@ -73,13 +74,19 @@ async function deployHello(all: AllInOne, terminal: Terminal, data: string, star
 /** Deletes the app and waits until the host has nothing of it any more. */
 async function tearDown(client: ApiClient, all: AllInOne): Promise<void> {
   await client.call('DELETE', `/v1/apps/${appName}`)
-  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50)) if ((await all.vmCount()) === 0) return
+  for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50))
+    if ((await all.vmCount()) === 0) return
   throw new Error('the app was not gone after 60 s; see the log')
 }
 
 function show(answer: string, ms: number): void {
-  const indented = answer.trimEnd().split('\n').map(line => `    ${line}`)
-  process.stdout.write(`\n${pc.bold('The VM answered:')}\n${indented.join('\n')}\n\n${pc.dim(`${(ms / 1000).toFixed(1)} s from the command to the answer`)}\n`)
+  const indented = answer
+    .trimEnd()
+    .split('\n')
+    .map(line => `    ${line}`)
+  process.stdout.write(
+    `\n${pc.bold('The VM answered:')}\n${indented.join('\n')}\n\n${pc.dim(`${(ms / 1000).toFixed(1)} s from the command to the answer`)}\n`,
+  )
 }
 
 function tellMore({ email, password }: DemoAccount, all: AllInOne, hostname: string): void {

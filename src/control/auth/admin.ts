@@ -20,7 +20,12 @@ export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'Use
       throw new Error(`${email} is the last Admin. Make another account Admin first.`)
     }
     await tx.run(changeRole, [account.id, role])
-    const note = { action: 'account.role_changed', resourceType: 'account', resourceId: account.id, details: { role, by: operator } }
+    const note = {
+      action: 'account.role_changed',
+      resourceType: 'account',
+      resourceId: account.id,
+      details: { role, by: operator },
+    }
     await writeAudit(tx, { ...byOperator, userId: account.id }, note)
   })
 }

@@ -100,7 +100,12 @@ export function isCommonPassword(password: string): boolean {
     unleet(folded.replace(/[\d\W_]+$/, '')),
     unleet(folded).replace(/[^a-z]+/g, ''),
   ]
-  return published.has(folded) || candidates.some(text => words.has(text) || isTwice(text)) || isRepetition(folded) || isMadeOfWalks(folded)
+  return (
+    published.has(folded) ||
+    candidates.some(text => words.has(text) || isTwice(text)) ||
+    isRepetition(folded) ||
+    isMadeOfWalks(folded)
+  )
 }
 
 const unleet = (text: string) => [...text].map(char => leet[char] ?? char).join('')

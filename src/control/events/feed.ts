@@ -70,7 +70,10 @@ export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, opti
       stream.send({ event: 'gap', data: { after: resumeFrom, first_kept: first, at: new Date().toISOString() } })
   }
   const data = await options.snapshot()
-  if (!stream.send({ event: 'snapshot', id: String(position), data: { at: new Date().toISOString(), ...asObject(data) } })) return
+  if (
+    !stream.send({ event: 'snapshot', id: String(position), data: { at: new Date().toISOString(), ...asObject(data) } })
+  )
+    return
   if (resumeFrom !== undefined && !(await catchUp())) return
 
   while (!stream.signal.aborted) {

@@ -64,9 +64,13 @@ export const notFound = () => new ApiError('not_found', 'Not found.')
 export const unauthenticated = (message = 'Sign in, or send a valid token.') => new ApiError('unauthenticated', message)
 export const forbidden = (message: string) => new ApiError('forbidden', message)
 export const nameTaken = (what: string, name: string) =>
-  new ApiError('name_taken', `There is already ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what} named "${name}". Choose another name.`, {
-    details: [{ field: 'name', message: 'already taken' }],
-  })
+  new ApiError(
+    'name_taken',
+    `There is already ${/^[aeiou]/.test(what) ? 'an' : 'a'} ${what} named "${name}". Choose another name.`,
+    {
+      details: [{ field: 'name', message: 'already taken' }],
+    },
+  )
 export const invalidState = (message: string) => new ApiError('invalid_state', message)
 export const invalidField = (field: string, message: string) =>
   new ApiError('invalid_request', `${field}: ${message}`, { details: [{ field, message }] })

@@ -16,6 +16,6 @@ export async function abandonVmsOf(tx: Tx, hostId: string): Promise<number> {
 }
 
 /** The host can be asked again, or never again. */
-export async function pokeVmsOf(tx: Tx, hostId: string): Promise<void> {
+async function pokeVmsOf(tx: Tx, hostId: string): Promise<void> {
   await pokeMany(tx, 'vm', await store.idsOnHost(tx, hostId))
 }

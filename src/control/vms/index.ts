@@ -14,7 +14,7 @@ export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMa
 export { recordSeen } from './seen.ts'
 export { list as listSnapshots, lockByName as lockSnapshot, type Snapshot } from './snapshot-store.ts'
 export { deploymentsOnHost, restore as restoreVm, seenOnHost, setBalloon, type StartFrom } from './store.ts'
-export { abandonVmsOf, pokeVmsOf } from './abandon.ts'
+export { abandonVmsOf } from './abandon.ts'
 export { pokeWaiting } from './waiting.ts'
 
 /** A VM that shall run: its row and its machine. */

@@ -66,10 +66,6 @@ const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a
   LEFT JOIN host h ON h.id = v.host_id`
 
 const vmById = statement<Vm>('vms.byId', `SELECT ${columns} ${joined} WHERE v.id = $1`)
-const vmsOfDeployment = statement<Vm>(
-  'vms.ofDeployment',
-  `SELECT ${columns} ${joined} WHERE v.deployment_id = $1 ORDER BY v.id`,
-)
 const envOfDeployment = statement<{ name: string; value: Buffer }>(
   'vms.env',
   `SELECT name, value FROM deployment_env WHERE deployment_id = $1`,
@@ -181,7 +177,6 @@ export interface StartFrom {
 export const byId = (sql: Sql, id: string) => sql.maybe(vmById, [id])
 /** Values are sealed, purpose `app.env`. */
 export const sealedEnv = (sql: Sql, deploymentId: string) => sql.rows(envOfDeployment, [deploymentId])
-export const ofDeployment = (sql: Sql, deploymentId: string) => sql.rows(vmsOfDeployment, [deploymentId])
 export const insert = (tx: Tx, vm: NewVm) =>
   tx.run(insertVm, [
     vm.id,

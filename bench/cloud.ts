@@ -73,7 +73,7 @@ export async function untilAnswer(
   accept: (body: string) => boolean = () => true,
 ): Promise<number> {
   const began = performance.now()
-  for (const deadline = began + 120_000; performance.now() < deadline; await pause(2)) {
+  for (const deadline = began + 120_000; performance.now() < deadline; await pause(5)) {
     const body = await new Promise<string | undefined>(resolve => {
       request({ port: cloud.gatewayPort, host: '127.0.0.1', headers: { host } }, response => {
         let text = ''

@@ -42,7 +42,7 @@ export const deployToAnswer: Benchmark = {
   unable: missingForVms,
   async run(report) {
     await using cloud = await startBenchCloud('qemu')
-    await writeSampleImage(join(cloud.dir, 'images'))
+    await writeSampleImage(join(cloud.dir, 'images', 'sample'))
     const total: number[] = []
     const machine: number[] = []
     for (let round = -1; round < rounds; round++) {

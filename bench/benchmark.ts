@@ -12,6 +12,8 @@ export interface Benchmark {
 export interface Report {
   /** Samples of one thing; printed as min, median and p99. */
   samples(what: string, unit: 'ms' | 'us', values: readonly number[]): Summary
+  /** A line for people. */
+  note(text: string): void
   /** A number the goal is about. `most`: above it the goal is missed. */
   verdict(what: string, value: number, most: number): void
 }

@@ -32,6 +32,8 @@ export async function startBenchCloud(hypervisor: 'qemu' | 'fake'): Promise<Benc
       '0',
       '--gateway-port',
       '0',
+      '--ssh-port',
+      '0',
       '--hypervisor',
       hypervisor,
       '--stop-vms',

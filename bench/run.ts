@@ -3,12 +3,23 @@ import { loadavg } from 'node:os'
 import { audit } from './audit.ts'
 import { auth } from './auth.ts'
 import { type Benchmark, type Report, summarise } from './benchmark.ts'
+import { chaosBenchmark } from './chaos.ts'
 import { deployLatency } from './deploy-latency.ts'
 import { deployToAnswer } from './deploy-to-answer.ts'
 import { loginStorm } from './login-storm.ts'
+import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
 
-const benchmarks: readonly Benchmark[] = [auth, loginStorm, audit, deployLatency, deployToAnswer, secondStart]
+const benchmarks: readonly Benchmark[] = [
+  auth,
+  loginStorm,
+  audit,
+  deployLatency,
+  deployToAnswer,
+  secondStart,
+  chaosBenchmark,
+  scale,
+]
 
 const args = process.argv.slice(2)
 const json = args.includes('--json')
@@ -45,6 +56,7 @@ for (const benchmark of benchmarks.filter(({ name }) => names.length === 0 || na
       )
       return summary
     },
+    note: text => say(`  ${text}`),
     verdict(what, value, most) {
       verdicts.push({ what, value, most, met: value <= most })
       say(`  ${value <= most ? 'met   ' : 'MISSED'} ${what}: ${value.toFixed(2)} (goal: at most ${most})`)

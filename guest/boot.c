@@ -1,6 +1,7 @@
 /* From a bare kernel to a root file system and a network. */
 #include "mote.h"
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -20,10 +21,35 @@
 void fatal(const char *what) {
   /* /dev/console reaches the host's console socket, which keeps the last lines for the error message. */
   dprintf(2, "mote-init: %s: %s\n", what, strerror(errno));
-  sync();
-  reboot(RB_POWER_OFF);
-  reboot(RB_AUTOBOOT);
+  power_off();
   for (;;) pause();
+}
+
+/* `mote.<key>=<value>` on the kernel's command line; NULL: not there. */
+static const char *kernel_argument(const char *key, char *value, size_t size) {
+  static char line[4096];
+  char wanted[64];
+  if (!*line) {
+    int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, line + 1, sizeof line - 2);
+    if (fd >= 0) close(fd);
+    *line = ' ';
+    line[n > 0 ? n + 1 : 1] = 0;
+  }
+  snprintf(wanted, sizeof wanted, " mote.%s=", key);
+  const char *at = strstr(line, wanted);
+  if (!at) return NULL;
+  at += strlen(wanted);
+  snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
+  return value;
+}
+
+/* Firecracker knows no power-off: there a reboot ends the machine, and a power-off would stop it for ever. */
+void power_off(void) {
+  char how[16];
+  sync();
+  if (!kernel_argument("off", how, sizeof how)) reboot(RB_POWER_OFF);
+  reboot(RB_AUTOBOOT);
 }
 
 static void must_mount(const char *from, const char *to, const char *type, unsigned long flags, const char *data) {
@@ -63,6 +89,15 @@ static void load_listed(const char *name) {
 void load_modules(void) {
   initramfs = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   load_listed("modules.list");
+  DIR *pci = opendir("/sys/bus/pci/devices");
+  int devices = 0;
+  while (pci && readdir(pci)) devices++;
+  if (pci) closedir(pci);
+  if (devices > 2) load_listed("modules.pci");
+}
+
+void load_vsock_modules(void) {
+  load_listed("modules.vsock");
 }
 
 /* What only some guests need, when they need it: SCSI costs an emulated boot 90 ms. */
@@ -73,10 +108,16 @@ void load_late_modules(void) {
   initramfs = -1;
 }
 
-/* Finds the disk by its virtio serial: the order of virtio-mmio slots is not a promise. */
-static int find_disk(const char *serial, char *path, size_t size) {
+/*
+ * Finds the disk by its virtio serial: the order of virtio-mmio slots is not a promise. A hypervisor that gives disks
+ * serials of its own (Firecracker) has them on the command line.
+ */
+static int find_disk(const char *name, char *path, size_t size) {
+  char given[32];
+  const char *serial = kernel_argument(name, given, sizeof given);
+  if (!serial) serial = name;
   for (int attempt = 0; attempt < 2000; attempt++) {
-    for (char letter = 'a'; letter <= 'h'; letter++) {
+    for (char letter = 'a'; letter <= 'p'; letter++) {
       char file[64], found[32] = "";
       snprintf(file, sizeof file, "/sys/block/vd%c/serial", letter);
       int fd = open(file, O_RDONLY | O_CLOEXEC);
@@ -108,8 +149,12 @@ void config_take(struct config *config, const char *key, char *value) {
   else if (!strcmp(key, "gateway")) config->gateway = value;
   else if (!strcmp(key, "gateway_mac")) config->gateway_mac = value;
   else if (!strcmp(key, "dns")) config->dns = value;
+  else if (!strcmp(key, "ip6")) config->ip6 = value;
+  else if (!strcmp(key, "gateway6")) config->gateway6 = value;
+  else if (!strcmp(key, "route6")) config->route6 = value;
   else if (!strcmp(key, "stop_signal")) config->stop_signal = atoi(value);
   else if (!strcmp(key, "wait")) config->wait = atoi(value);
+  else if (!strcmp(key, "ports")) config->vsock = !strcmp(value, "vsock");
 }
 
 void read_config(struct config *config) {
@@ -188,6 +233,7 @@ void configure_network(const struct config *config) {
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) fatal("socket");
   struct ifreq lo = {.ifr_name = "lo"}, eth = {.ifr_name = "eth0"};
+  ipv6_prepare();
   set_address(fd, SIOCSIFADDR, &lo, htonl(INADDR_LOOPBACK));
   bring_up(fd, &lo);
   if (config->ip) {
@@ -201,6 +247,7 @@ void configure_network(const struct config *config) {
     ((struct sockaddr_in *)&route.rt_gateway)->sin_family = AF_INET;
     ((struct sockaddr_in *)&route.rt_gateway)->sin_addr.s_addr = inet_addr(config->gateway);
     if (ioctl(fd, SIOCADDRT, &route) < 0) fatal("default route");
+    ipv6_configure(config);
   }
   close(fd);
 }

@@ -1,16 +1,17 @@
-/* Volumes: SCSI disks that come and go while the guest runs, found by the serial that is the volume's id. */
+/* Volumes: disks that come and go while the guest runs, found by their serial: SCSI under QEMU, virtio elsewhere. */
 #include "mote.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* Vital product data page 0x80 is four bytes of header, then the serial (SPC-4 7.8.17). */
-static int has_serial(const char *name, const char *serial) {
+static int has_scsi_serial(const char *name, const char *serial) {
   char path[300], page[128] = "";
   snprintf(path, sizeof path, "/sys/block/%s/device/vpd_pg80", name);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -20,11 +21,32 @@ static int has_serial(const char *name, const char *serial) {
   return n > 4 && !strcmp(page + 4, serial);
 }
 
+/* Asked of the device anew at every read; at most 20 bytes (virtio 1.2, 5.2.6.1). */
+static int has_virtio_serial(const char *name, const char *serial) {
+  char path[300], found[32] = "";
+  snprintf(path, sizeof path, "/sys/block/%s/serial", name);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t n = read(fd, found, sizeof found - 1);
+  close(fd);
+  found[strcspn(found, "\n")] = 0;
+  return n > 0 && !strcmp(found, serial);
+}
+
+static int is_scsi(const char *name) {
+  return !strncmp(name, "sd", 2);
+}
+
+static int has_serial(const char *name, const char *serial) {
+  if (is_scsi(name)) return has_scsi_serial(name, serial);
+  return !strncmp(name, "vd", 2) && has_virtio_serial(name, serial);
+}
+
 static int find_volume(const char *serial, char *name, size_t size) {
   DIR *dir = opendir("/sys/block");
   int found = 0;
   for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
-    if (!strncmp(entry->d_name, "sd", 2) && has_serial(entry->d_name, serial))
+    if (has_serial(entry->d_name, serial))
       snprintf(name, size, "%s", entry->d_name), found = 1;
   if (dir) closedir(dir);
   return found;
@@ -63,7 +85,7 @@ void disk_mount(const struct config *config, const char *id, char *text) {
     control_say("%s err mount what\n", id);
     return;
   }
-  load_late_modules();
+  if (!config->vsock) load_late_modules();
   decode(at);
   if (!find_volume(serial, name, sizeof name)) {
     control_say("%s err absent\n", id);
@@ -102,9 +124,53 @@ void disk_unmount(const char *id, char *text) {
     control_say("%s err cannot unmount %s: %s\n", id, at, strerror(errno));
     return;
   }
+  if (!is_scsi(name)) {
+    /* The host takes a virtio disk away by itself. */
+    control_say("%s ok\n", id);
+    return;
+  }
   snprintf(path, sizeof path, "/sys/block/%s/device/delete", name);
   int fd = open(path, O_WRONLY | O_CLOEXEC);
   int gone = fd >= 0 && write(fd, "1", 1) == 1;
   if (fd >= 0) close(fd);
   control_say(gone ? "%s ok\n" : "%s err cannot let go of the disk\n", id);
+}
+
+/* A host that has gone must not leave the workload's writes waiting for ever. */
+enum { FROZEN_SECONDS = 10 };
+/* linux/fs.h, which musl does not bring. */
+#define FIFREEZE _IOWR('X', 119, int)
+#define FITHAW _IOWR('X', 120, int)
+static char frozen[512];
+
+static int freeze_ioctl(const char *at, unsigned long what) {
+  int fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int result = fd < 0 ? -1 : ioctl(fd, what, 0);
+  if (fd >= 0) close(fd);
+  return result;
+}
+
+void disk_thaw_all(void) {
+  alarm(0);
+  if (*frozen) freeze_ioctl(frozen, FITHAW);
+  *frozen = 0;
+}
+
+/* `<mount point>`: what was written is on the disk, whole, and nothing more is until `thaw`. */
+void disk_freeze(const char *id, char *text) {
+  char at[512];
+  disk_thaw_all();
+  if (sscanf(text, "%511s", at) != 1) {
+    control_say("%s err freeze what\n", id);
+    return;
+  }
+  decode(at);
+  alarm(FROZEN_SECONDS);
+  if (freeze_ioctl(at, FIFREEZE) < 0) {
+    control_say("%s err cannot freeze %s: %s\n", id, at, strerror(errno));
+    alarm(0);
+    return;
+  }
+  snprintf(frozen, sizeof frozen, "%s", at);
+  control_say("%s ok\n", id);
 }

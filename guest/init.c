@@ -29,8 +29,7 @@ static void watch(int fd, uint32_t events) {
 static void halt(void) {
   sync();
   control_say("* halted\n");
-  reboot(RB_POWER_OFF);
-  reboot(RB_AUTOBOOT);
+  power_off();
 }
 
 /* Reads what is there, at most a few pipes full, so that one loud writer cannot starve the control port. */
@@ -92,6 +91,17 @@ static void network_counters(const char *id) {
   control_say("%s ok %llu %llu\n", id, rx, tx);
 }
 
+/* For hypervisors whose balloon tells no statistics. */
+static void memory_counters(const char *id) {
+  unsigned long long total = 0, available = 0;
+  char line[256];
+  FILE *file = fopen("/proc/meminfo", "re");
+  while (file && fgets(line, sizeof line, file))
+    if (!sscanf(line, "MemTotal: %llu", &total)) sscanf(line, "MemAvailable: %llu", &available);
+  if (file) fclose(file);
+  control_say("%s ok %llu %llu\n", id, total * 1024, available * 1024);
+}
+
 static void watch_output(int fd) {
   watch(fd, EPOLLIN | EPOLLET);
 }
@@ -110,10 +120,13 @@ static void on_control(char *line) {
   } else if (!strcmp(verb, "start")) control_say("%s %s\n", id, start() == 0 ? "ok" : "err cannot fork");
   else if (!strcmp(verb, "listening")) control_say("%s ok %d\n", id, listening(&config, argument));
   else if (!strcmp(verb, "net")) network_counters(id);
+  else if (!strcmp(verb, "memory")) memory_counters(id);
   else if (!strcmp(verb, "off")) control_say("%s ok\n", id), off(argument);
   else if (!strcmp(verb, "exec")) exec_start(&config, id, rest, watch_output);
   else if (!strcmp(verb, "mount")) disk_mount(&config, id, rest);
   else if (!strcmp(verb, "unmount")) disk_unmount(id, rest);
+  else if (!strcmp(verb, "freeze")) disk_freeze(id, rest);
+  else if (!strcmp(verb, "thaw")) disk_thaw_all(), control_say("%s ok\n", id);
   else if (!strcmp(verb, "identity")) identity_renew(&config, id, rest);
   else control_say("%s err unknown verb\n", id);
 }
@@ -125,18 +138,20 @@ int main(void) {
   enter_root(&config);
   configure_network(&config);
   write_identity(&config);
-  ports_open();
+  ports_open(&config);
 
   sigset_t caught;
   sigemptyset(&caught);
-  sigaddset(&caught, SIGCHLD), sigaddset(&caught, SIGTERM), sigaddset(&caught, SIGINT);
+  sigaddset(&caught, SIGCHLD), sigaddset(&caught, SIGTERM), sigaddset(&caught, SIGINT), sigaddset(&caught, SIGALRM);
   sigprocmask(SIG_BLOCK, &caught, NULL);
   int signals = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
   kill_timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
   epoll = epoll_create1(EPOLL_CLOEXEC);
   watch(signals, EPOLLIN), watch(kill_timer, EPOLLIN);
   /* Edge-triggered: a port without a host is readable (end of file) for ever. */
-  watch(log_fd(), EPOLLIN | EPOLLOUT | EPOLLET), watch(control_fd(), EPOLLIN | EPOLLOUT | EPOLLET);
+  for (int which = 0; which < 2; which++)
+    if (port_listeners(which) >= 0) watch(port_listeners(which), EPOLLIN);
+  if (log_fd() >= 0) watch(log_fd(), EPOLLIN | EPOLLOUT | EPOLLET), watch(control_fd(), EPOLLIN | EPOLLOUT | EPOLLET);
   /* With volumes, the host mounts them first and then says `start`. */
   if (!config.wait && start() < 0) fatal("start");
 
@@ -148,12 +163,17 @@ int main(void) {
       if (fd == signals) {
         struct signalfd_siginfo info;
         int asked = 0;
-        while (read(signals, &info, sizeof info) == sizeof info) asked |= info.ssi_signo != SIGCHLD;
+        while (read(signals, &info, sizeof info) == sizeof info)
+          if (info.ssi_signo == SIGALRM) disk_thaw_all();
+          else asked |= info.ssi_signo != SIGCHLD;
         reap();
         if (asked && !halting) off(10000);
       } else if (fd == kill_timer) {
         uint64_t ticks;
         if (read(kill_timer, &ticks, sizeof ticks) > 0 && workload.pid) kill(-workload.pid, SIGKILL);
+      } else if (fd == port_listeners(0) || fd == port_listeners(1)) {
+        int connection = port_accept(fd);
+        if (connection >= 0) watch(connection, EPOLLIN | EPOLLOUT | EPOLLET);
       } else if (fd == log_fd()) log_read();
       else if (fd == control_fd()) control_read(on_control), control_pump();
       else if (fd == workload.out) drain(&workload.out, OUT);

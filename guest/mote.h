@@ -12,23 +12,29 @@ enum { MAX_ARGS = 1024, MAX_GROUPS = 64, CONFIG_MAX = 1 << 20 };
 /* The config disk, decoded. Strings point into one buffer that lives for ever. */
 struct config {
   char *argv[MAX_ARGS + 1], *env[MAX_ARGS + 1];
-  int argc, envc, groupc, prefix, stop_signal, wait;
+  int argc, envc, groupc, prefix, stop_signal, wait, vsock;
   gid_t groups[MAX_GROUPS], gid;
   uid_t uid;
-  const char *cwd, *hostname, *base_type, *ip, *gateway, *gateway_mac, *dns;
+  const char *cwd, *hostname, *base_type, *ip, *gateway, *gateway_mac, *dns, *ip6, *gateway6, *route6;
 };
 
 /* boot.c: from a bare kernel to a root file system and a network. Each ends in fatal() where it cannot go on. */
 void fatal(const char *what);
+void power_off(void);
 void mount_kernel_trees(void);
 void load_modules(void);
 void load_late_modules(void);
+void load_vsock_modules(void);
 void read_config(struct config *config);
 void enter_root(const struct config *config);
 void configure_network(const struct config *config);
 void write_identity(const struct config *config);
 void config_take(struct config *config, const char *key, char *value);
 void put_file(const char *path, const char *text);
+
+/* ipv6.c */
+void ipv6_prepare(void);
+void ipv6_configure(const struct config *config);
 
 /* text.c: values are percent-encoded, so that any byte survives a line of words. */
 void decode(char *text);
@@ -53,13 +59,21 @@ int exec_wait_ms(void);
 /* disks.c */
 void disk_mount(const struct config *config, const char *id, char *text);
 void disk_unmount(const char *id, char *text);
+void disk_freeze(const char *id, char *text);
+void disk_thaw_all(void);
 
 /* identity.c */
 void identity_renew(struct config *config, const char *id, char *text);
 
-/* ports.c: the two virtio-serial ports. */
+/* vsock.c */
+int vsock_listen(unsigned port);
+int vsock_accept(int listener);
+
+/* ports.c: the two ports to the host, virtio-serial or vsock. */
 enum stream { OUT = 1, ERR = 2, SYSTEM = 3 };
-void ports_open(void);
+void ports_open(const struct config *config);
+int port_listeners(int which);
+int port_accept(int listener);
 int log_fd(void);
 int control_fd(void);
 void log_bytes(enum stream stream, const char *data, size_t length);

@@ -1,4 +1,4 @@
-/* The two virtio-serial ports: log lines out (kept until the host acknowledges them), control lines both ways. */
+/* The two ports to the host: log lines out (kept until the host acknowledges them), control lines both ways. */
 #include "mote.h"
 #include <dirent.h>
 #include <errno.h>
@@ -60,9 +60,33 @@ static int open_port(const char *wanted) {
   return -1;
 }
 
-void ports_open(void) {
+/* Privileged ports: the workload cannot take them, unless it is root. */
+enum { CONTROL_VSOCK = 1001, LOG_VSOCK = 1002 };
+static int listeners[2] = {-1, -1};
+
+void ports_open(const struct config *config) {
+  if (config->vsock) {
+    load_vsock_modules();
+    listeners[0] = vsock_listen(CONTROL_VSOCK);
+    listeners[1] = vsock_listen(LOG_VSOCK);
+    return;
+  }
   log_port = open_port("mote.log");
   control_port = open_port("mote.ctl");
+}
+
+/* -1 with virtio-serial, whose ports are there all the time. */
+int port_listeners(int which) { return listeners[which]; }
+
+/* A new connection takes the place of the one before, which an agent that has gone left, or a snapshot cut. */
+int port_accept(int listener) {
+  int *port = listener == listeners[0] ? &control_port : &log_port;
+  int fd = vsock_accept(listener);
+  if (fd < 0) return -1;
+  if (*port >= 0) close(*port);
+  *port = fd;
+  if (port == &log_port) subscribed = 0;
+  return fd;
 }
 int log_fd(void) { return log_port; }
 int control_fd(void) { return control_port; }

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ensureDashboard } from './dashboard.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -17,6 +18,10 @@ if (major < 18) fail(`Node ${process.versions.node} is too old to start with; in
 ensureNodePackages()
 const node = existsSync(join(binaries, 'node')) ? join(binaries, 'node') : process.execPath
 const cli = join(root, 'src', 'cli', 'main.ts')
+if (['demo', 'up', 'test', 'check', 'dashboard'].includes(verb) && !rest.includes('--help')) {
+  const isBuilt = ensureDashboard(node)
+  if (verb === 'dashboard') process.exit(isBuilt ? 0 : 1)
+}
 
 if (verb === 'test') {
   ensureSystemPackages(['vm', 'build', 'image', 'test'], { mandatory: false })
@@ -24,7 +29,8 @@ if (verb === 'test') {
 } else if (verb === 'check') {
   ensureSystemPackages(['vm', 'build', 'image', 'test'], { mandatory: false })
   await run('types', join(binaries, 'tsc'), ['-p', 'tsconfig.json'])
-  await run('lint', join(binaries, 'oxlint'), ['--deny-warnings', 'src', 'test'])
+  await run('types of the dashboard', join(binaries, 'tsc'), ['-p', 'dashboard/tsconfig.json'])
+  await run('lint', join(binaries, 'oxlint'), ['--deny-warnings', 'src', 'test', 'dashboard/src'])
   await run('format', join(binaries, 'biome'), ['format', '.'])
   await run('dead code', join(binaries, 'knip'), [])
   await run('tests', join(binaries, 'vitest'), ['run', ...rest])

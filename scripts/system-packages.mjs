@@ -8,6 +8,7 @@ const packages = [
   { group: 'vm', name: 'qemu-system-x86', probe: ['qemu-system-x86_64'], why: 'runs the virtual machines' },
   { group: 'vm', name: 'iproute2', probe: ['ip'], why: 'tap devices' },
   { group: 'vm', name: 'nftables', probe: ['nft'], why: 'firewall of the virtual machines' },
+  { group: 'vm', name: 'wireguard-tools', probe: ['wg'], why: 'private networks over several hosts' },
   { group: 'vm', name: 'e2fsprogs', probe: ['mke2fs'], why: 'writable disks' },
   { group: 'build', name: 'musl-tools', probe: ['musl-gcc'], why: 'builds the guest init' },
   { group: 'build', name: 'kmod', probe: ['modprobe'], why: 'finds the modules of the guest kernel' },
@@ -23,6 +24,17 @@ const packages = [
     probe: ['/usr/lib/postgresql/15/bin/postgres'],
     why: 'the API suite on PostgreSQL 15',
   },
+  {
+    group: 'test',
+    name: 'wireguard-go',
+    probe: ['wireguard-go'],
+    why: 'the mesh suite where the kernel has no WireGuard',
+  },
+  { group: 'test', name: 'tcpdump', probe: ['tcpdump'], why: 'what the mesh suite sees on the wire' },
+  { group: 'test', name: 'postgresql-client', probe: ['psql'], why: 'databases through their tunnel commands' },
+  { group: 'test', name: 'openssh-client', probe: ['ssh'], why: 'databases through their tunnel commands' },
+  { group: 'test', name: 'sshpass', probe: ['sshpass'], why: 'databases through their tunnel commands' },
+  { group: 'test', name: 'chromium', probe: ['chromium'], why: 'the dashboard in a real browser' },
   { group: 'test', name: 'docker-registry', probe: ['docker-registry'], why: 'images from a real registry' },
 ]
 

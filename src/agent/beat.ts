@@ -1,7 +1,8 @@
 import { statfs } from 'node:fs/promises'
 import { arch, cpus, totalmem } from 'node:os'
 import type { Bus } from '../bus/bus.ts'
-import { type HostBeat, type HypervisorOffer, subjects, type VmStats } from '../contract/agent.ts'
+import { type HostBeat, type HypervisorOffer, type PoolOffer, subjects, type VmStats } from '../contract/agent.ts'
+import type { NetworkObserved } from '../contract/network.ts'
 import { abortable } from '../lib/abortable.ts'
 import type { AgentConfig } from './config.ts'
 import type { Reconciler } from './reconcile.ts'
@@ -15,6 +16,8 @@ export interface Beats {
   readonly config: AgentConfig
   /** What is known now; a driver that is still being probed is not available. */
   readonly offers: () => HypervisorOffer[]
+  readonly pools: () => readonly PoolOffer[]
+  readonly privateNetwork: () => Promise<NetworkObserved>
   readonly reconciler: Reconciler
   readonly bus: Bus
 }
@@ -57,6 +60,8 @@ async function publishBeat(
     ...{ arch: arch(), ...capacity, hypervisors: beats.offers(), network: beats.network },
     vms: full ? reconciler.list() : null,
     stats: await allStats(reconciler),
+    pools: [...beats.pools()],
+    privateNetwork: await beats.privateNetwork(),
   }
   await bus.publish(subjects.beat(beats.hostId), message)
 }

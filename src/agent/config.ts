@@ -1,6 +1,7 @@
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
+import { defaultPools, PoolConfig } from './disk/config.ts'
 import { RegistryConfig } from './image/registry.ts'
 
 export const AgentConfig = Type.Object({
@@ -13,15 +14,32 @@ export const AgentConfig = Type.Object({
   hostName: Type.String({ minLength: 1 }),
   /** As given by `mote host add`; null: made at the first start. */
   hostId: Type.Union([Type.String({ format: 'uuid' }), Type.Null()]),
-  hypervisor: Type.Union([Type.Literal('auto'), Type.Literal('qemu'), Type.Literal('fake')]),
+  /** `auto`: all that are here; one of them alone, or the simulated one. */
+  hypervisor: Type.Enum(['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake']),
+  /** Programs that are not on the PATH, or not the ones to take from there; null: looked for. */
+  programs: Type.Object({
+    firecracker: Type.Union([Type.String(), Type.Null()]),
+    jailer: Type.Union([Type.String(), Type.Null()]),
+    cloudHypervisor: Type.Union([Type.String(), Type.Null()]),
+  }),
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
   /** IPv4 /16 for guests behind taps; the agents of one machine share it in /20 slices. */
   subnet: Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }),
+  /** Private networks (IPv4 CIDR) that guests may reach all the same. */
+  egressAllow: Type.Array(Type.String()),
+  /** Networks (CIDR) that no guest may reach, besides all private ones. */
+  egressDeny: Type.Array(Type.String()),
+  /** `address:port` (UDP) where other hosts reach this one: with it private networks span hosts; null: they do not. */
+  meshEndpoint: Type.Union([Type.String(), Type.Null()]),
+  /** Days until this host gets a new key for the mesh. */
+  meshKeyDays: Type.Number({ exclusiveMinimum: 0 }),
   /** A directory with `vmlinux` (and `modules/`) to use instead of the distribution's kernel; null: none. */
   kernelDir: Type.Union([Type.String(), Type.Null()]),
   registries: Type.Array(RegistryConfig),
   maxImageMib: Type.Integer({ minimum: 1 }),
+  /** Where volumes are. */
+  pools: Type.Array(PoolConfig),
   log: Type.Object({
     maxBytes: Type.Integer({ minimum: 4096 }),
     linesPerSecond: Type.Integer({ minimum: 1 }),
@@ -61,11 +79,17 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     imageDir: join(given.dataDir, 'images'),
     hostId: null,
     hypervisor: 'auto',
+    programs: { firecracker: null, jailer: null, cloudHypervisor: null },
     network: 'auto',
     subnet: '10.213.0.0/16',
+    egressAllow: [],
+    egressDeny: [],
+    meshEndpoint: null,
+    meshKeyDays: 30,
     kernelDir: null,
     registries: [],
     maxImageMib: 8192,
+    pools: defaultPools,
     log: { maxBytes: 8 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
     maxBoots: null,

@@ -37,6 +37,7 @@ const tools: readonly Tool[] = [
   },
   { name: 'ip', programs: ['ip'], package: 'iproute2', without: 'no taps: user networking only', ok: 'limited' },
   { name: 'nft', programs: ['nft'], package: 'nftables', without: 'no taps: user networking only', ok: 'limited' },
+  { name: 'wg', programs: ['wg'], package: 'wireguard-tools', without: 'no mesh between hosts', ok: 'limited' },
 ]
 
 /**
@@ -51,7 +52,12 @@ export async function inspectHost(
   findings.push(tapFinding())
   const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernelDir ?? undefined)
   const made = await kernel().then(
-    ({ version }): Finding => ({ name: 'kernel', ok: 'yes', detail: `Linux ${version}`, fix: null }),
+    ({ version, devices }): Finding => ({
+      name: 'kernel',
+      ok: 'yes',
+      detail: `Linux ${version}${devices === 'acpi' ? ' of the distribution; `mote kernel build` makes one that boots twice as fast' : ', our own'}`,
+      fix: null,
+    }),
     (error: unknown): Finding => ({
       name: 'kernel',
       ok: 'missing',

@@ -12,7 +12,10 @@ import type { AgentConfig } from './config.ts'
 import { createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
 import type { Driver } from './hypervisor/driver.ts'
-import { hostVolumes } from './disk/volumes.ts'
+import { openNetwork } from './net/open.ts'
+import { openPrivateNetwork } from './net/private-network.ts'
+import { meshDevice } from './net/rules.ts'
+import { createBuilds } from './build/builds.ts'
 import { createReconciler, type Reconciler } from './reconcile.ts'
 import { reclaim } from './reclaim.ts'
 import { serveHost } from './serve.ts'
@@ -20,6 +23,7 @@ import { createSnapshots } from './snapshot/snapshots.ts'
 import { snapshotStore } from './snapshot/store.ts'
 import { openStateDir } from './state.ts'
 import { healthTiming } from './vm/health.ts'
+import { createStorage } from './volume/service.ts'
 
 export interface AgentDeps {
   readonly bus: Bus
@@ -52,7 +56,14 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const end = new AbortController()
   const state = await openStateDir(dataDir, config.hostId)
   const incarnation = newId()
-  const drivers = await createDrivers({ ...config, dataDir }, line => log.info(line), fake)
+  const network = await openNetwork(config, {
+    onHealed: vmId => {
+      log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
+      reconciler.tell(vmId)
+    },
+    onError: err => log.error({ err }, 'cannot look after the firewall'),
+  })
+  const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake)
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
@@ -64,23 +75,41 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     },
     log,
   })
+  const bootSlots = semaphore(config.maxBoots ?? cpus().length * 2)
+  const storage = createStorage({
+    ...{ pools: config.pools, dataDir, hostId: state.hostId, bus, log },
+    still: (vmId, volumeId, act) => reconciler.still(vmId, volumeId, act),
+  })
   const reconciler: Reconciler = createReconciler({
     ...{ state, drivers, bus, log, health: healthTiming, logLimits: config.log, stopGraceMs: config.stopGraceMs },
-    ...{ volumes: hostVolumes(dataDir), snapshot: snapshots.source, onRelease: snapshots.poke },
-    bootSlots: semaphore(config.maxBoots ?? cpus().length * 2),
+    guard: network,
+    ...{ volumes: storage.volumes, snapshot: snapshots.source, onRelease: snapshots.poke },
+    bootSlots,
     ready: probes.done,
   })
   const stored = await state.load()
   const vmsDir = join(dataDir, 'vms')
   await reclaim({ state, stored, drivers: drivers.values(), cacheDir: config.cacheDir, vmsDir, log })
+  const privateNetwork = await openPrivateNetwork({
+    ...{ dataDir, network, log, wishOf: vmId => reconciler.wishOf(vmId)?.spec },
+    mesh: meshOptions(config),
+  })
   await snapshots.load()
+  await storage.load()
   await reconciler.resume(stored.vms)
   snapshots.resume()
-  await serveHost(bus, { hostId: state.hostId, incarnation }, { reconciler, snapshots }, end.signal)
-  const network = [...drivers.values()][0]?.network ?? 'none'
+  storage.resume()
+  const builds = await createBuilds({
+    ...{ hostId: state.hostId, dataDir, vmDir: state.vmDir, drivers, bootSlots, bus, log },
+    ...{ cacheDir: resolve(config.cacheDir), imageDir: resolve(config.imageDir), registries: config.registries },
+    ...{ ready: probes.done, logLimits: config.log },
+  })
+  await serveHost(bus, { hostId: state.hostId, incarnation }, { reconciler, snapshots, builds, storage, privateNetwork }, end.signal)
   const beats = {
-    ...{ hostId: state.hostId, incarnation, version, network, config, reconciler, bus },
+    ...{ hostId: state.hostId, incarnation, version, network: network.mode, config, reconciler, bus },
     offers: probes.offers,
+    pools: storage.offers,
+    privateNetwork: privateNetwork.observed,
   }
   startBeats(beats, err => log.error({ err }, 'cannot publish the beat'), end.signal)
 
@@ -88,8 +117,11 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const stop = (stopVms: boolean) => {
     stopping ??= (async () => {
       end.abort()
+      await builds.stop()
       await reconciler.stop(stopVms)
       await snapshots.stop()
+      await storage.stop()
+      await privateNetwork.stop({ stopVms })
       for (const driver of drivers.values()) await driver.close()
       await lock.release()
     })()
@@ -101,6 +133,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     probed: probes.done.then(probes.offers),
     stop: options => stop(options?.stopVms ?? false),
   }
+}
+
+/** A fake host has no guests that a tunnel could be for. */
+function meshOptions({ hypervisor, meshEndpoint, meshKeyDays }: AgentConfig) {
+  if (meshEndpoint === null || hypervisor === 'fake') return undefined
+  return { device: meshDevice, endpoint: meshEndpoint, rotateAfterMs: meshKeyDays * 24 * 3_600_000 }
 }
 
 /** Probing takes seconds the first time (the kernel is fetched, KVM is proven): the agent answers meanwhile. */

@@ -12,11 +12,12 @@ import {
 } from '../contract/agent.ts'
 import type { Bus } from '../bus/bus.ts'
 import type { Semaphore } from '../lib/semaphore.ts'
-import type { Volumes } from './disk/volumes.ts'
 import type { Driver, SnapshotMade, SnapshotSource } from './hypervisor/driver.ts'
+import type { Guard } from './net/net.ts'
 import type { LogLimits } from './logs/limit.ts'
 import type { StoredLine } from './logs/line.ts'
 import { type VmLog, vmLog } from './logs/vm-log.ts'
+import type { Volumes } from './volume/volumes.ts'
 import { isVmId, type StateDir, type StoredVm, tailLines } from './state.ts'
 import { VmActor } from './vm/actor.ts'
 import { StepError } from './vm/errors.ts'
@@ -35,7 +36,8 @@ export interface ReconcilerDeps {
   readonly stopGraceMs: number
   /** Resolves when the drivers have been probed. */
   readonly ready: Promise<void>
-  readonly volumes: Volumes
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
+  readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   /** A VM has gone, or what it was started from has changed. */
@@ -52,6 +54,10 @@ export interface Reconciler {
   forget(request: VmForget): Promise<VmObserved>
   get(vmId: string): Promise<VmObserved>
   list(): VmObserved[]
+  /** What the VM shall be, if it is here. */
+  wishOf(vmId: string): VmPut | undefined
+  /** Publishes what is seen of the VM now, if it is here. */
+  tell(vmId: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
@@ -60,6 +66,8 @@ export interface Reconciler {
   checkSnapshot(vmId: string): void
   /** Fills the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
   takeSnapshot(vmId: string, dir: string): Promise<SnapshotMade>
+  /** Acts while the VM stands still; for how long, ms. @throws StepError `vm_not_running` */
+  still(vmId: string, volumeId: string, act: () => Promise<void>): Promise<number>
   /** Some VM here was, or shall be, started from this snapshot. */
   usesSnapshot(snapshotId: string): boolean
   stop(stopVms: boolean): Promise<void>
@@ -82,7 +90,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       {
         ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: logOf(deps.log, wish), ready: deps.ready },
         ...{ bootSlots: deps.bootSlots, health: deps.health, stopGraceMs: deps.stopGraceMs },
-        ...{ volumes: deps.volumes, snapshot: deps.snapshot },
+        ...{ volumes: deps.volumes, snapshot: deps.snapshot, guard: deps.guard },
         saveRecord: next => deps.state.saveRecord(vmId, next),
         onSeen: seen => {
           deps.bus
@@ -156,6 +164,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
       return entries.get(vmId)?.actor.observed() ?? absent(vmId, await deps.state.buriedGeneration(vmId))
     },
+    wishOf: vmId => entries.get(vmId)?.actor.wish,
+    tell: vmId => entries.get(vmId)?.actor.tell(),
     list: () => [...entries.values()].map(({ actor }) => actor.observed()),
     actors: () => [...entries.values()].map(({ actor }) => actor),
     logs: async request => {
@@ -175,6 +185,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       const actor = entries.get(vmId)?.actor
       if (!actor) throw notRunning()
       return actor.takeSnapshot(dir)
+    },
+    still: async (vmId, volumeId, act) => {
+      const actor = entries.get(vmId)?.actor
+      if (!actor) throw notRunning()
+      return actor.still(volumeId, act)
     },
     usesSnapshot: snapshotId => [...entries.values()].some(({ actor }) => actor.snapshotId === snapshotId),
     stop: async stopVms => {

@@ -2,7 +2,10 @@ import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Bus, RequestHandler } from '../bus/bus.ts'
 import {
+  BuildPut,
+  type BuildVerb,
   type HostVerb,
+  type NetworkVerb,
   type RuntimeVerb,
   SnapshotPut,
   subjects,
@@ -10,39 +13,64 @@ import {
   VmForget,
   VmLogsRequest,
   VmPut,
+  VolumePut,
+  VolumeSnapshotPut,
+  type VolumeVerb,
 } from '../contract/agent.ts'
+import { HostNetwork } from '../contract/network.ts'
 import { toLogLine } from './logs/line.ts'
+import type { Builds } from './build/builds.ts'
+import type { PrivateNetwork } from './net/private-network.ts'
 import type { Reconciler } from './reconcile.ts'
 import type { Snapshots } from './snapshot/snapshots.ts'
 import { StepError } from './vm/errors.ts'
+import type { Storage } from './volume/service.ts'
 
 const VmRef = Type.Object({ vmId: Type.String() })
+const VolumeRef = Type.Object({ volumeId: Type.String() })
 const SnapshotRef = Type.Object({ snapshotId: Type.String() })
 
 /** Answers this host's requests on the bus until the signal ends it. */
 export async function serveHost(
   bus: Bus,
   host: { readonly hostId: string; readonly incarnation: string },
-  { reconciler, snapshots }: { readonly reconciler: Reconciler; readonly snapshots: Snapshots },
+  parts: {
+    readonly reconciler: Reconciler
+    readonly snapshots: Snapshots
+    readonly builds: Builds
+    readonly storage: Storage
+    readonly privateNetwork: PrivateNetwork
+  },
   signal: AbortSignal,
 ): Promise<void> {
+  const { reconciler, snapshots, builds, storage, privateNetwork } = parts
   const handlers = {
+    'network.put': data => privateNetwork.put(parsed(HostNetwork, data)),
     'vm.put': data => reconciler.put(parsed(VmPut, data)),
     'vm.get': data => reconciler.get(parsed(VmRef, data).vmId),
     'vm.list': () => ({ vms: reconciler.list() }),
-    'vm.logs': async data => ({ lines: (await reconciler.logs(parsed(VmLogsRequest, data))).map(toLogLine) }),
+    'vm.logs': async data => {
+      const request = parsed(VmLogsRequest, data)
+      const ofBuild = await builds.logs(request.vmId, request.tail, request.afterUs)
+      return { lines: (ofBuild ?? (await reconciler.logs(request))).map(toLogLine) }
+    },
     'vm.forget': data => reconciler.forget(parsed(VmForget, data)),
     ping: () => ({ incarnation: host.incarnation }),
     'vm.exec': data => reconciler.exec(parsed(VmExec, data)),
     'snapshot.put': data => snapshots.put(parsed(SnapshotPut, data)),
     'snapshot.get': data => snapshots.get(parsed(SnapshotRef, data).snapshotId),
-  } satisfies Record<HostVerb | RuntimeVerb, RequestHandler>
+    'build.put': data => builds.put(parsed(BuildPut, data)),
+    'volume.put': data => storage.volumes.put(parsed(VolumePut, data)),
+    'volume.get': data => storage.volumes.get(parsed(VolumeRef, data).volumeId),
+    'volume.snapshot': data => storage.snapshots.put(parsed(VolumeSnapshotPut, data)),
+  } satisfies Record<HostVerb | RuntimeVerb | BuildVerb | VolumeVerb | NetworkVerb, RequestHandler>
   await Promise.all(verbs.map(verb => bus.serve(subjects.hostIn(host.hostId, verb), handlers[verb], { signal })))
 }
 
 const verbs = [
   ...(['vm.put', 'vm.get', 'vm.list', 'vm.logs', 'vm.forget', 'ping'] as const),
-  ...(['vm.exec', 'snapshot.put', 'snapshot.get'] as const),
+  ...(['vm.exec', 'snapshot.put', 'snapshot.get', 'build.put'] as const),
+  ...(['volume.put', 'volume.get', 'volume.snapshot', 'network.put'] as const),
 ]
 
 function parsed<T extends TSchema>(schema: T, data: unknown): Static<T> {

@@ -14,6 +14,9 @@ import {
   type VmObserved,
   type VmPut,
   type VmSpec,
+  type VolumeObserved,
+  type VolumePut,
+  type VolumeVerb,
 } from '../contract/agent.ts'
 import { until } from '../../test/support/wait.ts'
 import { type AgentConfig, agentConfig } from './config.ts'
@@ -26,11 +29,13 @@ export interface TestAgent extends AsyncDisposable {
   readonly agent: Agent
   readonly bus: Bus
   readonly config: AgentConfig
-  request(verb: HostVerb | RuntimeVerb, data: unknown): Promise<unknown>
+  request(verb: HostVerb | RuntimeVerb | VolumeVerb, data: unknown): Promise<unknown>
   exec(vmId: string, command: readonly string[], timeoutMs?: number): Promise<VmExecAnswer>
   /** Takes a snapshot and waits until it is ready or has failed. */
   snapshot(snapshotId: string, vmId: string, generation?: number): Promise<SnapshotObserved>
   put(wish: VmPut): Promise<VmObserved>
+  /** Wishes for a volume and waits until it is as wished. */
+  volume(wish: Partial<VolumePut> & Pick<VolumePut, 'volumeId'>): Promise<VolumeObserved>
   get(vmId: string): Promise<VmObserved>
   logs(vmId: string): Promise<LogLine[]>
   until(vmId: string, what: string, holds: (vm: VmObserved) => boolean): Promise<VmObserved>
@@ -71,7 +76,7 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
   const log = pino({ level: process.env.MOTE_TEST_LOG ?? 'silent' })
   const start = () => startAgent(config, { bus, log, ...(fake ? { fake } : {}) })
   let agent = await start()
-  const request = (verb: HostVerb | RuntimeVerb, data: unknown) =>
+  const request = (verb: HostVerb | RuntimeVerb | VolumeVerb, data: unknown) =>
     bus.request(subjects.hostIn(agent.hostId, verb), data, { timeoutMs: verb === 'vm.exec' ? 60_000 : 5_000 })
   const get = async (vmId: string) => (await request('vm.get', { vmId })) as VmObserved
   return {
@@ -91,6 +96,15 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
         return seen.state === 'creating' ? undefined : seen
       }
       return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: waitLimitMs })
+    },
+    volume: async given => {
+      const wish: VolumePut = { generation: 1, want: 'present', pool: 'local', sizeMib: 32, ...given }
+      await request('volume.put', wish)
+      const settled = async () => {
+        const seen = (await request('volume.get', { volumeId: wish.volumeId })) as VolumeObserved
+        return ['ready', 'failed', 'absent'].includes(seen.state) ? seen : undefined
+      }
+      return until(settled, { what: `volume ${wish.volumeId}`, timeoutMs: waitLimitMs })
     },
     put: async wish => (await request('vm.put', wish)) as VmObserved,
     logs: async vmId => ((await request('vm.logs', { vmId, tail: 1000, afterUs: 0 })) as { lines: LogLine[] }).lines,

@@ -6,11 +6,15 @@ import { databaseCommands } from './commands/db.ts'
 import { demoCommand } from './commands/demo.ts'
 import { hostCommands } from './commands/host.ts'
 import { doctorCommand } from './commands/doctor.ts'
+import { imageCommands } from './commands/image.ts'
+import { kernelCommands } from './commands/kernel.ts'
 import { programCommands } from './commands/programs.ts'
 
 const mote = new Command('mote')
   .description('A microVM cloud you can run yourself')
   .version(productVersion)
+  // An option behind a command is that command's: images have versions, too.
+  .enablePositionalOptions()
   .showHelpAfterError('(add --help for the options)')
   .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
 
@@ -21,6 +25,8 @@ for (const command of [
   hostCommands(),
   adminCommands(),
   doctorCommand(),
+  imageCommands(),
+  kernelCommands(),
 ])
   mote.addCommand(command)
 throwInsteadOfExit(mote)

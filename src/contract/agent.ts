@@ -6,6 +6,7 @@
  * Everything slow happens in the agent's own loop; changes are published as `VmObserved`, beats carry the rest.
  */
 import { type Static, Type } from 'typebox'
+import { FirewallObserved, FirewallSpec, NetworkObserved } from './network.ts'
 
 export const HypervisorName = Type.Enum(['firecracker', 'cloud-hypervisor', 'qemu', 'fake'])
 export type HypervisorName = Static<typeof HypervisorName>
@@ -52,6 +53,8 @@ export const VmSpec = Type.Object({
   /** Guest memory to leave to the guest; null: all of memoryMib. */
   balloonTargetMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   disks: Type.Array(DiskSpec),
+  /** Followed while the VM runs; absent: no rules, the defaults hold. */
+  firewall: Type.Optional(FirewallSpec),
   /**
    * Start from a snapshot that this host has instead of booting. `renew`: it is a clone, so it gets a new identity
    * (MAC, address, machine id, entropy); false: the same VM goes on where it was. Either way the clock is set.
@@ -142,6 +145,7 @@ export const VmObserved = Type.Object({
   startedAtMs: Type.Union([Type.Number(), Type.Null()]),
   steps: Type.Array(VmStep),
   disks: Type.Optional(Type.Array(DiskObserved)),
+  firewall: Type.Optional(FirewallObserved),
   migration: Type.Optional(MigrationObserved),
 })
 export type VmObserved = Static<typeof VmObserved>
@@ -181,6 +185,19 @@ export const HypervisorOffer = Type.Object({
 })
 export type HypervisorOffer = Static<typeof HypervisorOffer>
 
+/** A place for volumes on a host, as its beats tell. */
+export const PoolOffer = Type.Object({
+  name: Type.String(),
+  /** What it is made of: `dir`, `lvm-thin`, `rbd`, ... */
+  kind: Type.String(),
+  /** Every host with the pool of this name reaches the same volumes. */
+  shared: Type.Boolean(),
+  /** Rounded down, so that beats of a quiet host stay equal. */
+  freeBytes: Type.Integer(),
+  encrypted: Type.Boolean(),
+})
+export type PoolOffer = Static<typeof PoolOffer>
+
 /** Published on `host.<id>.out.beat` every second. `vms` (all of them) comes with the first beat and every 15th. */
 export const HostBeat = Type.Object({
   hostId: Type.String(),
@@ -197,6 +214,8 @@ export const HostBeat = Type.Object({
   network: Type.String(),
   vms: Type.Union([Type.Array(VmObserved), Type.Null()]),
   stats: Type.Array(VmStats),
+  pools: Type.Optional(Type.Array(PoolOffer)),
+  privateNetwork: Type.Optional(NetworkObserved),
 })
 export type HostBeat = Static<typeof HostBeat>
 
@@ -229,6 +248,65 @@ export const SnapshotObserved = Type.Object({
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type SnapshotObserved = Static<typeof SnapshotObserved>
+
+/**
+ * `volume.put`: a volume on this host, as a full wish of its own, since it outlives every VM. It is made empty, or with
+ * the content of a snapshot (`from`); `restore` puts it back to a snapshot of its own, once for each `count`, while no VM
+ * has it. `absent` removes it with its snapshots, as soon as no VM has it.
+ */
+export const VolumePut = Type.Object({
+  volumeId: Type.String(),
+  /** Refused with code `stale_generation` when smaller than what the host has seen. Equal: an idempotent repeat. */
+  generation: Type.Integer({ minimum: 1 }),
+  want: Type.Enum(['present', 'absent']),
+  pool: Type.String(),
+  sizeMib: Type.Integer({ minimum: 1 }),
+  from: Type.Optional(Type.Object({ volumeId: Type.String(), snapshotId: Type.String() })),
+  restore: Type.Optional(Type.Object({ snapshotId: Type.String(), count: Type.Integer({ minimum: 1 }) })),
+})
+export type VolumePut = Static<typeof VolumePut>
+
+/** Published on `subjects.volume(...)` on every change, and the answer of `volume.put` and `volume.get`. */
+export const VolumeObserved = Type.Object({
+  volumeId: Type.String(),
+  generation: Type.Integer(),
+  state: Type.Enum(['creating', 'ready', 'restoring', 'failed', 'removing', 'absent']),
+  /** `restore.count` of the last restore that was done. */
+  restored: Type.Integer(),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type VolumeObserved = Static<typeof VolumeObserved>
+
+/** `volume.snapshot`: a snapshot of a volume on this host; taken once, crash-consistent also while a VM writes. */
+export const VolumeSnapshotPut = Type.Object({
+  snapshotId: Type.String(),
+  volumeId: Type.String(),
+  pool: Type.String(),
+  generation: Type.Integer({ minimum: 1 }),
+  want: Type.Enum(['present', 'absent']),
+})
+export type VolumeSnapshotPut = Static<typeof VolumeSnapshotPut>
+
+/** Published on `subjects.volumeSnapshot(...)` on every change, and the answer of `volume.snapshot`. */
+export const VolumeSnapshotObserved = Type.Object({
+  snapshotId: Type.String(),
+  volumeId: Type.String(),
+  generation: Type.Integer(),
+  state: Type.Enum(['creating', 'ready', 'failed', 'removing', 'absent']),
+  sizeBytes: Type.Integer(),
+  /** How long the VM that has the volume stood still; 0 when none has it. */
+  pauseMs: Type.Union([Type.Number(), Type.Null()]),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type VolumeSnapshotObserved = Static<typeof VolumeSnapshotObserved>
+
+/** Published on `subjects.volumeUsage(...)`: what volumes really take, measured by their host. */
+export const VolumeUsages = Type.Object({
+  volumes: Type.Array(
+    Type.Object({ volumeId: Type.String(), usedBytes: Type.Integer(), snapshotBytes: Type.Integer() }),
+  ),
+})
+export type VolumeUsages = Static<typeof VolumeUsages>
 
 /** `vm.exec`: runs a command in the guest through the control channel and answers when it ended. argv, no shell. */
 export const VmExec = Type.Object({
@@ -286,18 +364,76 @@ export const VmForget = Type.Object({ vmId: Type.String(), generation: Type.Inte
 export type VmForget = Static<typeof VmForget>
 
 /**
+ * `build.put`: an image of a repository, made in a throw-away VM of this host. Repeated until it is over: an equal
+ * generation is a repeat, and a host that restarted begins again. `absent` ends it and removes all but its log.
+ */
+export const BuildPut = Type.Object({
+  buildId: Type.String(),
+  /** Refused with code `stale_generation` when smaller than what the host has seen. */
+  generation: Type.Integer({ minimum: 1 }),
+  want: Type.Enum(['present', 'absent']),
+  spec: Type.Object({
+    projectId: Type.String(),
+    appId: Type.String(),
+    deploymentId: Type.String(),
+    hypervisor: HypervisorName,
+    source: Type.Object({
+      /** http(s) only. */
+      url: Type.String(),
+      /** Empty: the repository's default branch. */
+      branch: Type.String(),
+      /** Full commit id; empty: the newest of the branch. */
+      commit: Type.String(),
+      /** HTTP basic authentication; the host neither stores it nor shows it to the VM. */
+      auth: Type.Optional(Type.Object({ username: Type.String(), password: Type.String() })),
+      /** The repository may be at a private address, and without TLS. */
+      allowPrivate: Type.Boolean(),
+    }),
+    vcpus: Type.Integer({ minimum: 1 }),
+    memoryMib: Type.Integer({ minimum: 64 }),
+    diskMib: Type.Integer({ minimum: 64 }),
+    timeLimitMs: Type.Integer({ minimum: 1 }),
+    /** `registry/repository` to push to; null: an OCI layout in the host's image directory. */
+    repository: Type.Union([Type.String(), Type.Null()]),
+  }),
+})
+export type BuildPut = Static<typeof BuildPut>
+
+/** The answer of `build.put`, and published on `subjects.build(...)` on every change. */
+export const BuildObserved = Type.Object({
+  buildId: Type.String(),
+  generation: Type.Integer(),
+  state: Type.Enum(['fetching', 'building', 'pushing', 'succeeded', 'failed', 'absent']),
+  /** Pinned by digest; null before it is pushed. */
+  image: Type.Union([Type.String(), Type.Null()]),
+  commit: Type.Union([
+    Type.Object({ branch: Type.String(), hash: Type.String(), message: Type.String() }),
+    Type.Null(),
+  ]),
+  /** Why it failed, for people. */
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type BuildObserved = Static<typeof BuildObserved>
+
+/**
  * Requests that a host answers on `subjects.hostIn(id, verb)`; each answers within a second.
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]};
  * `vm.logs` VmLogsRequest -> VmLogsAnswer; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
  * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved;
- * `vm.exec` VmExec -> VmExecAnswer (the one that takes as long as its command).
+ * `vm.exec` VmExec -> VmExecAnswer (the one that takes as long as its command);
+ * `build.put` BuildPut -> BuildObserved. `vm.logs` knows builds by their id, too.
  */
 export type HostVerb = 'vm.put' | 'vm.get' | 'vm.list' | 'vm.logs' | 'vm.forget' | 'ping'
 /** Verbs of VMs that run: a driver without the capability answers with code `unsupported_by_hypervisor`. */
 export type RuntimeVerb = 'snapshot.put' | 'snapshot.get' | 'vm.exec'
+export type BuildVerb = 'build.put'
+/** `network.put` HostNetwork -> NetworkObserved. */
+export type NetworkVerb = 'network.put'
+/** `volume.put` VolumePut -> VolumeObserved; `volume.get` {volumeId} -> VolumeObserved; `volume.snapshot` as named. */
+export type VolumeVerb = 'volume.put' | 'volume.get' | 'volume.snapshot'
 
 export const subjects = {
-  hostIn: (hostId: string, verb: HostVerb | RuntimeVerb) => `host.${hostId}.in.${verb}`,
+  hostIn: (hostId: string, verb: HostVerb | RuntimeVerb | VolumeVerb | NetworkVerb | BuildVerb) => `host.${hostId}.in.${verb}`,
   /** HostBeat */
   beat: (hostId: string) => `host.${hostId}.out.beat`,
   /** VmObserved, published on every change of state, health or endpoint. */
@@ -307,7 +443,19 @@ export const subjects = {
     `log.${at.hostId}.${at.projectId}.${at.appId}.${at.deploymentId}.${at.vmId}`,
   /** SnapshotObserved */
   snapshot: (hostId: string) => `host.${hostId}.out.snapshot`,
+  /** VolumeObserved */
+  volume: (hostId: string) => `host.${hostId}.out.volume`,
+  /** VolumeSnapshotObserved */
+  volumeSnapshot: (hostId: string) => `host.${hostId}.out.volume-snapshot`,
+  /** VolumeUsages */
+  volumeUsage: (hostId: string) => `host.${hostId}.out.volume-usage`,
+  allVolumes: 'host.*.out.volume',
+  allVolumeSnapshots: 'host.*.out.volume-snapshot',
+  allVolumeUsages: 'host.*.out.volume-usage',
   allSnapshots: 'host.*.out.snapshot',
+  /** BuildObserved */
+  build: (hostId: string) => `host.${hostId}.out.build`,
+  allBuilds: 'host.*.out.build',
   allBeats: 'host.*.out.beat',
   allSeen: 'host.*.out.seen',
 } as const

@@ -7,7 +7,8 @@ import { type Static, Type } from 'typebox'
 export const Backend = Type.Object({ vmId: Type.String(), host: Type.String(), port: Type.Integer() })
 export type Backend = Static<typeof Backend>
 
-/** `live`: send traffic to the backends. `sleeping`: hold the request, ask `wake`. `down`: 503. `gone`: forget it (404). */
+/** `live`: send traffic to the backends. `sleeping`: hold the request, ask `wake` (also while the only VM is between two
+ * hosts). `down`: 503. `gone`: forget it (404). */
 export const Route = Type.Object({
   hostname: Type.String(),
   projectId: Type.String(),
@@ -46,11 +47,49 @@ export const TrafficReport = Type.Object({
 })
 export type TrafficReport = Static<typeof TrafficReport>
 
+/** Somebody wants a tunnel to a database. `user`: id of a database (its current branch) or of a branch. */
+export const TunnelLogin = Type.Object({
+  user: Type.String({ maxLength: 64 }),
+  ip: Type.String(),
+  credential: Type.Union([
+    Type.Object({ kind: Type.Literal('token'), token: Type.String({ maxLength: 512 }) }),
+    /**
+     * RFC 4253, 6.6, in base64. The gateway checks the signature; `proven` says that it has. Before, the question is
+     * only whether that key would do.
+     */
+    Type.Object({ kind: Type.Literal('key'), publicKey: Type.String({ maxLength: 8192 }), proven: Type.Boolean() }),
+  ]),
+})
+export type TunnelLogin = Static<typeof TunnelLogin>
+
+/** `grant`: what to show when a tunnel is opened; null: refused, and nobody is told why. */
+export const TunnelLoginAnswer = Type.Object({ grant: Type.Union([Type.String(), Type.Null()]) })
+export type TunnelLoginAnswer = Static<typeof TunnelLoginAnswer>
+
+/** Rights are looked at again for every tunnel: the token may have been revoked since the login. */
+export const TunnelOpen = Type.Object({
+  grant: Type.String({ maxLength: 2048 }),
+  host: Type.String({ maxLength: 255 }),
+  port: Type.Integer(),
+})
+export type TunnelOpen = Static<typeof TunnelOpen>
+
+/** `endpoint`: where the database is now; null: `reason` is for the user. */
+export const TunnelOpenAnswer = Type.Object({
+  endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
+  reason: Type.String(),
+})
+export type TunnelOpenAnswer = Static<typeof TunnelOpenAnswer>
+
 export const gatewaySubjects = {
   /** RoutesRequest -> RoutesAnswer */
   routes: 'control.in.routes',
   /** WakeRequest -> {} */
   wake: 'control.in.wake',
+  /** TunnelLogin -> TunnelLoginAnswer */
+  tunnelLogin: 'control.in.tunnel.login',
+  /** TunnelOpen -> TunnelOpenAnswer */
+  tunnelOpen: 'control.in.tunnel.open',
   /** Route, published by control on every change. */
   routeChanged: 'route.changed',
   /** TrafficReport */

@@ -6,17 +6,30 @@ import { auditFeature, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
 import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
 import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
+import { buildMachine } from './builds/index.ts'
+import {
+  branchMachine,
+  databaseBackups,
+  databaseContents,
+  databaseDrills,
+  databaseFeature,
+  databaseSnapshotMachine,
+  upcallFeature,
+} from './databases/index.ts'
 import type { Deps } from './deps.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
-import { autoscaler, deadHosts, hostFeature, idleApps } from './fleet/index.ts'
+import { autoscaler, deadHosts, hostFeature, hostMachine, idleApps } from './fleet/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
+import { networkFeature } from './network/index.ts'
 import { notificationMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './runtime/index.ts'
+import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
+import { volumeContents, volumeFeature, volumeMachine, volumeSnapshotMachine } from './volumes/index.ts'
 import { webhookFeature } from './webhooks/index.ts'
 
 export type ControlDeps = Deps & { readonly live: LiveStats }
@@ -28,23 +41,34 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   auditFeature(deps),
   notificationsFeature(deps),
   billingFeature(deps),
-  webhookFeature(deps),
+  webhookFeature(deps, createSourceHost(deps)),
+  scmFeature(deps, createSourceHost(deps)),
   appFeature(deps),
   deploymentFeature(deps),
   hostFeature(deps),
   runtimeFeature(deps),
+  databaseFeature(deps),
+  upcallFeature(deps),
+  volumeFeature(deps),
+  networkFeature(deps),
 ]
 
 /** What a project holds, in the order it is torn down. */
-export const projectContents: readonly ProjectContents[] = [appContents]
+export const projectContents: readonly ProjectContents[] = [databaseContents, appContents, volumeContents]
 
 export const machines = (deps: ControlDeps): readonly AnyMachine[] => [
   projectMachine(deps, projectContents),
   appMachine(deps),
   deploymentMachine(deps),
+  buildMachine({ ...deps, sourceAuth: sourceAuth(deps, createSourceHost(deps)) }),
   vmMachine(deps),
   snapshotMachine(deps),
   migrationMachine(deps),
+  branchMachine(deps),
+  databaseSnapshotMachine(deps),
+  volumeMachine(deps),
+  volumeSnapshotMachine(deps),
+  hostMachine(deps),
 ]
 
 export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
@@ -56,7 +80,11 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   billingPlans(deps),
   billingSync(deps),
   goneRoutes(deps),
+  scmReports(deps, createSourceHost(deps)),
+  scmUpkeep(deps),
   deadHosts(deps),
   idleApps(deps),
   autoscaler(deps),
+  databaseBackups(deps),
+  databaseDrills(deps),
 ]

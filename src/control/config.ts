@@ -3,6 +3,7 @@
  * else reads the environment. `settings` is also what `--help` and `docs/operating.md` print.
  */
 import { readFileSync } from 'node:fs'
+import { formatCidr, parseCidr } from '../lib/cidr.ts'
 
 export interface ControlConfig {
   /** The first encrypts and signs, the rest still verify. */
@@ -35,12 +36,56 @@ export interface ControlConfig {
   readonly streamsPerUser: number
   /** Extra networks (CIDR) that may call /re-attach and /validate, besides loopback. */
   readonly storageNetworks: readonly string[]
+  /** What projects get their /64 of; undefined: the random one in the database. */
+  readonly ipv6Prefix: string | undefined
   /** 0 keeps the audit log for ever. */
   readonly auditRetentionDays: number
   /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
   readonly smtpUrl: string | undefined
   readonly mailFrom: string
   readonly billing: BillingConfig
+  readonly databases: DatabaseConfig
+  /** `registry/path` that built images are pushed to; empty: they stay on the one host there is. */
+  readonly registry: string
+  readonly buildTimeoutMinutes: number
+  /** Repositories at private addresses and without TLS may be built. */
+  readonly privateGitHosts: boolean
+  /** Pull requests of a repository's own branches get an app each. */
+  readonly previews: boolean
+  /** Undefined: no integration with a source host. */
+  readonly scm: ScmConfig | undefined
+}
+
+/** A GitHub App, of github.com or of a GitHub Enterprise Server. */
+export interface ScmConfig {
+  readonly appId: string
+  /** Its name in addresses: `<web>/apps/<slug>`. */
+  readonly slug: string
+  /** PEM. */
+  readonly privateKey: string
+  readonly webhookSecret: string
+  readonly webUrl: string
+  readonly apiUrl: string
+}
+
+export interface DatabaseConfig {
+  /** Major versions of PostgreSQL whose image hosts have; the first is the default. */
+  readonly versions: readonly number[]
+  readonly backend: 'volume' | 'neon'
+  /** Management API of the page server. Only with `neon`. */
+  readonly pageserverUrl: string
+  /** Image of a VM that works on a page server. */
+  readonly neonImage: string
+  /** Page servers, besides node 1, that may attach again. */
+  readonly storageNodes: readonly number[]
+  /** Instead of coming from a known network. */
+  readonly storageSecret: string
+  /** How people reach the SSH bastion of the gateways. */
+  readonly sshHost: string
+  readonly sshPort: number
+  readonly backupHours: number
+  readonly backupsKept: number
+  readonly drillHours: number
 }
 
 export interface BillingConfig {
@@ -87,6 +132,16 @@ const url = (text: string) => {
   if (!URL.canParse(text)) throw new Error('must be a URL such as http://localhost:7070')
   return text.replace(/\/$/, '')
 }
+const imagePath = (text: string) => {
+  if (text !== '' && !/^[a-z0-9.-]+(:\d{1,5})?(\/[a-z0-9._-]+)*$/.test(text))
+    throw new Error('must be a registry and a path such as registry.example:5000/apps')
+  return text
+}
+const pem = (text: string) => {
+  const key = text.includes('-----BEGIN') ? text.replaceAll('\\n', '\n') : Buffer.from(text, 'base64').toString('utf8')
+  if (!key.includes('PRIVATE KEY-----')) throw new Error('must be a PEM private key, or one as base64')
+  return key
+}
 const plan = (text: string) => {
   if (!['free', 'pro', 'business', 'unlimited'].includes(text))
     throw new Error('must be free, pro, business or unlimited')
@@ -95,6 +150,16 @@ const plan = (text: string) => {
 const billingProvider = (text: string): BillingConfig['provider'] => {
   if (text === 'none' || text === 'sandbox' || text === 'polar' || text === 'stripe') return text
   throw new Error('must be none, sandbox, polar or stripe')
+}
+const databaseBackend = (text: string): DatabaseConfig['backend'] => {
+  if (text === 'volume' || text === 'neon') return text
+  throw new Error('must be volume or neon')
+}
+const ipv6Prefix = (text: string) => {
+  const cidr = parseCidr(text)
+  if (cidr?.family !== 6 || cidr.prefix < 16 || cidr.prefix > 60)
+    throw new Error('must be an IPv6 prefix of /16 to /60, such as fd12:3456:789a::/48')
+  return formatCidr(cidr)
 }
 const planPairs = (text: string) =>
   list(text).map(pair => {
@@ -178,6 +243,12 @@ export const controlSettings = {
     list,
     'CIDRs, besides loopback, that may call /re-attach and /validate',
   ),
+  ipv6Prefix: setting<string | undefined>(
+    'MOTE_IPV6_PREFIX',
+    undefined,
+    ipv6Prefix,
+    'IPv6 prefix (/16 to /60) of the private networks; a random unique local /48 when empty',
+  ),
   auditRetentionDays: setting(
     'MOTE_AUDIT_RETENTION_DAYS',
     0,
@@ -191,6 +262,36 @@ export const controlSettings = {
     'mail server: smtp://user:password@host:587 or smtps://...; empty sends no e-mail',
   ),
   mailFrom: setting('MOTE_MAIL_FROM', 'Mote <mote@localhost>', word, 'sender of e-mails'),
+  registry: setting(
+    'MOTE_REGISTRY',
+    '',
+    imagePath,
+    'where built images are pushed, for example registry.example:5000/apps; needed with several hosts',
+  ),
+  buildTimeoutMinutes: setting('MOTE_BUILD_TIMEOUT', 20, whole(1, 240), 'minutes a build may take'),
+  privateGitHosts: setting(
+    'MOTE_GIT_PRIVATE_HOSTS',
+    false,
+    flag,
+    'repositories at private addresses and over plain http may be built',
+  ),
+  previews: setting('MOTE_PREVIEWS', true, flag, 'pull requests get an app of their own while they are open'),
+  githubAppId: setting('MOTE_GITHUB_APP_ID', '', word, 'id of the GitHub App; empty: no source host integration'),
+  githubAppSlug: setting('MOTE_GITHUB_APP_SLUG', '', word, 'name of the GitHub App in its address'),
+  githubPrivateKey: setting('MOTE_GITHUB_PRIVATE_KEY', '', pem, 'private key of the GitHub App: PEM, or PEM as base64'),
+  githubWebhookSecret: setting(
+    'MOTE_GITHUB_WEBHOOK_SECRET',
+    '',
+    word,
+    'secret that signs the webhooks of the GitHub App',
+  ),
+  githubUrl: setting('MOTE_GITHUB_URL', 'https://github.com', url, 'web address of the source host'),
+  githubApiUrl: setting(
+    'MOTE_GITHUB_API_URL',
+    'https://api.github.com',
+    url,
+    'API of the source host; https://<host>/api/v3 for GitHub Enterprise Server',
+  ),
   billingProvider: setting<BillingConfig['provider']>(
     'MOTE_BILLING_PROVIDER',
     'none',
@@ -228,12 +329,53 @@ export const controlSettings = {
     list,
     'hosts of checkout and portal pages besides those of the provider',
   ),
+  databaseVersions: setting<readonly number[]>(
+    'MOTE_POSTGRES_VERSIONS',
+    [15],
+    text => list(text).map(whole(14, 17)),
+    'major versions of PostgreSQL on offer, the default one first; each needs: mote image build postgres',
+  ),
+  databaseBackend: setting<DatabaseConfig['backend']>(
+    'MOTE_DATABASE_BACKEND',
+    'volume',
+    databaseBackend,
+    'where new databases keep their data: volume (a disk of their own) or neon (a page server)',
+  ),
+  pageserverUrl: setting('MOTE_PAGESERVER_URL', '', url, 'management API of the page server, with neon'),
+  neonImage: setting('MOTE_NEON_IMAGE', '', word, 'image of a VM that works on a page server, with neon'),
+  storageNodes: setting<readonly number[]>(
+    'MOTE_STORAGE_NODES',
+    [],
+    text => list(text).map(whole(0)),
+    'ids of page servers, besides 1, that may attach again',
+  ),
+  storageSecret: setting('MOTE_STORAGE_SECRET', '', word, 'bearer token for /re-attach and /validate from other networks'),
+  sshHost: setting('MOTE_SSH_HOST', 'localhost', word, 'how people reach the SSH bastion'),
+  sshPort: setting('MOTE_SSH_PORT', 7022, whole(0, 65_535), 'port of the SSH bastion'),
+  backupHours: setting('MOTE_DATABASE_BACKUP_HOURS', 24, whole(1, 8760), 'hours between whole backups of a database'),
+  backupsKept: setting('MOTE_DATABASE_BACKUPS_KEPT', 7, whole(1, 1000), 'whole backups of a database that are kept'),
+  drillHours: setting(
+    'MOTE_DATABASE_DRILL_HOURS',
+    168,
+    whole(0, 8760),
+    'hours between proofs that the newest backup of a database can be restored; 0: never',
+  ),
   billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days the plan stays after a payment failed'),
 } as const
 
 export const secretHelp =
   'MOTE_SECRET_KEY: at least 32 random characters; MOTE_SECRET_KEYS: comma-separated, newest first, while rotating. ' +
   'With --data the all-in-one makes one by itself in <data>/secret.key (one a line, newest first).'
+
+function readScm(read: <T>(setting: Setting<T>) => T, faults: string[]): ScmConfig | undefined {
+  const s = controlSettings
+  const appId = read(s.githubAppId)
+  if (appId === '') return undefined
+  const needed = [s.githubAppSlug, s.githubPrivateKey, s.githubWebhookSecret] as const
+  for (const one of needed) if (read(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
+  const [slug, privateKey, webhookSecret] = [read(needed[0]), read(needed[1]), read(needed[2])]
+  return Object.freeze({ appId, slug, privateKey, webhookSecret, webUrl: read(s.githubUrl), apiUrl: read(s.githubApiUrl) })
+}
 
 /**
  * @param env the process environment (or a test's)
@@ -280,6 +422,9 @@ export function parseControlConfig(
     if (billing.webhookSecrets.length === 0)
       faults.push(`MOTE_BILLING_WEBHOOK_SECRETS is missing: ${s.billingWebhookSecrets.help}`)
   }
+  if (read(s.databaseBackend) === 'neon')
+    for (const one of [s.pageserverUrl, s.neonImage])
+      if (read<string>(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
   // Where plans are sold, nobody gets the largest one for nothing.
   const defaultPlan = billing.provider !== 'none' && !env[s.defaultPlan.env] ? 'free' : read(s.defaultPlan)
   const config: ControlConfig = Object.freeze({
@@ -306,10 +451,29 @@ export function parseControlConfig(
     idleSeconds: read(s.idleSeconds),
     streamsPerUser: read(s.streamsPerUser),
     storageNetworks: read(s.storageNetworks),
+    ipv6Prefix: read(s.ipv6Prefix),
     auditRetentionDays: read(s.auditRetentionDays),
     smtpUrl: read(s.smtpUrl),
     mailFrom: read(s.mailFrom),
     billing,
+    databases: Object.freeze({
+      versions: read(s.databaseVersions),
+      backend: read(s.databaseBackend),
+      pageserverUrl: read(s.pageserverUrl),
+      neonImage: read(s.neonImage),
+      storageNodes: read(s.storageNodes),
+      storageSecret: read(s.storageSecret),
+      sshHost: read(s.sshHost),
+      sshPort: read(s.sshPort),
+      backupHours: read(s.backupHours),
+      backupsKept: read(s.backupsKept),
+      drillHours: read(s.drillHours),
+    }),
+    registry: read(s.registry),
+    buildTimeoutMinutes: read(s.buildTimeoutMinutes),
+    privateGitHosts: read(s.privateGitHosts),
+    previews: read(s.previews),
+    scm: readScm(read, faults),
   })
   if (faults.length > 0)
     throw new Error(`The configuration has ${faults.length} fault(s):\n  - ${faults.join('\n  - ')}`)

@@ -12,7 +12,10 @@ import { createVault } from '../lib/vault.ts'
 import { type ControlDeps, features, machines, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
 import { createAuthenticator, createIdempotencyStore, endRevokedStreams } from './auth/index.ts'
+import { startBuildReceiver } from './builds/index.ts'
 import type { ControlConfig } from './config.ts'
+import { startTunnelReceiver } from './databases/index.ts'
+import { dashboardPages } from './dashboard/index.ts'
 import { startRelay } from './events/index.ts'
 import { startGatewayReceiver, startHostReceiver } from './fleet/index.ts'
 import { createLiveStats } from './hosts/index.ts'
@@ -20,6 +23,7 @@ import { createMetrics, createMetricsServer } from './http/metrics.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { createServer } from './http/server.ts'
 import { shareRateLimits } from './http/shared-rate-limit.ts'
+import { startNetworkPublisher } from './network/index.ts'
 import { planLimitNotices } from './notifications/index.ts'
 import { startRoutePublisher } from './routing/index.ts'
 
@@ -80,6 +84,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
       rateLimiter: rates.limiter,
       onRefusal: planLimitNotices(deps),
       observe: metrics.request,
+      pages: dashboardPages(config),
       checkAnswers: options.checkAnswers ?? false,
     })
     const runner = createRunner({
@@ -101,8 +106,14 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     releases.push(() => routes.stop())
     const hosts = await startHostReceiver(deps)
     releases.push(() => hosts.stop())
+    const networks = await startNetworkPublisher(deps)
+    releases.push(() => networks.stop())
+    const builds = await startBuildReceiver(deps)
+    releases.push(() => builds.stop())
     const gateways = await startGatewayReceiver(deps)
     releases.push(() => gateways.stop())
+    const tunnels = await startTunnelReceiver({ ...deps, security })
+    releases.push(() => tunnels.stop())
     if (options.metricsPort !== undefined) {
       const listener = createMetricsServer(metrics)
       await listen(listener, options.metricsPort)

@@ -38,6 +38,7 @@ CREATE TABLE app (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   desired_replicas integer NOT NULL,
   drain_timeout integer NOT NULL,
+  firewall_version integer NOT NULL DEFAULT 0,
   git_url text NOT NULL,
   health_check_path text NOT NULL,
   hostname text NOT NULL,
@@ -47,6 +48,8 @@ CREATE TABLE app (
   mem_threshold double precision NOT NULL,
   min_replicas integer NOT NULL,
   name text NOT NULL,
+  owner text NOT NULL DEFAULT 'user'::text,
+  owner_id uuid,
   port integer NOT NULL,
   project_id uuid NOT NULL,
   scale_changed_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -57,6 +60,7 @@ CREATE TABLE app (
   scm_repo_id bigint,
   scm_webhook_secret bytea NOT NULL,
   want text NOT NULL DEFAULT 'live'::text,
+  CONSTRAINT app_owner_check CHECK ((owner = ANY (ARRAY['user'::text, 'database'::text]))),
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
   CONSTRAINT app_scale_state_check CHECK ((scale_state = ANY (ARRAY['active'::text, 'idle'::text, 'scaled_to_zero'::text, 'warming_up'::text]))),
@@ -198,11 +202,139 @@ CREATE TABLE billing_subscription (
   CONSTRAINT billing_subscription_state_check CHECK ((state = ANY (ARRAY['incomplete'::text, 'trialing'::text, 'active'::text, 'past_due'::text, 'unpaid'::text, 'paused'::text, 'canceled'::text])))
 );
 
+CREATE TABLE branch (
+  answers boolean NOT NULL DEFAULT false,
+  app_id uuid,
+  backup_volume_id uuid,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  data_volume_id uuid,
+  database_id uuid NOT NULL,
+  error text,
+  from_moment text,
+  from_snapshot_id uuid,
+  id uuid NOT NULL,
+  is_current boolean NOT NULL DEFAULT false,
+  kind text NOT NULL DEFAULT 'user'::text,
+  name text NOT NULL,
+  parent_id uuid,
+  previous_timeline_id text,
+  project_id uuid NOT NULL,
+  ready_at timestamp with time zone,
+  restore_snapshot_id uuid,
+  restored integer NOT NULL DEFAULT 0,
+  restores integer NOT NULL DEFAULT 0,
+  revision integer NOT NULL DEFAULT 0,
+  timeline_id text NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  want text NOT NULL DEFAULT 'live'::text,
+  CONSTRAINT branch_database_id_fkey FOREIGN KEY (database_id) REFERENCES database(id),
+  CONSTRAINT branch_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'drill'::text]))),
+  CONSTRAINT branch_pkey PRIMARY KEY (id),
+  CONSTRAINT branch_timeline_id_check CHECK ((timeline_id ~ '^[0-9a-f]{32}$'::text)),
+  CONSTRAINT branch_timeline_id_key UNIQUE (timeline_id),
+  CONSTRAINT branch_want_check CHECK ((want = ANY (ARRAY['live'::text, 'deleted'::text])))
+);
+
+CREATE TABLE branch_backup (
+  backups integer NOT NULL DEFAULT 0,
+  branch_id uuid NOT NULL,
+  drill_branch_id uuid,
+  drill_error text,
+  drill_passed boolean,
+  drill_started_at timestamp with time zone,
+  drilled_at timestamp with time zone,
+  error text,
+  looked_at timestamp with time zone,
+  newest_at timestamp with time zone,
+  size_bytes bigint NOT NULL DEFAULT 0,
+  started_at timestamp with time zone,
+  CONSTRAINT branch_backup_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branch(id) ON DELETE CASCADE,
+  CONSTRAINT branch_backup_pkey PRIMARY KEY (branch_id)
+);
+
+CREATE TABLE build (
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  deployment_id uuid NOT NULL,
+  disk_mib integer NOT NULL,
+  ended_at timestamp with time zone,
+  error text,
+  generation integer NOT NULL DEFAULT 1,
+  git_branch text NOT NULL,
+  git_commit text NOT NULL,
+  git_url text NOT NULL,
+  holds boolean NOT NULL DEFAULT false,
+  host_id uuid,
+  hosts_lost integer NOT NULL DEFAULT 0,
+  hypervisor text,
+  id uuid NOT NULL,
+  image text,
+  memory_mib integer NOT NULL,
+  project_id uuid NOT NULL,
+  scm_installation_id bigint,
+  started_at timestamp with time zone,
+  state text NOT NULL DEFAULT 'queued'::text,
+  vcpus integer NOT NULL,
+  CONSTRAINT build_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT build_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT build_pkey PRIMARY KEY (id),
+  CONSTRAINT build_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT build_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'fetching'::text, 'building'::text, 'pushing'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text, 'superseded'::text])))
+);
+
 CREATE TABLE captcha (
   answer_hash bytea NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   id uuid NOT NULL,
   CONSTRAINT captcha_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE database (
+  backend text NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  disk_mib integer NOT NULL,
+  engine text NOT NULL,
+  engine_version integer NOT NULL,
+  id uuid NOT NULL,
+  memory_mib integer NOT NULL,
+  name text NOT NULL,
+  password bytea NOT NULL,
+  project_id uuid NOT NULL,
+  revision integer NOT NULL DEFAULT 1,
+  settings jsonb NOT NULL DEFAULT '{}'::jsonb,
+  storage_node bigint NOT NULL DEFAULT 1,
+  tenant_gen integer NOT NULL DEFAULT 1,
+  tenant_id text NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  vcpus integer NOT NULL,
+  want text NOT NULL DEFAULT 'running'::text,
+  CONSTRAINT database_backend_check CHECK ((backend = ANY (ARRAY['volume'::text, 'neon'::text]))),
+  CONSTRAINT database_pkey PRIMARY KEY (id),
+  CONSTRAINT database_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT database_tenant_id_check CHECK ((tenant_id ~ '^[0-9a-f]{32}$'::text)),
+  CONSTRAINT database_tenant_id_key UNIQUE (tenant_id),
+  CONSTRAINT database_want_check CHECK ((want = ANY (ARRAY['running'::text, 'suspended'::text, 'deleted'::text])))
+);
+
+CREATE TABLE database_snapshot (
+  branch_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  database_id uuid NOT NULL,
+  error text,
+  id uuid NOT NULL,
+  kind text NOT NULL DEFAULT 'user'::text,
+  lsn text,
+  name text NOT NULL,
+  project_id uuid NOT NULL,
+  size_bytes bigint NOT NULL DEFAULT 0,
+  state text NOT NULL DEFAULT 'creating'::text,
+  volume_snapshot_id uuid,
+  want text NOT NULL DEFAULT 'present'::text,
+  CONSTRAINT database_snapshot_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branch(id),
+  CONSTRAINT database_snapshot_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'restore'::text]))),
+  CONSTRAINT database_snapshot_pkey PRIMARY KEY (id),
+  CONSTRAINT database_snapshot_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'ready'::text, 'failed'::text]))),
+  CONSTRAINT database_snapshot_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
 );
 
 CREATE TABLE deployment (
@@ -217,7 +349,7 @@ CREATE TABLE deployment (
   git_commit_message text NOT NULL DEFAULT ''::text,
   hypervisor integer NOT NULL,
   id uuid NOT NULL,
-  image text NOT NULL,
+  image text NOT NULL DEFAULT ''::text,
   job_id text NOT NULL,
   memory_mib integer NOT NULL,
   outcome text,
@@ -276,6 +408,7 @@ CREATE TABLE host (
   memory_mib integer NOT NULL,
   name text NOT NULL,
   network text NOT NULL,
+  pools jsonb NOT NULL DEFAULT '[]'::jsonb,
   removed_at timestamp with time zone,
   suspected_at timestamp with time zone,
   used_disk_mib bigint NOT NULL DEFAULT 0,
@@ -325,6 +458,15 @@ CREATE TABLE machine (
 CREATE TABLE machine_poke (
   id uuid NOT NULL,
   kind text NOT NULL
+);
+
+CREATE TABLE mesh_host (
+  changed_at timestamp with time zone NOT NULL DEFAULT now(),
+  endpoint text NOT NULL,
+  host_id uuid NOT NULL,
+  public_key text NOT NULL,
+  CONSTRAINT mesh_host_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT mesh_host_pkey PRIMARY KEY (host_id)
 );
 
 CREATE TABLE migration (
@@ -393,6 +535,13 @@ CREATE TABLE pat (
   CONSTRAINT pat_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   CONSTRAINT pat_pkey PRIMARY KEY (id),
   CONSTRAINT pat_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE private_network (
+  ipv6_prefix text NOT NULL,
+  is_only boolean NOT NULL DEFAULT true,
+  CONSTRAINT private_network_is_only_check CHECK (is_only),
+  CONSTRAINT private_network_pkey PRIMARY KEY (is_only)
 );
 
 CREATE TABLE project (
@@ -466,6 +615,99 @@ CREATE TABLE route (
   CONSTRAINT route_state_check CHECK ((state = ANY (ARRAY['live'::text, 'sleeping'::text, 'down'::text, 'gone'::text])))
 );
 
+CREATE TABLE scm_binding (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  installation_id bigint NOT NULL,
+  project_id uuid NOT NULL,
+  CONSTRAINT scm_binding_pkey PRIMARY KEY (installation_id, project_id),
+  CONSTRAINT scm_binding_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE scm_delivery (
+  event text NOT NULL,
+  id text NOT NULL,
+  received_at timestamp with time zone NOT NULL DEFAULT now(),
+  source text NOT NULL,
+  CONSTRAINT scm_delivery_pkey PRIMARY KEY (source, id)
+);
+
+CREATE TABLE scm_installation (
+  account_type text NOT NULL,
+  avatar_url text,
+  changed_at timestamp with time zone NOT NULL,
+  id bigint NOT NULL,
+  login text NOT NULL,
+  state text NOT NULL,
+  CONSTRAINT scm_installation_pkey PRIMARY KEY (id),
+  CONSTRAINT scm_installation_state_check CHECK ((state = ANY (ARRAY['active'::text, 'suspended'::text, 'deleted'::text])))
+);
+
+CREATE TABLE scm_preview (
+  app_id uuid NOT NULL,
+  changed_at timestamp with time zone NOT NULL,
+  number integer NOT NULL,
+  preview_app_id uuid,
+  state text NOT NULL,
+  CONSTRAINT scm_preview_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT scm_preview_pkey PRIMARY KEY (app_id, number),
+  CONSTRAINT scm_preview_state_check CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
+);
+
+CREATE TABLE scm_push (
+  app_id uuid NOT NULL,
+  branch text NOT NULL,
+  commit_hash text NOT NULL,
+  pushed_at timestamp with time zone NOT NULL,
+  CONSTRAINT scm_push_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT scm_push_pkey PRIMARY KEY (app_id, branch)
+);
+
+CREATE TABLE scm_report (
+  deployment_id uuid NOT NULL,
+  due_at timestamp with time zone NOT NULL DEFAULT now(),
+  told text,
+  tries integer NOT NULL DEFAULT 0,
+  CONSTRAINT scm_report_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT scm_report_pkey PRIMARY KEY (deployment_id)
+);
+
+CREATE TABLE scm_repository (
+  changed_at timestamp with time zone NOT NULL,
+  full_name text NOT NULL,
+  id bigint NOT NULL,
+  is_deleted boolean NOT NULL DEFAULT false,
+  CONSTRAINT scm_repository_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE scm_state (
+  id uuid NOT NULL,
+  used_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT scm_state_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE security_rule (
+  action text NOT NULL,
+  app_id uuid NOT NULL,
+  cidr text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  direction text NOT NULL,
+  id uuid NOT NULL,
+  port_end integer NOT NULL,
+  port_start integer NOT NULL,
+  priority integer NOT NULL,
+  project_id uuid NOT NULL,
+  protocol text NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT security_rule_action_check CHECK ((action = ANY (ARRAY['allow'::text, 'deny'::text]))),
+  CONSTRAINT security_rule_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT security_rule_check CHECK (((port_end >= port_start) AND (port_end <= 65535))),
+  CONSTRAINT security_rule_direction_check CHECK ((direction = ANY (ARRAY['inbound'::text, 'outbound'::text]))),
+  CONSTRAINT security_rule_pkey PRIMARY KEY (id),
+  CONSTRAINT security_rule_port_start_check CHECK ((port_start >= 0)),
+  CONSTRAINT security_rule_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT security_rule_protocol_check CHECK ((protocol = ANY (ARRAY['tcp'::text, 'udp'::text, 'icmp'::text, 'any'::text])))
+);
+
 CREATE TABLE session (
   account_id uuid NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -475,6 +717,18 @@ CREATE TABLE session (
   user_agent text,
   CONSTRAINT session_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   CONSTRAINT session_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE ssh_key (
+  account_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  fingerprint text NOT NULL,
+  id uuid NOT NULL,
+  last_used_at timestamp with time zone,
+  name text NOT NULL,
+  public_key text NOT NULL,
+  CONSTRAINT ssh_key_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT ssh_key_pkey PRIMARY KEY (id)
 );
 
 CREATE TABLE stray (
@@ -520,12 +774,14 @@ CREATE TABLE vm (
   ipv6_address text NOT NULL,
   memory_mib integer NOT NULL,
   pinned_host_id uuid,
+  placed_at timestamp with time zone,
   placement_note text,
   project_id uuid NOT NULL,
   restart_count integer NOT NULL DEFAULT 0,
   restarts integer NOT NULL DEFAULT 0,
   seen_count bigint NOT NULL DEFAULT 0,
   seen_error text,
+  seen_firewall jsonb,
   seen_generation integer NOT NULL DEFAULT 0,
   seen_state text,
   seen_steps jsonb NOT NULL DEFAULT '[]'::jsonb,
@@ -536,6 +792,24 @@ CREATE TABLE vm (
   CONSTRAINT vm_pkey PRIMARY KEY (id),
   CONSTRAINT vm_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
   CONSTRAINT vm_want_check CHECK ((want = ANY (ARRAY['running'::text, 'paused'::text, 'stopped'::text, 'absent'::text])))
+);
+
+CREATE TABLE vm_disk (
+  attachment_id uuid NOT NULL,
+  generation integer NOT NULL,
+  mount_point text NOT NULL,
+  read_only boolean NOT NULL,
+  seen_error text,
+  seen_state text,
+  vm_generation integer NOT NULL,
+  vm_id uuid NOT NULL,
+  volume_id uuid NOT NULL,
+  want text NOT NULL DEFAULT 'present'::text,
+  CONSTRAINT vm_disk_attachment_id_fkey FOREIGN KEY (attachment_id) REFERENCES volume_attachment(id),
+  CONSTRAINT vm_disk_pkey PRIMARY KEY (vm_id, volume_id),
+  CONSTRAINT vm_disk_vm_id_fkey FOREIGN KEY (vm_id) REFERENCES vm(id) ON DELETE CASCADE,
+  CONSTRAINT vm_disk_volume_id_fkey FOREIGN KEY (volume_id) REFERENCES volume(id),
+  CONSTRAINT vm_disk_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
 );
 
 CREATE TABLE vm_snapshot (
@@ -565,11 +839,83 @@ CREATE TABLE vm_snapshot (
   CONSTRAINT vm_snapshot_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
 );
 
+CREATE TABLE volume (
+  attach_generation integer NOT NULL DEFAULT 0,
+  bound boolean NOT NULL DEFAULT true,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  error text,
+  from_snapshot_id uuid,
+  from_volume_id uuid,
+  generation integer NOT NULL DEFAULT 1,
+  host_id uuid,
+  id uuid NOT NULL,
+  measured_at timestamp with time zone,
+  name text NOT NULL,
+  owner text NOT NULL DEFAULT 'user'::text,
+  owner_id uuid,
+  pool_name text NOT NULL DEFAULT ''::text,
+  project_id uuid NOT NULL,
+  restore_snapshot_id uuid,
+  restores integer NOT NULL DEFAULT 0,
+  size_mib integer NOT NULL,
+  snapshot_bytes bigint NOT NULL DEFAULT 0,
+  state text NOT NULL DEFAULT 'creating'::text,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  used_bytes bigint NOT NULL DEFAULT 0,
+  want text NOT NULL DEFAULT 'present'::text,
+  CONSTRAINT volume_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT volume_owner_check CHECK ((owner = ANY (ARRAY['user'::text, 'database'::text]))),
+  CONSTRAINT volume_pkey PRIMARY KEY (id),
+  CONSTRAINT volume_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT volume_size_mib_check CHECK ((size_mib > 0)),
+  CONSTRAINT volume_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'ready'::text, 'restoring'::text, 'failed'::text]))),
+  CONSTRAINT volume_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
+);
+
+CREATE TABLE volume_attachment (
+  access_mode integer NOT NULL,
+  app_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  deployment_id uuid,
+  id uuid NOT NULL,
+  mount_point text NOT NULL,
+  project_id uuid NOT NULL,
+  volume_id uuid NOT NULL,
+  want text NOT NULL DEFAULT 'attached'::text,
+  CONSTRAINT volume_attachment_access_mode_check CHECK ((access_mode = ANY (ARRAY[0, 1]))),
+  CONSTRAINT volume_attachment_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT volume_attachment_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
+  CONSTRAINT volume_attachment_pkey PRIMARY KEY (id),
+  CONSTRAINT volume_attachment_volume_id_fkey FOREIGN KEY (volume_id) REFERENCES volume(id),
+  CONSTRAINT volume_attachment_want_check CHECK ((want = ANY (ARRAY['attached'::text, 'detached'::text])))
+);
+
+CREATE TABLE volume_snapshot (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  error text,
+  id uuid NOT NULL,
+  kind text NOT NULL DEFAULT 'user'::text,
+  name text NOT NULL,
+  pause_ms double precision,
+  project_id uuid NOT NULL,
+  size_bytes bigint NOT NULL DEFAULT 0,
+  state text NOT NULL DEFAULT 'creating'::text,
+  volume_id uuid NOT NULL,
+  want text NOT NULL DEFAULT 'present'::text,
+  CONSTRAINT volume_snapshot_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'schedule'::text]))),
+  CONSTRAINT volume_snapshot_pkey PRIMARY KEY (id),
+  CONSTRAINT volume_snapshot_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'ready'::text, 'failed'::text]))),
+  CONSTRAINT volume_snapshot_volume_id_fkey FOREIGN KEY (volume_id) REFERENCES volume(id) ON DELETE CASCADE,
+  CONSTRAINT volume_snapshot_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
+);
+
 CREATE UNIQUE INDEX account_email ON public.account USING btree (email);
 
 CREATE UNIQUE INDEX alert_open ON public.alert USING btree (kind, machine_id, phase) WHERE (closed_at IS NULL);
 
 CREATE INDEX alert_opened_at ON public.alert USING btree (opened_at);
+
+CREATE INDEX app_by_name ON public.app USING btree (name) WHERE (want = 'live'::text);
 
 CREATE INDEX app_by_project ON public.app USING btree (project_id, id DESC);
 
@@ -578,6 +924,8 @@ CREATE UNIQUE INDEX app_hostname ON public.app USING btree (hostname) WHERE (wan
 CREATE INDEX app_may_sleep ON public.app USING btree (id) WHERE ((min_replicas = 0) AND (want = 'live'::text));
 
 CREATE UNIQUE INDEX app_name ON public.app USING btree (project_id, name) WHERE (want = 'live'::text);
+
+CREATE INDEX app_scm_repo ON public.app USING btree (scm_repo_id) WHERE (want = 'live'::text);
 
 CREATE INDEX audit_log_action ON public.audit_log USING btree (scope_id, action, id DESC);
 
@@ -599,7 +947,35 @@ CREATE INDEX billing_sandbox_subscription_project ON public.billing_sandbox_subs
 
 CREATE INDEX billing_subscription_project ON public.billing_subscription USING btree (project_id);
 
+CREATE UNIQUE INDEX branch_app ON public.branch USING btree (app_id);
+
+CREATE UNIQUE INDEX branch_current ON public.branch USING btree (database_id) WHERE is_current;
+
+CREATE INDEX branch_database ON public.branch USING btree (database_id);
+
+CREATE UNIQUE INDEX branch_name ON public.branch USING btree (database_id, name) WHERE ((want = 'live'::text) AND (kind = 'user'::text));
+
+CREATE INDEX build_app ON public.build USING btree (app_id, id DESC);
+
+CREATE UNIQUE INDEX build_deployment ON public.build USING btree (deployment_id);
+
+CREATE INDEX build_host ON public.build USING btree (host_id) WHERE holds;
+
+CREATE INDEX build_queued ON public.build USING btree (app_id) WHERE (state = 'queued'::text);
+
+CREATE UNIQUE INDEX build_running ON public.build USING btree (app_id) WHERE holds;
+
 CREATE INDEX captcha_expiry ON public.captcha USING btree (expires_at);
+
+CREATE UNIQUE INDEX database_name ON public.database USING btree (project_id, name) WHERE (want <> 'deleted'::text);
+
+CREATE INDEX database_project ON public.database USING btree (project_id, id DESC);
+
+CREATE INDEX database_storage_node ON public.database USING btree (storage_node) WHERE (want <> 'deleted'::text);
+
+CREATE INDEX database_snapshot_branch ON public.database_snapshot USING btree (branch_id);
+
+CREATE UNIQUE INDEX database_snapshot_name ON public.database_snapshot USING btree (database_id, name) WHERE (want = 'present'::text);
 
 CREATE INDEX deployment_app ON public.deployment USING btree (app_id, id DESC);
 
@@ -661,9 +1037,17 @@ CREATE INDEX refresh_token_session ON public.refresh_token USING btree (session_
 
 CREATE INDEX route_xid ON public.route USING btree (xid);
 
+CREATE INDEX scm_binding_project ON public.scm_binding USING btree (project_id);
+
+CREATE INDEX scm_delivery_received ON public.scm_delivery USING btree (received_at);
+
+CREATE INDEX security_rule_app ON public.security_rule USING btree (app_id, priority, id);
+
 CREATE INDEX session_account ON public.session USING btree (account_id, ip_address);
 
 CREATE INDEX session_age ON public.session USING btree (created_at);
+
+CREATE UNIQUE INDEX ssh_key_fingerprint ON public.ssh_key USING btree (account_id, fingerprint);
 
 CREATE INDEX stray_host ON public.stray USING btree (host_id);
 
@@ -675,11 +1059,35 @@ CREATE UNIQUE INDEX vm_ipv6 ON public.vm USING btree (ipv6_address);
 
 CREATE INDEX vm_project ON public.vm USING btree (project_id, id DESC);
 
+CREATE INDEX vm_disk_attachment ON public.vm_disk USING btree (attachment_id);
+
+CREATE INDEX vm_disk_volume ON public.vm_disk USING btree (volume_id);
+
+CREATE UNIQUE INDEX vm_disk_writer ON public.vm_disk USING btree (volume_id) WHERE (NOT read_only);
+
 CREATE INDEX vm_snapshot_app ON public.vm_snapshot USING btree (app_id);
 
 CREATE UNIQUE INDEX vm_snapshot_name ON public.vm_snapshot USING btree (deployment_id, name) WHERE ((want = 'present'::text) AND (kind = 'user'::text));
 
 CREATE UNIQUE INDEX vm_snapshot_sleep ON public.vm_snapshot USING btree (deployment_id) WHERE ((want = 'present'::text) AND (kind = 'sleep'::text));
+
+CREATE INDEX volume_host ON public.volume USING btree (host_id);
+
+CREATE UNIQUE INDEX volume_name ON public.volume USING btree (project_id, owner, name) WHERE (want = 'present'::text);
+
+CREATE INDEX volume_project ON public.volume USING btree (project_id, id DESC);
+
+CREATE INDEX volume_source ON public.volume USING btree (from_volume_id);
+
+CREATE INDEX volume_attachment_deployment ON public.volume_attachment USING btree (deployment_id);
+
+CREATE UNIQUE INDEX volume_attachment_mount ON public.volume_attachment USING btree (app_id, mount_point);
+
+CREATE UNIQUE INDEX volume_attachment_volume ON public.volume_attachment USING btree (app_id, volume_id);
+
+CREATE UNIQUE INDEX volume_attachment_writer ON public.volume_attachment USING btree (volume_id) WHERE (access_mode = 0);
+
+CREATE UNIQUE INDEX volume_snapshot_name ON public.volume_snapshot USING btree (volume_id, name) WHERE (want = 'present'::text);
 
 CREATE OR REPLACE FUNCTION public.audit_log_is_append_only()
  RETURNS trigger
@@ -698,6 +1106,23 @@ BEGIN
   RAISE EXCEPTION 'audit_log is append-only';
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.notify_network()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_notify('network', '');
+  RETURN NULL;
+END $function$;
+
+CREATE TRIGGER app_network AFTER UPDATE ON public.app FOR EACH ROW WHEN ((old.active_deployment_id IS DISTINCT FROM new.active_deployment_id)) EXECUTE FUNCTION notify_network();
+
 CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_is_append_only();
 
 CREATE TRIGGER audit_log_no_truncate BEFORE TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_is_append_only();
+
+CREATE TRIGGER mesh_network AFTER INSERT OR DELETE OR UPDATE ON public.mesh_host FOR EACH ROW EXECUTE FUNCTION notify_network();
+
+CREATE TRIGGER vm_network AFTER UPDATE ON public.vm FOR EACH ROW WHEN ((((old.host_id IS DISTINCT FROM new.host_id) OR (old.healthy IS DISTINCT FROM new.healthy)) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network();
+
+CREATE TRIGGER vm_network_gone AFTER DELETE ON public.vm FOR EACH ROW EXECUTE FUNCTION notify_network();

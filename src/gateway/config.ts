@@ -1,4 +1,6 @@
 /** The gateway's configuration: parsed once at start; nothing else reads the environment. */
+import type { BastionConfig } from './bastion/bastion.ts'
+
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
@@ -10,6 +12,8 @@ export interface GatewayConfig {
   readonly connectionsPerBackend: number
   /** Addresses of proxies in front of us whose `X-Forwarded-For` is kept; from anybody else it is replaced. */
   readonly trustedProxies: readonly string[]
+  /** The SSH bastion; undefined: none. */
+  readonly bastion: BastionConfig | undefined
 }
 
 export const gatewayDefaults = {
@@ -19,4 +23,5 @@ export const gatewayDefaults = {
   responseTimeoutMs: 60_000,
   connectionsPerBackend: 256,
   trustedProxies: [],
+  bastion: undefined,
 } as const satisfies GatewayConfig

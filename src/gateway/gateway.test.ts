@@ -193,7 +193,41 @@ describe('gateway', () => {
     await until(async () => (await get()).status === 200, { timeoutMs: 1000, what: 'the route is live' })
     expect((await get()).body).toBe('ok')
     await publish({ backends: [dead] })
-    await until(async () => (await get()).status === 502, { timeoutMs: 2000, what: 'nothing is left' })
+    await until(async () => (await get()).status === 502, { timeoutMs: 4000, what: 'nothing is left' })
+  })
+
+  it('a VM that moved while it was asked is asked again where it is now, unless that could do something twice', async () => {
+    let asked = 0
+    const silent = await backend((req, res) => void (req.url === '/up' ? res.end() : asked++))
+    const moved = await backend((_, res) => void res.end('here'))
+    await publish({ backends: [target(silent)] })
+    await until(async () => (await get('/up')).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    const reads = Array.from({ length: 5 }, () => get())
+    const write = new Promise<number>((resolve, reject) => {
+      httpRequest({ port: gateway.port, method: 'POST', headers: { host: hostname } }, res =>
+        resolve(res.resume().statusCode ?? 0),
+      )
+        .on('error', reject)
+        .end('data')
+    })
+    await until(() => asked === 6, { timeoutMs: 2000, what: 'all of them are under way' })
+    // Between two hosts for an instant; then it is back, at another address.
+    await publish({ state: 'sleeping' })
+    const held = get()
+    await publish({ backends: [{ ...target(moved), vmId: silent.vmId }] })
+    expect((await Promise.all([...reads, held])).map(answer => answer.body)).toEqual(Array(6).fill('here'))
+    expect(await write).toBe(502)
+  })
+
+  it('a connection that breaks before the route has changed waits for the change', async () => {
+    const gone = { vmId: 'mover', host: '127.0.0.1', port: 1 }
+    const moved = await backend((_, res) => void res.end('here'))
+    await publish({ backends: [gone] })
+    await until(async () => (await rawStatus(gateway.port)) !== 404, { timeoutMs: 1000, what: 'the route is live' })
+    const answer = get()
+    await until(() => true, { what: 'a turn of the loop' })
+    await publish({ backends: [{ ...target(moved), vmId: 'mover' }] })
+    expect((await answer).body).toBe('here')
   })
 })
 

@@ -9,6 +9,7 @@ import { gatewaySubjects, type TrafficReport } from '../contract/gateway.ts'
 import { trackConnections } from '../lib/http-close.ts'
 import { newId } from '../lib/ids.ts'
 import { createBackendPools } from './backends.ts'
+import { startBastion } from './bastion/bastion.ts'
 import type { GatewayConfig } from './config.ts'
 import { sendPage } from './pages.ts'
 import { type ProxyDeps, handleRequest } from './proxy.ts'
@@ -21,6 +22,8 @@ const reportMs = 5000
 
 export interface Gateway {
   readonly port: number
+  /** Of the SSH bastion; undefined without one. */
+  readonly sshPort: number | undefined
   /** True once it has the routes. */
   ready(): boolean
   /** Takes no new connections, lets requests under way finish for `drainMs`, then closes. */
@@ -63,6 +66,7 @@ export async function startGateway(
     server.once('error', reject)
     server.listen(config.port, config.host, resolve)
   })
+  const bastion = config.bastion && (await startBastion(config.bastion, deps))
   const reports = setInterval(() => {
     const apps = traffic.take()
     if (apps.length === 0) return
@@ -72,9 +76,11 @@ export async function startGateway(
 
   return {
     port: (server.address() as AddressInfo).port,
+    sshPort: bastion?.port,
     ready: table.loaded,
     async stop(drainMs = 5000) {
       clearInterval(reports)
+      await bastion?.stop()
       await closeConnections(drainMs, new Promise<void>(resolve => server.close(() => resolve())))
       await table.stop()
       await pools.close()

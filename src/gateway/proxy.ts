@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { Route } from '../contract/gateway.ts'
-import type { BackendPools } from './backends.ts'
+import { type BackendPools, backendKey } from './backends.ts'
 import { answerHeaders, forwardHeaders, hostnameOf } from './headers.ts'
 import { type Page, sendPage } from './pages.ts'
 import type { RouteTable } from './route-table.ts'
@@ -19,6 +19,11 @@ export interface ProxyDeps {
   /** Resolves with a route that has backends; undefined when it did not wake in time or the client left. */
   readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
 }
+
+/** How often a request is sent at most, to another backend each time. */
+const maxTries = 3
+/** A VM that moved, or went, leaves its route a moment after its connections break. */
+const routeLagMs = 1500
 
 /** Safe to send a second time when the first attempt never reached an app (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
@@ -59,6 +64,7 @@ function forward(
   tried: ReadonlySet<string>,
 ): void {
   const target = deps.pools.pick(route, tried)
+  if (response.destroyed) return
   if (!target) return sendPage(request, response, tried.size > 0 ? 'bad_gateway' : 'starting')
   const { backend, pool } = target
   const done = deps.pools.begin(backend)
@@ -68,9 +74,11 @@ function forward(
   const failBeforeAnswer = (error: Error) => {
     if (response.destroyed) return
     const again = !hasBody && idempotent.has(request.method ?? '') && isConnectionFault(error)
-    const current = deps.table.find(route.hostname) ?? route
-    if (again && tried.size === 0) return forward(deps, current, request, response, new Set([backend.vmId]))
-    sendPage(request, response, pageFor(error))
+    if (!again || tried.size + 1 >= maxTries) return sendPage(request, response, pageFor(error))
+    const next = new Set([...tried, backendKey(backend)])
+    void otherwise(deps, route, response, next).then(found =>
+      found ? forward(deps, found, request, response, next) : sendPage(request, response, pageFor(error)),
+    )
   }
   const handler: Dispatcher.DispatchHandler = {
     onRequestStart(controller) {
@@ -107,6 +115,22 @@ function forward(
     },
     handler,
   )
+}
+
+/** The route once it has a backend that was not tried; undefined when it gets none in time. */
+async function otherwise(
+  deps: ProxyDeps,
+  { hostname }: Route,
+  response: ServerResponse,
+  tried: ReadonlySet<string>,
+): Promise<Route | undefined> {
+  const hasOther = (now: Route) => now.backends.some(backend => !tried.has(backendKey(backend)))
+  const changed = await deps.table.waitFor(
+    hostname,
+    now => now.state !== 'live' || hasOther(now),
+    AbortSignal.timeout(routeLagMs),
+  )
+  return changed && awake(deps, changed, response)
 }
 
 const codeOf = (error: Error) => ('code' in error && typeof error.code === 'string' ? error.code : '')

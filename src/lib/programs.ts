@@ -2,12 +2,20 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 
+/** The program's path, from the PATH and the sbin directories; undefined: it is not installed. */
+export async function findProgram(name: string): Promise<string | undefined> {
+  const dirs = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
+  for (const path of dirs.filter(Boolean).map(dir => join(dir, name))) {
+    const usable = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (usable) return path
+  }
+  return undefined
+}
+
 /** Whether a program of that name is on the PATH; the sbin directories count even where PATH of a user lacks them. */
 export async function hasProgram(name: string): Promise<boolean> {
-  const dirs = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
-  const checks = dirs.filter(Boolean).map(dir => access(join(dir, name), constants.X_OK))
-  return Promise.any(checks).then(
-    () => true,
-    () => false,
-  )
+  return (await findProgram(name)) !== undefined
 }

@@ -18,6 +18,7 @@ import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
 import { gatewayDefaults } from '../gateway/config.ts'
 import { type Gateway, startGateway } from '../gateway/main.ts'
+import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
 import { type ProgramSettings, portOf, programSettings } from './settings.ts'
 
@@ -86,6 +87,7 @@ export async function openControl(
     {
       MOTE_PUBLIC_URL: `http://localhost:${port}`,
       MOTE_GATEWAY_URL: `http://localhost:${gatewayPort}`,
+      ...(settings.sshPort ? { MOTE_SSH_PORT: settings.sshPort } : {}),
       ...env,
     },
     parts.secretFile,
@@ -93,6 +95,8 @@ export async function openControl(
   const metrics = settings.metricsPort ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) } : {}
   return startControl({ ...parts, config, host: settings.listen, port, ...metrics })
 }
+
+const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake'] as const
 
 export async function openAgent(
   settings: ProgramSettings,
@@ -106,7 +110,15 @@ export async function openAgent(
       hostName: settings.hostName || hostname(),
       hostId: hostIdOf(settings.hostId),
       migrationHost: settings.migrationHost,
-      hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, ['auto', 'qemu', 'fake']),
+      meshEndpoint: settings.meshEndpoint || null,
+      egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
+      egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
+      hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, hypervisorChoices),
+      programs: {
+        firecracker: settings.firecrackerBin || null,
+        jailer: settings.jailerBin || null,
+        cloudHypervisor: settings.cloudHypervisorBin || null,
+      },
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
@@ -119,7 +131,25 @@ export async function openGateway(
   parts: { readonly bus: Bus; readonly log: Logger },
 ): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
-  return startGateway({ ...gatewayDefaults, host: settings.listen, port }, parts)
+  // Its key stays the same, or every client would refuse.
+  const bastion = settings.sshPort
+    ? {
+        host: settings.listen,
+        port: portOf(programSettings.sshPort, settings.sshPort),
+        hostKeyFile: join(resolve(settings.data), 'gateway', 'ssh_host_ed25519_key'),
+      }
+    : undefined
+  return startGateway({ ...gatewayDefaults, host: settings.listen, port, bastion }, parts)
+}
+
+function networksOf(name: string, value: string, families: readonly number[]): string[] {
+  const texts = value.split(',').map(text => text.trim())
+  return texts.filter(Boolean).map(text => {
+    const cidr = parseCidr(text)
+    if (!cidr || !families.includes(cidr.family))
+      throw new Error(`${name}: "${text}" is not a network such as 10.20.0.0/16`)
+    return formatCidr(cidr)
+  })
 }
 
 function hostIdOf(value: string): string | null {

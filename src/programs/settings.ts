@@ -18,6 +18,12 @@ export const programSettings = {
     fallback: '7080',
     help: 'port of the gateway',
   },
+  sshPort: {
+    flag: '--ssh-port <port>',
+    env: 'MOTE_SSH_PORT',
+    fallback: '7022',
+    help: 'port of the SSH bastion of the gateway, for tunnels to databases; none when empty',
+  },
   metricsPort: {
     flag: '--metrics-port <port>',
     env: 'MOTE_METRICS_PORT',
@@ -34,7 +40,7 @@ export const programSettings = {
     flag: '--hypervisor <name>',
     env: 'MOTE_HYPERVISOR',
     fallback: 'auto',
-    help: 'auto, qemu or fake (simulated machines)',
+    help: 'auto (all that work here), qemu, firecracker, cloud-hypervisor or fake (simulated machines)',
   },
   network: { flag: '--network <mode>', env: 'MOTE_NETWORK', fallback: 'auto', help: 'auto, tap (needs root) or user' },
   hostName: {
@@ -54,6 +60,42 @@ export const programSettings = {
     env: 'MOTE_MIGRATION_HOST',
     fallback: '127.0.0.1',
     help: 'address at which other hosts reach this one for live migration (not encrypted: a private network)',
+  },
+  meshEndpoint: {
+    flag: '--mesh-endpoint <address:port>',
+    env: 'MOTE_MESH_ENDPOINT',
+    fallback: '',
+    help: 'UDP address and port at which other hosts reach this one: private networks then span hosts; none when empty',
+  },
+  egressAllow: {
+    flag: '--egress-allow <networks>',
+    env: 'MOTE_EGRESS_ALLOW',
+    fallback: '',
+    help: 'private IPv4 networks (CIDR, comma-separated) that VMs may reach; none when empty',
+  },
+  egressDeny: {
+    flag: '--egress-deny <networks>',
+    env: 'MOTE_EGRESS_DENY',
+    fallback: '',
+    help: 'networks (CIDR, comma-separated) that no VM may reach, besides all private ones',
+  },
+  firecrackerBin: {
+    flag: '--firecracker-bin <file>',
+    env: 'MOTE_FIRECRACKER_BIN',
+    fallback: '',
+    help: 'the firecracker program; looked for on the PATH when empty',
+  },
+  jailerBin: {
+    flag: '--jailer-bin <file>',
+    env: 'MOTE_JAILER_BIN',
+    fallback: '',
+    help: "Firecracker's jailer, of the same version; looked for on the PATH when empty",
+  },
+  cloudHypervisorBin: {
+    flag: '--cloud-hypervisor-bin <file>',
+    env: 'MOTE_CLOUD_HYPERVISOR_BIN',
+    fallback: '',
+    help: 'the cloud-hypervisor program; looked for on the PATH when empty',
   },
   cache: {
     flag: '--cache <dir>',

@@ -1,6 +1,7 @@
 /** What must hold after every single step, whatever happened; and what must hold once everybody can talk again. */
 import { expect } from 'vitest'
-import type { Simulation } from './simulation.ts'
+import { statement } from '../../src/db/db.ts'
+import type { MachineNow, Simulation } from './simulation.ts'
 
 interface HostRoom {
   readonly name: string
@@ -36,64 +37,124 @@ const never: Readonly<Record<string, string>> = {
   'two VMs with one address (I20)': `SELECT min(id::text) AS id FROM vm GROUP BY ipv6_address HAVING count(*) > 1`,
 }
 
-/** All of them in one statement: it runs after every step. */
-const neverAtAll = Object.entries(never)
-  .map(([what, text]) => `SELECT '${what}' AS what, row_to_json(found)::text AS found FROM (${text}) found`)
+interface VmRow {
+  readonly id: string
+  readonly generation: number
+  readonly host: string | null
+  readonly barred: boolean
+}
+interface AppRow {
+  readonly id: string
+  readonly state: string
+  readonly active: string | null
+}
+interface DeploymentRow {
+  readonly id: string
+  readonly outcome: string | null
+}
+interface Picture {
+  readonly rooms: readonly HostRoom[]
+  readonly never: readonly { readonly what: string; readonly found: unknown }[]
+  readonly vms: readonly VmRow[]
+  readonly apps: readonly AppRow[]
+  readonly deployments: readonly DeploymentRow[]
+  readonly machines: readonly MachineNow[]
+}
+
+const all = (rows: string) => `(SELECT coalesce(json_agg(r), '[]') FROM (${rows}) r)`
+const forbidden = Object.entries(never)
+  .map(([what, text]) => `SELECT '${what}' AS what, row_to_json(found) AS found FROM (${text}) found`)
   .join(' UNION ALL ')
+
+/** Everything in one statement, and so at one moment: it runs after every step. */
+const picture = statement<Picture>(
+  'simulation.picture',
+  `SELECT ${all(rooms)} AS rooms, ${all(forbidden)} AS never,
+     ${all(`SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id`)} AS vms,
+     ${all(`SELECT id, scale_state AS state, active_deployment_id AS active FROM app`)} AS apps,
+     ${all(`SELECT id, outcome FROM deployment`)} AS deployments,
+     ${all(`SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind`)} AS machines`,
+)
 
 export interface Watch {
   /** After each step. */
   check(): Promise<void>
 }
 
+const scaleEdges: ReadonlySet<string> = new Set([
+  'active>idle',
+  'idle>active',
+  'idle>scaled_to_zero',
+  'scaled_to_zero>warming_up',
+  'warming_up>active',
+  'warming_up>scaled_to_zero',
+])
+
 export function watch(sim: Simulation): Watch {
   const generations = new Map<string, number>()
   const placed = new Map<string, string | null>()
   const scaleStates = new Map<string, string>()
-  const edges = new Set([
-    'active>idle',
-    'idle>active',
-    'idle>scaled_to_zero',
-    'scaled_to_zero>warming_up',
-    'warming_up>active',
-    'warming_up>scaled_to_zero',
-  ])
+  const outcomes = new Map<string, string>()
   return {
     async check() {
-      for (const room of await sim.world.rows<HostRoom>(rooms)) {
-        expect(room.used, `${room.name} has other room taken than is accounted for (I34)`).toBe(room.accounted)
-        expect(room.used, `${room.name} is oversold (I33)`).toBeLessThanOrEqual(room.capacity)
-      }
-      expect(await sim.world.rows(neverAtAll), 'what must never be').toEqual([])
-      const vms = await sim.world.rows<{ id: string; generation: number; host: string | null; barred: boolean }>(
-        `SELECT v.id, v.generation, v.host_id AS host, h.cordoned OR h.lost_at IS NOT NULL AS barred FROM vm v LEFT JOIN host h ON h.id = v.host_id`,
-      )
-      for (const vm of vms) {
-        expect(vm.generation, 'a generation went back (I28)').toBeGreaterThanOrEqual(generations.get(vm.id) ?? 0)
-        generations.set(vm.id, vm.generation)
-        if (vm.host && placed.get(vm.id) === null)
-          expect(vm.barred, 'placed on a host that takes none (I37)').toBe(false)
-        placed.set(vm.id, vm.host)
-      }
-      const running = sim.world.hosts.flatMap(host =>
-        [...host.vms].filter(([, vm]) => vm.state === 'running' || vm.state === 'paused').map(([id]) => id),
-      )
-      expect(
-        running.filter((id, at) => running.indexOf(id) !== at),
-        'VMs that run in two places (I48)',
-      ).toEqual([])
-      for (const { id, state, active } of await sim.world.rows<{ id: string; state: string; active: string | null }>(
-        `SELECT id, scale_state AS state, active_deployment_id AS active FROM app`,
-      )) {
-        const before = scaleStates.get(id)
-        const edge = `${before}>${state}`
-        // Another deployment became active, or none is: the state starts afresh.
-        if (before && before !== state && state !== 'active')
-          expect(edges.has(edge), `scale_state ${edge} of ${active} (I25)`).toBe(true)
-        scaleStates.set(id, state)
-      }
+      const now = await sim.world.db.one(picture)
+      sim.machinesNow = now.machines
+      checkRooms(now.rooms)
+      if (now.never.length > 0) expect(now.never, 'what must never be').toEqual([])
+      for (const vm of now.vms) checkVm(vm, generations, placed)
+      checkPlaces(sim)
+      for (const app of now.apps) checkScale(app, scaleStates)
+      for (const d of now.deployments) checkOutcome(d, outcomes)
     },
   }
+}
+
+function checkRooms(hosts: readonly HostRoom[]): void {
+  for (const room of hosts) {
+    if (room.used !== room.accounted)
+      expect(room.used, `${room.name} has other room taken than is accounted for (I34)`).toBe(room.accounted)
+    if (room.used > room.capacity)
+      expect(room.used, `${room.name} is oversold (I33)`).toBeLessThanOrEqual(room.capacity)
+  }
+}
+
+function checkVm(vm: VmRow, generations: Map<string, number>, placed: Map<string, string | null>): void {
+  const before = generations.get(vm.id) ?? 0
+  if (vm.generation < before) expect(vm.generation, 'a generation went back (I28)').toBeGreaterThanOrEqual(before)
+  generations.set(vm.id, vm.generation)
+  if (vm.host && placed.get(vm.id) === null && vm.barred)
+    expect.fail(`VM ${vm.id} was placed on a host that takes none (I37)`)
+  placed.set(vm.id, vm.host)
+}
+
+/** What really runs, whatever the database believes. */
+function checkPlaces(sim: Simulation): void {
+  const running = new Map<string, string>()
+  const identities = new Map<string, string>()
+  for (const host of sim.world.hosts)
+    for (const [id, vm] of host.vms) {
+      if (vm.state !== 'running' && vm.state !== 'paused') continue
+      if (running.has(id)) expect.fail(`VM ${id} runs on ${running.get(id)} and on ${host.name} (I48)`)
+      running.set(id, host.name)
+      if (identities.has(vm.identity)) expect.fail(`${id} and ${identities.get(vm.identity)} are the same guest (I50)`)
+      identities.set(vm.identity, id)
+    }
+}
+
+function checkScale({ id, state, active }: AppRow, states: Map<string, string>): void {
+  const before = states.get(id)
+  // Another deployment became active, or none is: the state starts afresh.
+  if (before && before !== state && state !== 'active' && !scaleEdges.has(`${before}>${state}`))
+    expect.fail(`scale_state ${before}>${state} of ${active} (I25)`)
+  states.set(id, state)
+}
+
+/** Over is over, but for one that is activated again. */
+function checkOutcome({ id, outcome }: DeploymentRow, outcomes: Map<string, string>): void {
+  const before = outcomes.get(id)
+  if (before && outcome && outcome !== before) expect.fail(`deployment ${id} was ${before} and is ${outcome} (I26)`)
+  if (outcome) outcomes.set(id, outcome)
+  else outcomes.delete(id)
 }
 
 const restingPhases = new Set(['deployment serving', 'deployment sleeping', 'vm steady', 'vm-snapshot keeping'])

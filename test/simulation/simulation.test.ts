@@ -1,58 +1,61 @@
 /**
- * Random lives of the whole control side. `MOTE_SIMULATION_SEED=n` runs one seed and prints what happened;
- * `MOTE_SIMULATION_SECONDS` says for how long seeds are tried (default 20), from `MOTE_SIMULATION_FROM` on (1), and
- * `MOTE_SIMULATION_STEPS` how long a life is.
+ * Random lives of the whole control side.
+ *
+ * | variable | what it says |
+ * |---|---|
+ * | `MOTE_SIMULATION_SEED` | only this seed; prints what happened when it fails |
+ * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes |
+ * | `MOTE_SIMULATION_SECONDS` | otherwise: as many as fit into this (60) |
+ * | `MOTE_SIMULATION_FROM`, `MOTE_SIMULATION_STEPS` | the first seed (1), and how long a life is (500) |
  */
-import { expect, it } from 'vitest'
-import { settle, watch } from './invariants.ts'
-import { operations } from './operations.ts'
-import { simulation } from './simulation.ts'
+import { afterAll, expect, it } from 'vitest'
+import { live } from './life.ts'
+import { type Stage, simulationStage } from './stage.ts'
 
-const one = Number(process.env['MOTE_SIMULATION_SEED'] ?? Number.NaN)
-const seconds = Number(process.env['MOTE_SIMULATION_SECONDS'] ?? 20)
-const first = Number(process.env['MOTE_SIMULATION_FROM'] ?? 1)
-const steps = Number(process.env['MOTE_SIMULATION_STEPS'] ?? 300)
+const setting = (name: string, otherwise: number) => Number(process.env[`MOTE_SIMULATION_${name}`] ?? otherwise)
+const one = setting('SEED', Number.NaN)
+const seeds = setting('SEEDS', Number.NaN)
+const seconds = setting('SECONDS', 60)
+const first = setting('FROM', 1)
+const steps = setting('STEPS', 500)
+/** While one waits for the database, another computes. */
+const atOnce = 3
 /** Phases that were run, over all lives. */
 const visited = new Set<string>()
-const chances = operations.flatMap(([name, often, act]) => Array.from({ length: often }, () => ({ name, act })))
 
-async function live(seed: number): Promise<void> {
-  await using sim = await simulation(seed, visited)
-  const invariants = watch(sim)
-  sim.faults = 0.08
-  try {
-    for (let at = 0; at < steps; at++) {
-      const dice = sim.random.next()
-      if (dice < 0.2) {
-        const chosen = sim.random.pick(chances)
-        sim.history.push(chosen?.name ?? '')
-        await chosen?.act(sim)
-      } else if (dice < 0.45) {
-        const host = sim.random.pick(sim.world.hosts)
-        if (host) await sim.hostMoves(host)
-      } else await sim.step()
-      await invariants.check()
-    }
-    sim.history.push('everybody can talk again')
-    await settle(sim)
-    await invariants.check()
-  } catch (cause) {
-    const lately = sim.history.slice(-40).join('\n  ')
-    throw new Error(
-      `seed ${seed} failed; replay it with: MOTE_SIMULATION_SEED=${seed} vitest run test/simulation\n  ${lately}`,
-      { cause },
-    )
-  }
+const stages: Stage[] = []
+const stage = async () => {
+  const made = await simulationStage()
+  stages.push(made)
+  return made
 }
+afterAll(async () => {
+  for (const made of stages) await made[Symbol.asyncDispose]()
+})
+
+it('replays exactly', async () => {
+  const here = await stage()
+  const again = await stage()
+  const seed = Number.isNaN(one) ? first : one
+  expect(await live(again, seed, Math.min(steps, 150), visited)).toEqual(
+    await live(here, seed, Math.min(steps, 150), visited),
+  )
+}, 60_000)
 
 it('keeps every invariant, whatever happens', async () => {
-  if (!Number.isNaN(one)) return live(one)
-  const endMs = performance.now() + seconds * 1000
-  let lives = 0
-  for (let seed = first; performance.now() < endMs; seed++) {
-    await live(seed)
-    lives++
+  if (!Number.isNaN(one)) return void (await live(await stage(), one, steps, visited))
+  const beganMs = performance.now()
+  const more = (seed: number) =>
+    Number.isNaN(seeds) ? performance.now() - beganMs < seconds * 1000 : seed < first + seeds
+  let next = first
+  const player = async () => {
+    const mine = await stage()
+    while (more(next)) await live(mine, next++, steps, visited)
   }
-  console.info(`simulation: ${lives} lives of ${steps} steps, phases seen: ${[...visited].sort().join(', ')}`)
-  expect(lives).toBeGreaterThan(0)
-}, 600_000)
+  await Promise.all(Array.from({ length: atOnce }, player))
+  const took = (performance.now() - beganMs) / 1000
+  console.info(
+    `simulation: ${next - first} lives of ${steps} steps in ${took.toFixed(0)} s, phases seen: ${[...visited].sort().join(', ')}`,
+  )
+  expect(next - first).toBeGreaterThan(0)
+}, 7_200_000)

@@ -1,5 +1,5 @@
 /**
- * One run: real machines, sweeps and statements of the control plane on a real database; simulated hosts; a seed that
+ * One life: real machines, sweeps and statements of the control plane on a real database; simulated hosts; a seed that
  * decides what happens next. Time is virtual: nothing waits, and hours pass by moving every stored instant back.
  */
 import type { VmObserved } from '../../src/contract/agent.ts'
@@ -7,38 +7,63 @@ import { deadHosts, reconcileHost } from '../../src/control/fleet/index.ts'
 import { touchHosts } from '../../src/control/hosts/index.ts'
 import { recordSeen, recordSnapshot } from '../../src/control/vms/index.ts'
 import type { AnyMachine, Step } from '../../src/engine/machine.ts'
-import { createRunner } from '../../src/engine/runner.ts'
+import { type ClaimedRow, engineStatements } from '../../src/engine/statements.ts'
+import { runStep } from '../../src/engine/step.ts'
 import { statement } from '../../src/db/db.ts'
+import { newId } from '../../src/lib/ids.ts'
 import { type ComputeWorld, computeWorld, type TestApp } from '../support/compute.ts'
 import type { SimHost } from '../support/sim-host.ts'
 import { type Random, random } from './random.ts'
+import type { Stage } from './stage.ts'
 
-const sql = {
-  machines: statement<{ kind: string; id: string; phase: string; error: string | null }>(
-    'simulation.machines',
-    'SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind',
-  ),
-  choose: statement(
-    'simulation.choose',
-    `UPDATE machine SET wake_at = CASE WHEN kind = $1 AND id = $2 THEN now() - interval '1 hour' ELSE now() + interval '1 hour' END,
-       lease = NULL, lease_until = NULL, runner = NULL`,
-  ),
+export interface MachineNow {
+  readonly kind: string
+  readonly id: string
+  readonly phase: string
+  readonly error: string | null
 }
+
 /** Every stored instant that a decision looks at. */
 const instants: Readonly<Record<string, readonly string[]>> = {
   machine: ['entered_at', 'deadline'],
   host: ['last_seen_at', 'suspected_at'],
   deployment: ['replaced_at', 'started_at', 'scheduled_at', 'stopped_at'],
   app: ['last_request_at', 'scale_changed_at'],
+  vm: ['placed_at'],
+}
+const sql = {
+  machines: statement<MachineNow>(
+    'simulation.machines',
+    'SELECT kind, id, phase, last_error AS error FROM machine ORDER BY id, kind',
+  ),
+  // What a runner does with the one machine that the seed has chosen.
+  claim: statement<ClaimedRow>(
+    'simulation.claim',
+    `UPDATE machine SET lease = $3, lease_until = now() + interval '1 hour', runner = $3 WHERE kind = $1 AND id = $2
+     RETURNING kind, id, phase, lease, pokes, attempt, entered_at, now() AS now`,
+  ),
+  pass: statement(
+    'simulation.pass',
+    `WITH ${Object.entries(instants)
+      .map(([table, columns]) => {
+        const changes = columns.map(column => `${column} = ${column} - make_interval(secs => $1)`)
+        return `p_${table} AS (UPDATE ${table} SET ${changes.join(', ')})`
+      })
+      .join(', ')}, pokes AS (DELETE FROM machine_poke) SELECT 1`,
+  ),
 }
 
 /** Phases in which a machine waits until somebody wants something else. */
-const resting: ReadonlySet<string> = new Set(['steady', 'serving', 'keeping'])
+const resting: ReadonlySet<string> = new Set(['steady', 'serving', 'keeping', 'missing'])
+const stepTimeoutMs = 20_000
 
 interface Heard {
   readonly hostId: string
   readonly seen: VmObserved
 }
+
+/** `twice`: two runners have it, and the second finds its lease gone. */
+type Fate = 'fine' | 'dies-before' | 'dies-after' | 'twice'
 
 export interface Simulation extends AsyncDisposable {
   readonly world: ComputeWorld
@@ -48,6 +73,8 @@ export interface Simulation extends AsyncDisposable {
   readonly history: string[]
   /** Share of messages and steps that go wrong. */
   faults: number
+  /** What there was when somebody looked last; the invariants look after every step. */
+  machinesNow: readonly MachineNow[]
   /** One machine makes one step, perhaps interrupted. */
   step(): Promise<void>
   /** A host moves, and what it says arrives, or not, or twice, or late. */
@@ -56,28 +83,42 @@ export interface Simulation extends AsyncDisposable {
   beat(host: SimHost): Promise<void>
   passTime(seconds: number): Promise<void>
   sweep(): Promise<void>
-  machines(): Promise<{ kind: string; id: string; phase: string; error: string | null }[]>
+  machines(): Promise<MachineNow[]>
 }
 
 /** @param visited gets every phase that was run */
-export async function simulation(seed: number, visited = new Set<string>()): Promise<Simulation> {
+export async function simulation(seed: number, stage: Stage, visited = new Set<string>()): Promise<Simulation> {
   const dice = random(seed)
-  const world = await computeWorld({ idleSeconds: 0, hostTimeoutSeconds: 60 })
+  await stage.clear()
+  const settings = { idleSeconds: 0, hostTimeoutSeconds: 60 }
+  const world = await computeWorld(settings, { db: stage.db, drop: async () => undefined })
   const state = { faults: 0 }
   const heard: Heard[] = []
+  /** What each host said last of each VM, and was heard. */
+  const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
   for (let n = 0; n < 3; n++) await world.addHost({ vcpus: 12, passes })
-  /** What becomes of the step under way. */
-  let fate: 'fine' | 'dies-before' | 'dies-after' = 'fine'
-  const machines = Object.values<AnyMachine>(world.machines).map(machine => mortal(machine, () => fate))
-  const runner = createRunner({ db: world.db, machines, log: world.deps.log, batch: 1, workers: 1 })
+  let fate: Fate = 'fine'
+  const machines = new Map(
+    Object.values<AnyMachine>(world.machines).map(one => [one.kind, mortal(one, () => fate)] as const),
+  )
+  const limits = { stepTimeoutMs, giveUpMs: stepTimeoutMs, stopping: new AbortController().signal, random: () => 0 }
   const listen = async ({ hostId, seen }: Heard) => void (await world.db.tx(tx => recordSeen(tx, hostId, seen)))
+  const run = async ({ kind, id }: MachineNow) => {
+    const machine = machines.get(kind)
+    if (!machine) throw new Error(`BUG: no machine of kind ${kind}`)
+    const row = await world.db.maybe(sql.claim, [kind, id, newId()])
+    if (!row) return
+    for (let times = fate === 'twice' ? 2 : 1; times > 0; times--)
+      await runStep(machine, row, { db: world.db, sql: engineStatements, ...limits })
+  }
 
   const sim: Simulation = {
     world,
     random: dice,
     apps: [],
     history: [],
+    machinesNow: [],
     get faults() {
       return state.faults
     },
@@ -86,24 +127,30 @@ export async function simulation(seed: number, visited = new Set<string>()): Pro
     },
     machines: () => world.db.rows(sql.machines),
     async step() {
-      const all = await sim.machines()
+      const all = sim.machinesNow
       // Mostly one that is under way: what rests only looks around.
       const chosen = dice.pick(dice.chance(0.6) ? all.filter(one => !resting.has(one.phase)) : all) ?? dice.pick(all)
       if (!chosen) return
       visited.add(`${chosen.kind} ${chosen.phase}`)
-      fate = dice.chance(state.faults) ? (dice.chance(0.5) ? 'dies-before' : 'dies-after') : 'fine'
-      sim.history.push(`step ${chosen.kind} ${chosen.id.slice(-6)} ${chosen.phase}${fate === 'fine' ? '' : ` ${fate}`}`)
-      await world.db.run(sql.choose, [chosen.kind, chosen.id])
-      await runner.tickOnce()
+      fate = dice.chance(state.faults) ? (dice.pick(['dies-before', 'dies-after', 'twice'] as const) ?? 'fine') : 'fine'
+      sim.history.push(`step ${chosen.kind} ${chosen.id} ${chosen.phase}${fate === 'fine' ? '' : ` ${fate}`}`)
+      await run(chosen)
     },
     async hostMoves(host) {
+      sim.history.push(`${host.name} moves`)
       await host.tick()
       if (!host.reachable) return
       for (const vmId of host.vms.keys()) {
         const message = { hostId: host.id, seen: host.observed(vmId) }
+        const text = JSON.stringify(message.seen)
+        // Most of what is said again says nothing new.
+        if (known.get(vmId + host.id) === text && !dice.chance(0.1)) continue
         heard.push(message)
         if (heard.length > 200) heard.shift()
-        if (passes()) await listen(message)
+        if (passes()) {
+          known.set(vmId + host.id, text)
+          await listen(message)
+        }
         if (dice.chance(state.faults / 2)) await listen(message)
         const late = dice.chance(state.faults) ? dice.pick(heard) : undefined
         if (late) await listen(late)
@@ -118,10 +165,7 @@ export async function simulation(seed: number, visited = new Set<string>()): Pro
       await reconcileHost(world.deps, host.id, host.beat().vms ?? []).catch(() => undefined)
     },
     async passTime(seconds) {
-      for (const [table, columns] of Object.entries(instants)) {
-        const changes = columns.map(column => `${column} = ${column} - make_interval(secs => $1)`).join(', ')
-        await world.db.run({ name: `simulation.pass.${table}`, text: `UPDATE ${table} SET ${changes}` }, [seconds])
-      }
+      await world.db.rows(sql.pass, [seconds])
       for (const host of world.hosts) await sim.beat(host)
     },
     sweep: async () =>
@@ -132,7 +176,7 @@ export async function simulation(seed: number, visited = new Set<string>()): Pro
 }
 
 /** The process may die before a handler, or after it has acted and before anything of it is written. */
-function mortal(machine: AnyMachine, fate: () => 'fine' | 'dies-before' | 'dies-after'): AnyMachine {
+function mortal(machine: AnyMachine, fate: () => Fate): AnyMachine {
   const phases = Object.entries(machine.phases).map(([name, handler]) => [
     name,
     async (step: Step<unknown>) => {

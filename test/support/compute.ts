@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { appMachine } from '../../src/control/apps/index.ts'
 import { parseControlConfig, type ControlConfig } from '../../src/control/config.ts'
+import { branchMachine, databaseSnapshotMachine } from '../../src/control/databases/index.ts'
 import {
   createDeployment,
   deploymentMachine,
@@ -10,6 +11,7 @@ import {
   removeDeployment,
 } from '../../src/control/deployments/index.ts'
 import type { Deps } from '../../src/control/deps.ts'
+import { hostMachine } from '../../src/control/fleet/index.ts'
 import { recordBeat } from '../../src/control/hosts/index.ts'
 import {
   recordSeen,
@@ -18,13 +20,19 @@ import {
   snapshotMachine,
   vmMachine,
 } from '../../src/control/vms/index.ts'
+import {
+  recordVolume,
+  recordVolumeSnapshot,
+  volumeMachine,
+  volumeSnapshotMachine,
+} from '../../src/control/volumes/index.ts'
 import { type Param, statement } from '../../src/db/db.ts'
 import type { AnyMachine } from '../../src/engine/machine.ts'
 import { createRunner } from '../../src/engine/runner.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { createVault } from '../../src/lib/vault.ts'
-import { testDatabase } from './database.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
 import { testLog } from './log.ts'
 import { type SimHost, type SimHostOptions, simHost } from './sim-host.ts'
 
@@ -61,9 +69,12 @@ export interface TestApp {
   readonly name: string
 }
 
-export async function computeWorld(config: Partial<ControlConfig> = {}) {
-  const database = await testDatabase()
-  const { db } = database
+/** @param database what is in it stays the caller's business; by default a fresh one that goes with the world */
+export async function computeWorld(
+  config: Partial<ControlConfig> = {},
+  database: Pick<TestDatabase, 'db' | 'drop'> | undefined = undefined,
+) {
+  const { db, drop } = database ?? (await testDatabase())
   const bus = createMemoryBus()
   const settings: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
@@ -72,7 +83,10 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
     ...config,
   }
   const log = testLog()
-  const deps: Deps = { db, bus, log, config: settings, clock: systemClock, vault: createVault(settings.secrets) }
+  // A second goes by between any two looks: what is remembered for less would make a step depend on the machine it runs on.
+  let lookedMs = 0
+  const clock = { ...systemClock, monotonicMs: () => (lookedMs += 1000) }
+  const deps: Deps = { db, bus, log, config: settings, clock, vault: createVault(settings.secrets) }
   const hosts: SimHost[] = []
   const wires = new Map()
   const machines = {
@@ -81,13 +95,17 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
     app: appMachine(deps),
     snapshot: snapshotMachine(deps),
     migration: migrationMachine(deps),
+    volume: volumeMachine(deps),
+    volumeSnapshot: volumeSnapshotMachine(deps),
+    database: branchMachine(deps),
+    databaseSnapshot: databaseSnapshotMachine(deps),
+    host: hostMachine(deps),
   } satisfies Record<string, AnyMachine>
   const projectId = newId()
   await db.run(sql.project, [projectId, 'test', 'fd00:1:2:3::/64'])
   let apps = 0
 
   const world = {
-    database,
     db,
     bus,
     deps,
@@ -119,6 +137,9 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
         await host.tick()
         if (!host.reachable) continue
         for (const vmId of host.vms.keys()) await db.tx(tx => recordSeen(tx, host.id, host.observed(vmId)))
+        for (const id of host.storage.volumes.keys()) await db.tx(tx => recordVolume(tx, host.storage.observed(id)))
+        for (const id of host.storage.snapshots.keys())
+          await db.tx(tx => recordVolumeSnapshot(tx, host.id, host.storage.snapshot(id)))
         for (const id of host.snapshots.keys()) await db.tx(tx => recordSnapshot(tx, host.id, host.snapshot(id)))
       }
     },
@@ -151,7 +172,7 @@ export async function computeWorld(config: Partial<ControlConfig> = {}) {
     async [Symbol.asyncDispose]() {
       for (const host of hosts) await host.stop()
       await bus.close()
-      await database.drop()
+      await drop()
     },
   }
   return world

@@ -3,6 +3,7 @@
  * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
  */
 import { changeState, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
+import { Refused, type SimVolumes, simVolumes } from './sim-volumes.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
   type HostBeat,
@@ -20,6 +21,7 @@ export interface SimHost {
   readonly name: string
   readonly vms: ReadonlyMap<string, SimVm>
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
+  readonly storage: SimVolumes
   /** False: neither requests nor messages pass. The VMs run on. */
   reachable: boolean
   /** What the next images do, by image: never healthy, or crash. */
@@ -41,18 +43,11 @@ export interface SimHostOptions {
   readonly vcpus?: number
   readonly memoryMib?: number
   readonly diskMib?: number
+  readonly migrate?: 'live' | 'none'
   /** Where migrating guests are, over all hosts: the network between them. */
   readonly wires?: Map<string, SimVm>
   /** Sees every message before it is sent; false loses it. Default: everything passes. */
   readonly passes?: () => boolean
-}
-
-class Refused extends Error {
-  readonly code: string
-  constructor(code: string, message: string) {
-    super(message)
-    this.code = code
-  }
 }
 
 export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHost> {
@@ -60,6 +55,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const vms = new Map<string, SimVm>()
   const snapshots = new Map<string, SimSnapshot>()
   const gone = new Map<string, number>()
+  const storage = simVolumes(vms)
   const behaviour = new Map<string, 'unhealthy' | 'crash'>()
   const subscriptions: Subscription[] = []
   let reachable = true
@@ -72,7 +68,15 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       endpoint:
         vm && running.has(vm.state) ? { host: '127.0.0.1', port: 1000 + Number.parseInt(vmId.slice(-4), 16) } : null,
       ...{ imageDigest: null, hypervisor: 'fake', error: vm?.error ?? null, exitCode: null, restartCount: 0 },
-      ...{ startedAtMs: null, steps: [], ...(vm?.migration ? { migration: vm.migration } : {}) },
+      ...{
+        startedAtMs: null,
+        steps: [],
+        disks: [...(vm?.disks ?? [])],
+        ...(vm?.migration ? { migration: vm.migration } : {}),
+        ...(vm?.wish.spec.firewall
+          ? { firewall: { version: vm.wish.spec.firewall.version, state: 'applied', detail: null, healed: 0 } }
+          : {}),
+      },
     }
   }
   const publish = async (subject: string, message: unknown) => {
@@ -101,7 +105,15 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     } else if (wish.want === 'absent') gone.set(wish.vmId, wish.generation)
     else if (wish.generation > known)
       vms.set(wish.vmId, {
-        ...{ wish, state: 'preparing', healthy: false, error: null, migration: undefined, madeFrom: undefined },
+        ...{
+          wish,
+          state: 'preparing',
+          healthy: false,
+          disks: [],
+          error: null,
+          migration: undefined,
+          madeFrom: undefined,
+        },
         ...{ memory: '', identity: '', restarts: 0 },
       })
     return observed(wish.vmId)
@@ -125,7 +137,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     return snapshotSeen(wish.snapshotId)
   }
 
-  const step = simSteps({ hostId: id, wires, vms, snapshots, gone, behaviour })
+  const step = simSteps({ hostId: id, wires, vms, snapshots, gone, behaviour, stepDisks: storage.stepDisks })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
       snapshots.delete(snapshotId)
@@ -154,6 +166,9 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   await answer(verb('ping'), () => ({ incarnation: 'sim' }))
   await answer(verb('snapshot.put'), putSnapshot)
   await answer(verb('snapshot.get'), ({ snapshotId }: { snapshotId: string }) => snapshotSeen(snapshotId))
+  await answer(verb('volume.put'), storage.put)
+  await answer(verb('volume.get'), ({ volumeId }: { volumeId: string }) => storage.observed(volumeId))
+  await answer(verb('volume.snapshot'), storage.putSnapshot)
   await answer(verb('vm.exec'), ({ command }: { command: string[] }) => ({
     ...{ exitCode: 0, stdout: command.join(' '), stderr: '', truncated: false },
   }))
@@ -163,6 +178,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     name,
     vms,
     snapshots,
+    storage,
     behaviour,
     get reachable() {
       return reachable
@@ -171,6 +187,9 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       reachable = is
     },
     async tick() {
+      const moved = storage.tick()
+      for (const seen of moved.volumes) await publish(subjects.volume(id), seen)
+      for (const seen of moved.snapshots) await publish(subjects.volumeSnapshot(id), seen)
       for (const [vmId, vm] of [...vms]) if (step(vmId, vm)) await publish(subjects.seen(id), observed(vmId))
       for (const [snapshotId, snapshot] of [...snapshots])
         if (stepSnapshot(snapshotId, snapshot))
@@ -186,11 +205,15 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       hypervisors: [
         {
           ...{ name: 'fake', available: true, detail: 'simulated' },
-          capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
+          capabilities: {
+            ...{ pause: true, snapshot: true, hotplugDisk: true, balloon: true },
+            migrate: options.migrate ?? 'live',
+          },
         },
       ],
       vms: full ? [...vms.keys()].map(observed) : null,
       stats: [],
+      pools: [{ name: 'local', kind: 'dir', shared: false, freeBytes: 2 ** 40, encrypted: false }],
     }),
     crash(vmId) {
       const vm = vms.get(vmId)

@@ -1,5 +1,6 @@
 /** How a simulated VM moves towards its wish, one step at a time. */
 import type {
+  DiskObserved,
   MigrationObserved,
   SnapshotObserved,
   SnapshotPut,
@@ -12,6 +13,8 @@ export interface SimVm {
   wish: VmPut
   state: VmState
   healthy: boolean
+  /** Volumes that its guest has mounted. */
+  disks: DiskObserved[]
   error: VmObserved['error']
   migration: MigrationObserved | undefined
   /** What the program in the guest has in its memory: goes where the VM goes, and ends with it. */
@@ -39,6 +42,7 @@ export interface SimWorld {
   /** Generations under which VMs went. */
   readonly gone: Map<string, number>
   readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash'>
+  readonly stepDisks: (vm: SimVm) => boolean
 }
 
 export const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
@@ -48,11 +52,12 @@ export function changeState(vm: SimVm, state: VmState): boolean {
   if (vm.state === state) return false
   vm.state = state
   if (state !== 'running') vm.healthy = false
+  if (state !== 'running' && state !== 'paused') vm.disks = []
   return true
 }
 
 /** The function that moves a VM one step; it answers false when the VM rests. */
-export function simSteps({ hostId, wires, vms, snapshots, gone, behaviour }: SimWorld) {
+export function simSteps({ hostId, wires, vms, snapshots, gone, behaviour, stepDisks }: SimWorld) {
   let boots = 0
   const boot = (vm: SimVm) => {
     boots += 1
@@ -113,6 +118,9 @@ export function simSteps({ hostId, wires, vms, snapshots, gone, behaviour }: Sim
   }
   const settle = (vm: SimVm): boolean => {
     const { want, spec } = vm.wish
+    if (vm.state === 'running' && stepDisks(vm)) return true
+    // Its workload starts when it has its volumes.
+    if (!vm.healthy && vm.state === 'running' && vm.disks.length < spec.disks.length) return false
     if (behaviour.get(spec.image) === 'crash' && vm.state === 'running') {
       vm.error = { code: 'exited', message: 'the workload ended with code 1' }
       return changeState(vm, 'crashed')

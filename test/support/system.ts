@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { type AgentConfig, agentConfig } from '../../src/agent/config.ts'
 import { type Agent, startAgent } from '../../src/agent/main.ts'
+import type { FakeHost } from '../../src/agent/hypervisor/fake/host.ts'
 import type { Bus } from '../../src/bus/bus.ts'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { type ControlConfig, parseControlConfig } from '../../src/control/config.ts'
 import { type Control, startControl } from '../../src/control/main.ts'
-import { gatewayDefaults } from '../../src/gateway/config.ts'
+import { type GatewayConfig, gatewayDefaults } from '../../src/gateway/config.ts'
 import { type Gateway, startGateway } from '../../src/gateway/main.ts'
 import { type Api, api } from './api.ts'
 import { type PostgresChoice, type TestDatabase, testDatabase } from './database.ts'
@@ -24,7 +25,7 @@ export interface TestSystem extends AsyncDisposable {
   /** Nobody's credential. */
   readonly api: Api
   readonly dir: string
-  addAgent(config?: Partial<AgentConfig>): Promise<Agent>
+  addAgent(config?: Partial<AgentConfig>, fake?: FakeHost): Promise<Agent>
   /** Stops the control plane as a crash would find it and starts another on the same database. */
   restartControl(): Promise<void>
   /** Registers and signs in; the first one is Admin. */
@@ -42,6 +43,7 @@ export interface TestUser extends Api {
 export interface SystemOptions {
   readonly postgres?: PostgresChoice
   readonly config?: Partial<ControlConfig>
+  readonly gateway?: Partial<GatewayConfig>
   /** Agents to start with, all of the fake hypervisor; default 1. */
   readonly agents?: number
   readonly logLevel?: string
@@ -64,9 +66,9 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const start = () =>
     startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0, checkAnswers: true })
   let control = await start()
-  const gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0 }, { bus, log })
+  const gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0, ...options.gateway }, { bus, log })
   const agents: Agent[] = []
-  const addAgent = async (change: Partial<AgentConfig> = {}) => {
+  const addAgent = async (change: Partial<AgentConfig> = {}, fake?: FakeHost) => {
     const name = `host-${agents.length + 1}`
     const agent = await startAgent(
       agentConfig({
@@ -76,7 +78,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
         hypervisor: 'fake',
         ...change,
       }),
-      { bus, log },
+      { bus, log, ...(fake ? { fake } : {}) },
     )
     agents.push(agent)
     return agent

@@ -32,7 +32,7 @@ describe.skipIf(missing.length > 0)(`a real microVM under mote up ${reason}`, { 
   const start = async () => {
     const started = spawn(
       process.execPath,
-      ['src/cli/main.ts', 'up', '--data', dir, '--port', '0', '--gateway-port', '0'],
+      ['src/cli/main.ts', 'up', '--data', dir, '--port', '0', '--gateway-port', '0', '--ssh-port', '0'],
       {
         env: { ...process.env, MOTE_CAPTCHA: 'off', MOTE_LOG_LEVEL: 'info', MOTE_RATE_LOGIN: '1000' },
         stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,55 +1,117 @@
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, readdir, rename, rm, stat, statfs, truncate, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
-import type { VolumePool } from './pool.ts'
+import { hasCode } from '../../lib/files.ts'
+import { StepError } from '../vm/errors.ts'
+import { checkedId, type VolumePool } from './pool.ts'
 
-/** Sparse raw files in a directory: works anywhere; copies are reflinks where the file system has them. */
+/**
+ * Sparse raw files in a directory: works anywhere. Where the file system has reflinks (btrfs, xfs), snapshots, clones and
+ * restores share the blocks and take as long as writing the metadata; elsewhere they are sparse copies.
+ */
 export function dirPool(name: string, dir: string): VolumePool {
-  const fileOf = (volumeId: string) => join(dir, `${checked(volumeId)}.raw`)
+  const fileOf = (volumeId: string) => join(dir, `${checkedId(volumeId)}.raw`)
+  const snapshotsOf = (volumeId: string) => join(dir, `${checkedId(volumeId)}.snapshots`)
   const snapshotOf = (volumeId: string, snapshotId: string) =>
-    join(dir, `${checked(volumeId)}.snapshots`, `${checked(snapshotId)}.raw`)
+    join(snapshotsOf(volumeId), `${checkedId(snapshotId)}.raw`)
+  const existing = (volumeId: string): string => {
+    const file = fileOf(volumeId)
+    if (existsSync(file)) return file
+    throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
+  }
   return {
-    name,
-    async ensure(volumeId, sizeMib) {
+    ...{ name, kind: 'dir', shared: false, encrypted: false },
+    async create(volumeId, sizeMib, from) {
       const file = fileOf(volumeId)
-      if (existsSync(file)) return file
+      if (existsSync(file)) return
       await mkdir(dir, { recursive: true, mode: 0o700 })
-      const partial = `${file}.partial`
-      await writeFile(partial, '', { mode: 0o600 })
-      await truncate(partial, sizeMib * 2 ** 20)
-      await run('mke2fs', ['-q', '-F', '-t', 'ext4', '-m', '0', '-E', 'nodiscard,lazy_itable_init=1', partial])
-      await rename(partial, file)
-      return file
+      if (from) {
+        const source = snapshotOf(from.volumeId, from.snapshotId)
+        if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+        await appear(file, partial => copy(source, partial))
+      } else await appear(file, partial => makeEmpty(partial, sizeMib))
     },
+    open: async volumeId => existing(volumeId),
+    close: async () => undefined,
     async remove(volumeId) {
       await rm(fileOf(volumeId), { force: true })
-      await rm(join(dir, `${checked(volumeId)}.snapshots`), { recursive: true, force: true })
+      await rm(snapshotsOf(volumeId), { recursive: true, force: true })
     },
     async snapshot(volumeId, snapshotId) {
-      await mkdir(join(dir, `${checked(volumeId)}.snapshots`), { recursive: true, mode: 0o700 })
-      await copyWhole(fileOf(volumeId), snapshotOf(volumeId, snapshotId))
+      const target = snapshotOf(volumeId, snapshotId)
+      const source = existing(volumeId)
+      if (existsSync(target)) return
+      await mkdir(snapshotsOf(volumeId), { recursive: true, mode: 0o700 })
+      await appear(target, partial => copy(source, partial))
     },
-    async clone(volumeId, snapshotId, newVolumeId) {
-      const file = fileOf(newVolumeId)
-      if (existsSync(file)) throw new Error(`there is a volume ${newVolumeId} already`)
-      await copyWhole(snapshotOf(volumeId, snapshotId), file)
+    async removeSnapshot(volumeId, snapshotId) {
+      await rm(snapshotOf(volumeId, snapshotId), { force: true })
+    },
+    async restore(volumeId, snapshotId) {
+      const source = snapshotOf(volumeId, snapshotId)
+      if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+      await appear(fileOf(volumeId), partial => copy(source, partial))
     },
     async usage(volumeId) {
-      const { blocks, size } = await stat(fileOf(volumeId))
-      return { usedBytes: blocks * 512, sizeBytes: size }
+      const { blocks } = await stat(existing(volumeId))
+      return { usedBytes: blocks * 512, snapshotBytes: await bytesIn(snapshotsOf(volumeId)) }
+    },
+    async freeBytes() {
+      await mkdir(dir, { recursive: true, mode: 0o700 })
+      const { bavail, bsize } = await statfs(dir)
+      return bavail * bsize
     },
   }
 }
 
-/** Complete or not there at all. */
-async function copyWhole(from: string, to: string): Promise<void> {
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, `${to}.partial`])
-  await rename(`${to}.partial`, to)
+/** The file is there whole, on the disk, or not at all; what a crash left of an earlier try is overwritten. */
+async function appear(target: string, make: (partial: string) => Promise<void>): Promise<void> {
+  const partial = `${target}.partial`
+  await rm(partial, { force: true })
+  try {
+    await make(partial)
+    await sync(partial)
+    await rename(partial, target)
+    await sync(dirname(target))
+  } catch (error) {
+    await rm(partial, { force: true })
+    throw error
+  }
 }
 
-/** Ids become file names. */
-function checked(id: string): string {
-  if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id)) return id
-  throw new Error('an id has letters, digits, - and _ only')
+async function copy(from: string, to: string): Promise<void> {
+  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
+}
+
+async function makeEmpty(file: string, sizeMib: number): Promise<void> {
+  await writeFile(file, '', { mode: 0o600, flag: 'wx' })
+  await truncate(file, sizeMib * 2 ** 20)
+  await run('mke2fs', emptyFileSystem(file))
+}
+
+/** Arguments of mke2fs for a volume: no blocks kept back for root, and nothing written that need not be. */
+export function emptyFileSystem(file: string): string[] {
+  return ['-q', '-F', '-t', 'ext4', '-m', '0', '-E', 'nodiscard,lazy_itable_init=1', file]
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** A reflink counts as if it had blocks of its own: which it shares is not known without walking its extents. */
+async function bytesIn(dir: string): Promise<number> {
+  let bytes = 0
+  for (const name of await readdir(dir).catch(none)) bytes += (await stat(join(dir, name))).blocks * 512
+  return bytes
+}
+
+function none(error: unknown): string[] {
+  if (hasCode(error, 'ENOENT')) return []
+  throw error
 }

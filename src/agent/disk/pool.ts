@@ -1,14 +1,50 @@
-/** Where volumes live on this host. One contract test holds every pool to it. */
+/** Where volumes live. One contract test (`pools.test.ts`) holds every pool to it. Nothing else writes to them. */
 export interface VolumePool {
   readonly name: string
-  /** The volume as a raw file or block device, made with an empty ext4 when it is not there yet. Idempotent. */
-  ensure(volumeId: string, sizeMib: number): Promise<string>
-  /** Removes the volume and its snapshots. Idempotent. */
+  /** What it is made of, for the host's beat. */
+  readonly kind: string
+  /** Every host with the pool of this name reaches the same volumes. */
+  readonly shared: boolean
+  readonly encrypted: boolean
+  /**
+   * Makes the volume: with an empty ext4, or with the content of a snapshot. Complete or not at all; idempotent.
+   * @throws StepError `snapshot_missing`
+   */
+  create(volumeId: string, sizeMib: number, from?: SnapshotRef): Promise<void>
+  /**
+   * The volume as a raw file or block device for a VM. Idempotent.
+   * @param generation of the attachment; where several hosts reach it, whoever has a smaller one is cut off
+   * @throws StepError `volume_missing`
+   */
+  open(volumeId: string, generation: number): Promise<string>
+  /** No VM of this host has it any more. Idempotent. */
+  close(volumeId: string): Promise<void>
+  /** Removes the volume and its snapshots; clones of them stay. Idempotent. */
   remove(volumeId: string): Promise<void>
-  /** Keeps the volume's content of now. The caller sees to it that nothing writes meanwhile. */
+  /** Keeps the volume's content of now. Nobody writes meanwhile. Complete or not at all; one that is there stays. */
   snapshot(volumeId: string, snapshotId: string): Promise<void>
-  /** A new volume with the content of a snapshot. @throws Error when the new one exists. */
-  clone(volumeId: string, snapshotId: string, newVolumeId: string): Promise<void>
-  /** Bytes that the volume really takes, snapshots not counted. */
-  usage(volumeId: string): Promise<{ readonly usedBytes: number; readonly sizeBytes: number }>
+  /** Idempotent. */
+  removeSnapshot(volumeId: string, snapshotId: string): Promise<void>
+  /** The volume's content is the snapshot's, or what it was: nothing between. Nobody has it open. Idempotent. */
+  restore(volumeId: string, snapshotId: string): Promise<void>
+  /** Bytes that the volume and all its snapshots really take. */
+  usage(volumeId: string): Promise<PoolUsage>
+  freeBytes(): Promise<number>
+}
+
+export interface SnapshotRef {
+  readonly volumeId: string
+  readonly snapshotId: string
+}
+
+export interface PoolUsage {
+  readonly usedBytes: number
+  /** What goes with the snapshots: blocks that they share with the volume or each other count once, where that is known. */
+  readonly snapshotBytes: number
+}
+
+/** Ids become names of files and devices. @throws Error for anything else */
+export function checkedId(id: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id)) return id
+  throw new Error('an id has letters, digits, - and _ only')
 }

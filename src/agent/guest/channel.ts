@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
-import { connectIn } from '../../lib/short-socket.ts'
 import { type Frame, frameReader } from './frames.ts'
+import type { GuestPorts } from './ports.ts'
 
 export interface GuestEvents {
   /** Lines of the workload in order; acknowledge with `ack` once they are safe. */
@@ -25,20 +25,24 @@ export interface GuestChannel {
   close(): void
 }
 
-export const logSocket = 'log.sock'
-export const controlSocket = 'ctl.sock'
+/** One connection: it does not outlive its sockets. */
+export interface GuestConnection extends GuestChannel {
+  /** Resolves when one of the two ports has closed. */
+  readonly broken: Promise<void>
+}
 
 /**
- * Connects to the sockets in the VM's directory and asks for all log frames after `fromSeq`. The protocol is in
+ * Connects to the guest's ports and asks for all log frames after `fromSeq`. The protocol is in
  * docs/agent.md, its other side in guest/ports.c.
  */
-export async function openGuest(dir: string, fromSeq: number, events: GuestEvents): Promise<GuestChannel> {
-  const control = await connectIn(dir, controlSocket)
-  const log = await connectIn(dir, logSocket).catch((error: unknown) => {
+export async function openGuest(ports: GuestPorts, fromSeq: number, events: GuestEvents): Promise<GuestConnection> {
+  const control = await ports.control()
+  const log = await ports.log().catch((error: unknown) => {
     control.destroy()
     throw error
   })
   const closed = new Promise<void>(resolve => log.once('close', () => resolve()))
+  const controlClosed = new Promise<void>(resolve => control.once('close', () => resolve()))
   const nonce = randomBytes(8).toString('hex')
   const read = frameReader(nonce, events.onFrames)
   log.on('data', read).on('error', () => undefined)
@@ -49,8 +53,7 @@ export async function openGuest(dir: string, fromSeq: number, events: GuestEvent
   ready.catch(() => undefined)
   return {
     request: requests.request,
-    ready,
-    closed,
+    ...{ ready, closed, broken: Promise.race([closed, controlClosed]) },
     ack: seq => {
       if (log.writable) log.write(`ack ${seq}\n`)
     },

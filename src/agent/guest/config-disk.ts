@@ -12,6 +12,8 @@ export interface GuestConfig {
   readonly network: GuestNetwork
   /** The workload starts when the host says so: volumes come first. */
   readonly wait: boolean
+  /** How the guest talks to the host; absent: virtio-serial. */
+  readonly ports?: 'vsock'
 }
 
 export interface GuestNetwork {
@@ -20,6 +22,10 @@ export interface GuestNetwork {
   readonly gateway: string
   readonly gatewayMac?: string
   readonly dns?: string
+  /** Its address in the project's network, a /128, and how it gets to the others. */
+  readonly ip6?: string
+  readonly gateway6?: string
+  readonly route6?: string
 }
 
 const blockBytes = 4096
@@ -43,11 +49,15 @@ export function configDisk(config: GuestConfig): Buffer {
     ['hostname', config.hostname],
     ['base', config.baseType],
     ['wait', config.wait ? 1 : undefined],
+    ['ports', config.ports],
     ['ip', network.ip],
     ['prefix', network.prefix],
     ['gateway', network.gateway],
     ['gateway_mac', network.gatewayMac],
     ['dns', network.dns],
+    ['ip6', network.ip6],
+    ['gateway6', network.gateway6],
+    ['route6', network.route6],
   ]
   const lines = pairs
     .filter(([, value]) => value !== undefined)

@@ -17,6 +17,12 @@ export const guestModules = [
 /** Loaded when the first volume comes. */
 export const lateModules = ['virtio_scsi', 'sd_mod'] as const
 
+/** Loaded where there is a PCI bus (Cloud Hypervisor). */
+export const pciModules = ['virtio_pci'] as const
+
+/** Loaded where the ports to the host are vsock (Firecracker, Cloud Hypervisor). */
+export const vsockModules = ['vmw_vsock_virtio_transport'] as const
+
 export interface KernelModule {
   readonly name: string
   readonly data: Buffer

@@ -6,6 +6,7 @@ import { type HostBeat, type HypervisorOffer, type LogBatch, subjects, type VmSp
 import { until } from '../../../test/support/wait.ts'
 import type { AgentConfig } from '../config.ts'
 import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { realVmmConfig } from './testing.ts'
 
 /** Every driver present keeps the same promises, seen through the bus. */
 const root = process.getuid?.() === 0
@@ -17,6 +18,13 @@ interface Case {
   readonly config: Partial<AgentConfig>
   readonly spec: Partial<VmSpec>
 }
+/** The real programs, where KVM carries a real guest under them: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
+async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Case> {
+  const { why, config } = await realVmmConfig(name)
+  const spec = { hypervisor: name }
+  return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
+}
+
 const cases: readonly Case[] = [
   { name: 'fake', skip: false, config: { hypervisor: 'fake' }, spec: { hypervisor: 'fake' } },
   { name: `qemu, user network${qemuSkip}`, skip: !hasQemu, config: { hypervisor: 'qemu', network: 'user' }, spec: {} },
@@ -26,6 +34,8 @@ const cases: readonly Case[] = [
     config: { hypervisor: 'qemu', network: 'tap' },
     spec: {},
   },
+  await realVmm('firecracker'),
+  await realVmm('cloud-hypervisor'),
 ]
 
 describe.each(cases)('driver $name', ({ config, spec, skip }) => {
@@ -152,6 +162,7 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
           mountPoint: '/data',
           readOnly: false,
         }
+        await host.volume({ volumeId: 'vol-1' })
         await host.put(wish(2, 'running', { disks: [disk] }))
         await host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
         await host.put(wish(3, 'running'))

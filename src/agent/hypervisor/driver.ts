@@ -10,6 +10,15 @@ export interface VmHome {
   readonly spec: VmSpec
   /** Start from this snapshot instead of booting; `spec.from`, resolved and verified. */
   readonly from?: SnapshotSource
+  /** Disks besides its own; only a driver that shows them may take such a VM. */
+  readonly drives?: readonly RawDrive[]
+}
+
+/** A file as it is, which the guest finds by its serial. */
+export interface RawDrive {
+  readonly serial: string
+  readonly file: string
+  readonly readOnly: boolean
 }
 
 /** What a driver says of a snapshot that it made. Plain data: it is stored beside the files. */
@@ -118,6 +127,10 @@ export interface Machine {
   snapshot?(dir: string): Promise<SnapshotMade>
   /** Shows the file to the guest as a disk and mounts it there. Idempotent. Capability `hotplugDisk`. */
   attachDisk?(disk: DiskSpec, file: string): Promise<void>
+  /** The guest writes what it has of the disk and holds its file system, for some seconds at most. */
+  freezeDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
+  /** It goes on. Idempotent. */
+  thawDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /** Unmounts the disk and takes it away. Idempotent. */
   detachDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /**

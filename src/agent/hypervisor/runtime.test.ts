@@ -88,6 +88,7 @@ test.skipIf(!hasQemu)(
   async () => {
     await using host = await testAgent(qemu)
     const sh = async (script: string) => host.exec('vm-1', ['sh', '-c', script])
+    await host.volume(disk(1))
     await host.put(wish(1))
     const { startedAtMs } = await healthy(host)
     await host.put(wish(2, { disks: [disk(1)] }))
@@ -123,6 +124,7 @@ test.skipIf(!hasQemu)(
     await using host = await testAgent(qemu)
     const command = ['sh', '-c', 'echo start >> /data/starts && cat /data/starts && exec sleep 600']
     const spec = { command, healthCheckPath: null, disks: [disk(1)] }
+    await host.volume(disk(1))
     const starts = async () => (await host.logs('vm-1')).filter(({ line }) => line === 'start').length
     await host.put(wish(1, spec))
     await until(async () => (await starts()) === 1, { what: 'the first start', timeoutMs: 30_000 })

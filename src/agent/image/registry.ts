@@ -6,7 +6,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../lib/exec.ts'
 import { Index, platform } from './layout.ts'
-import { ImageError, type ImageReference } from './reference.ts'
+import { ImageError, type ImageReference, parseImage } from './reference.ts'
 
 /** What the operator says about one registry. */
 export const RegistryConfig = Type.Object({
@@ -59,6 +59,27 @@ export async function copyImage(
       ...noVerify(reference, registries, '--src-tls-verify=false'),
       source(reference),
       `oci:${dir}:image`,
+    ]),
+  )
+}
+
+/**
+ * Copies the image of that tag from an OCI layout to `registry/repository:tag`, as it is: its digest stays.
+ * @param to a reference that `parseImage` takes
+ */
+export async function pushImage(
+  layoutDir: string,
+  tag: string,
+  to: string,
+  registries: readonly RegistryConfig[],
+  signal: AbortSignal,
+): Promise<void> {
+  const reference = parseImage(to)
+  if (reference.kind !== 'registry') throw new ImageError('invalid_image', `"${to}" is not in a registry`)
+  await withSkopeo(reference, registries, signal, skopeo =>
+    skopeo([
+      ...['copy', '-q', '--preserve-digests', ...noVerify(reference, registries, '--dest-tls-verify=false')],
+      ...[`oci:${layoutDir}:${tag}`, source(reference)],
     ]),
   )
 }

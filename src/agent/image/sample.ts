@@ -114,7 +114,7 @@ async function layerTar(busybox: Buffer, greeting: string): Promise<Buffer> {
 }
 
 /** The installed static busybox, or the one in Debian's package. */
-async function staticBusybox(): Promise<Buffer> {
+export async function staticBusybox(): Promise<Buffer> {
   for (const path of ['/bin/busybox', '/usr/bin/busybox']) {
     const data = await readFile(path).catch(() => undefined)
     if (data && isStatic(data)) return data

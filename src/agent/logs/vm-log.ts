@@ -8,6 +8,8 @@ export interface VmLogDeps {
   readonly vmId: string
   readonly dir: string
   readonly limits: LogLimits
+  /** All lines are of this stream; default: of the one they came from. */
+  readonly stream?: LogStream
   readonly publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>
   readonly onError: (error: unknown) => void
   readonly nowMs: () => number
@@ -47,7 +49,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
 
   const add = (stream: LogStream, text: string, ageUs: number, boot: number, seq: number) => {
     lastUs = Math.max(lastUs + 1, Math.round(deps.nowMs() * 1000) - ageUs)
-    pending.push({ atUs: lastUs, stream, line: text.slice(0, maxLineChars).replaceAll('\n', ' '), boot, seq })
+    pending.push({ atUs: lastUs, stream: deps.stream ?? stream, line: text.slice(0, maxLineChars).replaceAll('\n', ' '), boot, seq })
     if (pending.length >= batchLines) flushSoon(0)
     else flushSoon(batchMs)
   }

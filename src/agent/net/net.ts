@@ -1,5 +1,7 @@
+import type { FirewallObserved } from '../../contract/network.ts'
 import type { GuestNetwork } from '../guest/config-disk.ts'
 import type { Endpoint } from '../hypervisor/driver.ts'
+import type { NetworkPlan } from './addresses.ts'
 
 /** How one VM is connected. Plain data: it is stored with the VM. */
 export interface Nic {
@@ -13,12 +15,34 @@ export interface Nic {
   readonly tap: string | null
 }
 
-export interface Network {
-  readonly mode: 'tap' | 'user'
-  /** Idempotent for one VM: the same VM gets the same addresses as long as it is not released. */
-  connect(vmId: string, appPort: number): Promise<Nic>
+/** The rules of running VMs. */
+export interface Guard {
+  /** The host's own address that its health checks come from; undefined: any. */
+  readonly probeFrom: string | undefined
+  /** Makes the VM's rules what the plan says, all in one step. Idempotent; also for a VM that an earlier agent connected. */
+  guard(vmId: string, plan: NetworkPlan): Promise<void>
+  /** What holds for the VM now; undefined before its first `guard`. */
+  guarded(vmId: string): FirewallObserved | undefined
+}
+
+export interface Network extends Guard {
+  readonly mode: 'tap' | 'user' | 'fake'
+  /** Where guests may ask for names; undefined where they have no such network. */
+  readonly resolver: string | undefined
+  /**
+   * Idempotent for one VM: the same VM gets the same addresses as long as it is not released. Its rules hold before its
+   * first packet; without a plan it has no IPv6 address and the default rules.
+   */
+  connect(vmId: string, appPort: number, plan?: NetworkPlan): Promise<Nic>
+  /** The VM that has this IPv4 address. */
+  vmAt(address: string): string | undefined
   release(vmId: string): Promise<void>
   /** Removes every device and address that belongs to none of `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
+  /** Addresses of the hosts whose gateways may reach apps here, over the mesh. */
+  allowGateways(addresses: readonly string[]): Promise<void>
   close(): Promise<void>
 }
+
+/** Told when the rules of a VM had been changed by somebody else and were put right. */
+export type OnHealed = (vmId: string) => void

@@ -1,48 +1,184 @@
-export interface RuleInput {
-  readonly slot: number
-  /** The slot's guests, as CIDR. */
-  readonly guests: string
-}
+/** The agent's firewall as nft text. Pure; `firewall.ts` loads it. The picture is in docs/networking.md. */
+import type { FirewallRule } from '../../contract/network.ts'
+import type { NetworkPlan } from './addresses.ts'
 
 /** All interfaces of all agents on the machine, and those of one. */
 const anyTap = '"mote*"'
 export const tapPrefix = (slot: number) => `mote${slot.toString(16)}`
 export const tableName = (slot: number) => `mote_${slot.toString(16)}`
+/** Not below "mote*": the mesh is another host's side, not a guest. */
+export const meshDevice = 'wg-mote'
+
+/** Ours: a table that has others as well was made by another version, or by somebody else. */
+export const baseChains = ['antispoof', 'to_host', 'routed', 'leaving', 'entering', 'from_host', 'outside'] as const
+
+/** What is not the internet: RFC 6890, without what is public. Guests reach none of it unless the operator says so. */
+const privateV4 = [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
+  ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4'],
+]
+const privateV6 = ['::/127', '64:ff9b::/96', 'fc00::/7', 'fe80::/10', 'ff00::/8']
+
+export interface TableInput {
+  readonly slot: number
+  /** The slot's guests, as CIDR. */
+  readonly guests: string
+  readonly probe: string
+  readonly resolver: string
+  /** Private networks (IPv4 CIDR) that guests may reach all the same. */
+  readonly allowed: readonly string[]
+  /** Networks (IPv4 or IPv6 CIDR) that no guest may reach, such as that of the control plane. */
+  readonly denied: readonly string[]
+}
 
 /**
- * The agent's whole firewall, as one nft transaction that replaces what was there. It names no single VM: `fib` drops
- * whatever claims an address that is not routed to the tap it came from, so a boot needs no change here.
- * A guest reaches the internet side, but no other guest, not the host (its answers excepted) and no link-local metadata.
+ * What is the same for every VM, as statements that may be loaded again and again: chains of VMs stay as they are. A tap
+ * without chains of its own gets nothing through. Replies pass; everything else is judged for each packet of the
+ * original direction, so a rule that denies also ends the connections that it is about.
  */
-export function rules({ slot, guests }: RuleInput): string {
+export function baseTable(input: TableInput): string {
+  const { guests, probe, resolver } = input
+  const table = `inet ${tableName(input.slot)}`
+  const tap = `"${tapPrefix(input.slot)}*"`
+  const chain = (name: (typeof baseChains)[number], hook: string, rules: readonly string[]) => [
+    `add chain ${table} ${name}${hook && ` { type ${hook}; policy accept; }`}`,
+    `flush chain ${table} ${name}`,
+    ...rules.map(rule => `add rule ${table} ${name} ${rule}`),
+  ]
+  const replies = ['ct direction reply ct state established,related accept', 'ct state related accept']
+  return lines([
+    `add table ${table}`,
+    `add map ${table} leaving_vms { type ifname : verdict; }`,
+    `add map ${table} entering_vms { type ifname : verdict; }`,
+    `add set ${table} gateways { type ipv6_addr; }`,
+    ...chain('leaving', '', [
+      'ct state invalid drop',
+      ...replies,
+      `meta nfproto ipv4 oifname ${anyTap} drop`,
+      `meta nfproto ipv4 oifname "${meshDevice}" drop`,
+      ...input.denied.map(cidr => `${family(cidr)} daddr ${cidr} drop`),
+      `${except('ip daddr', input.allowed)}ip daddr { ${privateV4.join(', ')} } drop`,
+      'iifname vmap @leaving_vms',
+      'drop',
+    ]),
+    ...chain('entering', '', ['ct state invalid drop', ...replies, 'oifname vmap @entering_vms', 'drop']),
+    ...chain('antispoof', 'filter hook prerouting priority raw', [`iifname ${tap} fib saddr . iif oif missing drop`]),
+    ...chain('to_host', 'filter hook input priority filter', [
+      `iifname ${tap} ct direction reply ct state established,related accept`,
+      // Where is the gateway? No other word of neighbour discovery is listened to, and no router advertisement.
+      `iifname ${tap} icmpv6 type nd-neighbor-solicit accept`,
+      `iifname ${tap} ip daddr ${resolver} meta l4proto { tcp, udp } th dport 53 accept`,
+      `iifname ${tap} drop`,
+    ]),
+    ...chain('routed', 'filter hook forward priority filter', [
+      `oifname "${meshDevice}" tcp flags syn tcp option maxseg size set rt mtu`,
+      `iifname "${meshDevice}" tcp flags syn tcp option maxseg size set rt mtu`,
+      `iifname ${tap} jump leaving`,
+      `oifname ${tap} jump entering`,
+    ]),
+    ...chain('from_host', 'filter hook output priority filter', [
+      `oifname != ${tap} accept`,
+      `icmpv6 type { ${hostIcmp6.join(', ')} } accept`,
+      `ip saddr ${probe} accept`,
+      'goto entering',
+    ]),
+    ...chain('outside', 'nat hook postrouting priority srcnat', [`ip saddr ${guests} oifname != ${anyTap} masquerade`]),
+  ])
+}
+
+/** What the host itself has to tell guests. Not tracked, or about connections of theirs. */
+const hostIcmp6 = [
+  ...['nd-neighbor-solicit', 'nd-neighbor-advert', 'destination-unreachable', 'packet-too-big', 'time-exceeded'],
+  'parameter-problem',
+]
+
+export interface GuardedVm {
+  readonly tap: string
+  readonly plan: NetworkPlan
+}
+
+export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
+
+/**
+ * A VM's two chains and their places in the maps, as statements of one transaction. `return` lets a packet pass this
+ * chain; what leaves one guest and enters another goes through the chains of both.
+ */
+export function vmChains(slot: number, { tap, plan }: GuardedVm): string {
   const table = `inet ${tableName(slot)}`
-  const tap = `"${tapPrefix(slot)}*"`
-  return `
-table ${table} {}
-delete table ${table}
-table ${table} {
-  chain antispoof {
-    type filter hook prerouting priority raw; policy accept;
-    iifname ${tap} fib saddr . iif oif missing drop
-  }
-  chain host {
-    type filter hook input priority filter; policy accept;
-    iifname ${tap} ct state established,related accept
-    iifname ${tap} drop
-  }
-  chain guests {
-    type filter hook forward priority filter; policy accept;
-    iifname ${tap} oifname ${anyTap} drop
-    iifname ${tap} ip daddr { 127.0.0.0/8, 169.254.0.0/16 } drop
-    iifname ${tap} meta nfproto ipv6 drop
-    iifname ${tap} accept
-    oifname ${tap} ct state established,related accept
-    oifname ${tap} drop
-  }
-  chain egress {
-    type nat hook postrouting priority srcnat; policy accept;
-    ip saddr ${guests} oifname != ${anyTap} masquerade
-  }
+  const { leaving, entering } = chainsOf(tap)
+  const project = plan.ipv6?.project
+  const { rules } = plan.firewall
+  const ownNetwork = project ? [`ip6 saddr ${project} return`] : []
+  return lines([
+    `add chain ${table} ${leaving}`,
+    `flush chain ${table} ${leaving}`,
+    ...(project ? foreign(project) : ['meta nfproto ipv6 drop']).map(rule => `add rule ${table} ${leaving} ${rule}`),
+    ...rulesOf(rules, 'outbound').map(rule => `add rule ${table} ${leaving} ${rule}`),
+    `add chain ${table} ${entering}`,
+    `flush chain ${table} ${entering}`,
+    // Other tenants are behind taps and the mesh only; no rule of anybody lets them in.
+    ...(project ? [`add rule ${table} ${entering} iifname ${anyTap} ip6 saddr != ${project} drop`] : []),
+    ...rulesOf(rules, 'inbound').map(rule => `add rule ${table} ${entering} ${rule}`),
+    ...[
+      ...ownNetwork,
+      `fib saddr type local tcp dport ${plan.appPort} return`,
+      `iifname "${meshDevice}" ip6 saddr @gateways tcp dport ${plan.appPort} return`,
+      'drop',
+    ].map(rule => `add rule ${table} ${entering} ${rule}`),
+    `add element ${table} leaving_vms { "${tap}" : goto ${leaving} }`,
+    `add element ${table} entering_vms { "${tap}" : goto ${entering} }`,
+  ])
 }
-`
+
+/** The other tenants' networks, seen from a guest of `project`. */
+function foreign(project: string): string[] {
+  return [
+    `ip6 daddr != ${project} ip6 daddr { ${privateV6.join(', ')} } drop`,
+    `oifname ${anyTap} ip6 daddr != ${project} drop`,
+    `oifname "${meshDevice}" ip6 daddr != ${project} drop`,
+  ]
 }
+
+/** @param chains those of its chains that exist; @param maps those of the maps that name it */
+export function dropVm(slot: number, tap: string, maps: readonly string[], chains: readonly string[]): string {
+  const table = `inet ${tableName(slot)}`
+  return lines([
+    ...maps.map(map => `delete element ${table} ${map} { "${tap}" }`),
+    ...chains.flatMap(chain => [`flush chain ${table} ${chain}`, `delete chain ${table} ${chain}`]),
+  ])
+}
+
+/** The hosts whose gateways may reach apps here. */
+export function gatewaySet(slot: number, addresses: readonly string[]): string {
+  const set = `inet ${tableName(slot)} gateways`
+  return lines([
+    `flush set ${set}`,
+    ...(addresses.length > 0 ? [`add element ${set} { ${addresses.join(', ')} }`] : []),
+  ])
+}
+
+function rulesOf(rules: readonly FirewallRule[], direction: FirewallRule['direction']): string[] {
+  const side = direction === 'inbound' ? 'saddr' : 'daddr'
+  return rules
+    .filter(rule => rule.direction === direction)
+    .map(rule => {
+      const where = rule.cidr === null ? '' : `${family(rule.cidr)} ${side} ${rule.cidr} `
+      const verdict = rule.action === 'allow' ? 'return' : 'drop'
+      return `${where}${matchOf(rule)}${verdict} comment "rule ${rule.id}"`
+    })
+}
+
+export const everyPort = ({ portStart, portEnd }: Pick<FirewallRule, 'portStart' | 'portEnd'>) =>
+  portStart === 0 && portEnd === 65_535
+
+function matchOf(rule: FirewallRule): string {
+  const ports = everyPort(rule) ? '' : `th dport ${rule.portStart}-${rule.portEnd} `
+  if (rule.protocol === 'icmp') return 'meta l4proto { icmp, icmpv6 } '
+  if (rule.protocol !== 'any') return `meta l4proto ${rule.protocol} ${ports}`
+  return ports === '' ? '' : `meta l4proto { tcp, udp } ${ports}`
+}
+
+const family = (cidr: string) => (cidr.includes(':') ? 'ip6' : 'ip')
+const except = (what: string, cidrs: readonly string[]) =>
+  cidrs.length > 0 ? `${what} != { ${cidrs.join(', ')} } ` : ''
+const lines = (all: readonly string[]) => `${all.join('\n')}\n`

@@ -54,14 +54,14 @@ test.skipIf(process.getuid?.() !== 0)(
   async () => {
     await using one = await testDir()
     await using two = await testDir()
-    const first = await tapNetwork(one.path, '10.213.0.0/16')
-    const second = await tapNetwork(two.path, '10.213.0.0/16')
+    const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16' })
+    const second = await tapNetwork({ dataDir: two.path, subnet: '10.213.0.0/16' })
     const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
     expect(new Set(nics.map(nic => nic.guest.ip)).size).toBe(3)
     expect(new Set(nics.map(nic => nic.tap)).size).toBe(3)
     expect(await first.connect('a', 80)).toEqual(nics[0])
 
-    const again = await tapNetwork(one.path, '10.213.0.0/16') // as after kill -9
+    const again = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16' }) // as after kill -9
     await again.reclaim(new Set(['b']))
     expect(await again.connect('b', 80)).toEqual(nics[1])
     const taps = readdirSync('/sys/class/net')

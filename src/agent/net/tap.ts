@@ -1,57 +1,121 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
-import { writeFile } from 'node:fs/promises'
-import { Type } from 'typebox'
-import { Value } from 'typebox/value'
-import { run } from '../../lib/exec.ts'
-import type { Network, Nic } from './net.ts'
-import { rules, tableName, tapPrefix } from './rules.ts'
+import type { FirewallObserved } from '../../contract/network.ts'
+import { gateway6, guestRoute6, type NetworkPlan, slotAddresses, usablePairs } from './addresses.ts'
+import { addLoopback, enableForwarding, makeTap, removeLoopback, removeTap, tapAddresses, tapNames } from './devices.ts'
+import { Firewall } from './firewall.ts'
+import type { Network, Nic, OnHealed } from './net.ts'
+import { tapPrefix } from './rules.ts'
 import { claimSlot, releaseSlot } from './slot.ts'
 import { macOf } from './user.ts'
 
-/** Point-to-point pairs in a slot's /20. */
-const pairsPerSlot = 2048
+/** How long a rule that somebody else has changed stays so. */
+const healEveryMs = 10_000
+
+export interface TapOptions {
+  readonly dataDir: string
+  /** IPv4 /16 for guests; the agents of one machine share it. */
+  readonly subnet: string
+  /** See `TableInput`. */
+  readonly allowed?: readonly string[]
+  readonly denied?: readonly string[]
+  readonly onHealed?: OnHealed
+  readonly onError?: (error: unknown) => void
+  readonly healEveryMs?: number
+  /** The `ip` command that makes a guest's device; default: a tap. Tests put network namespaces in place of guests. */
+  readonly makeDevice?: (name: string) => string
+}
+
+const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 0, rules: [] } }
 
 /**
- * Each VM on a tap of its own with a routed /31: even address on the host, odd in the guest. No bridge, so there is
- * nothing two guests share. Which VM has which address is kept by the kernel, on the tap itself.
+ * Each VM on a tap of its own with a routed IPv4 /31 and its IPv6 /128. No bridge, so there is nothing two guests share.
+ * Which VM has which IPv4 address is kept by the kernel, on the tap itself.
  * @throws Error without root, or where nft cannot load the rules.
  */
-export async function tapNetwork(dataDir: string, subnet: string): Promise<Network> {
-  const slot = await claimSlot(dataDir)
+export async function tapNetwork(options: TapOptions): Promise<Network> {
+  const slot = await claimSlot(options.dataDir)
   const prefix = tapPrefix(slot)
-  const [a, b] = subnet.split('.')
-  const base = `${a}.${b}`
+  const addresses = slotAddresses(options.subnet, slot)
+  const { guests, probe, resolver } = addresses
   const indexes = new Map<string, number>()
+  const guarded = new Map<string, FirewallObserved>()
+  /** By tap: those that were connected or guarded since the agent's start. */
+  const vms = new Map<string, string>()
   const nameOf = (vmId: string) => `${prefix}${createHash('sha256').update(vmId).digest('hex').slice(0, 9)}`
-  const addresses = (index: number) => {
-    const host = slot * pairsPerSlot * 2 + index * 2
-    return { host: dotted(base, host), guest: dotted(base, host + 1) }
+  const table = { slot, guests, probe, resolver, allowed: options.allowed ?? [], denied: options.denied ?? [] }
+  const firewall = new Firewall(table)
+  await firewall.open()
+  const hasIpv6 = await enableForwarding()
+  await addLoopback([probe, resolver])
+
+  const guard = async (vmId: string, plan: NetworkPlan): Promise<void> => {
+    const { version } = plan.firewall
+    vms.set(nameOf(vmId), vmId)
+    const healed = guarded.get(vmId)?.healed ?? 0
+    try {
+      await firewall.put({ tap: nameOf(vmId), plan: hasIpv6 ? plan : { ...plan, ipv6: null } })
+      guarded.set(vmId, { version, state: 'applied', detail: null, healed })
+    } catch (error) {
+      guarded.set(vmId, { version, state: 'failed', detail: String(error), healed })
+      throw error
+    }
   }
-  await run('nft', ['-f', '-'], { input: rules({ slot, guests: `${dotted(base, slot * pairsPerSlot * 2)}/20` }) })
-  await enableForwarding()
+  const heal = async () => {
+    const taps = new Set(await firewall.heal())
+    for (const [vmId, seen] of guarded)
+      if (taps.has(nameOf(vmId))) {
+        guarded.set(vmId, { ...seen, healed: seen.healed + 1 })
+        options.onHealed?.(vmId)
+      }
+  }
+  const timer = setInterval(() => heal().catch(options.onError), options.healEveryMs ?? healEveryMs)
+  timer.unref()
+
   return {
     mode: 'tap',
-    async connect(vmId, appPort): Promise<Nic> {
+    probeFrom: probe,
+    resolver,
+    guard,
+    guarded: vmId => guarded.get(vmId),
+    vmAt(address) {
+      const index = addresses.indexOf(addresses.hostOf(address))
+      const tap = [...indexes].find(([, at]) => at === index)?.[0]
+      return tap === undefined ? undefined : vms.get(tap)
+    },
+    async connect(vmId, appPort, given): Promise<Nic> {
       const tap = nameOf(vmId)
+      const plan = given ?? { ...noPlan, appPort }
+      const ipv6 = hasIpv6 ? plan.ipv6 : null
       const known = indexes.get(tap)
       const index = known ?? freeIndex(indexes)
-      const { host, guest } = addresses(index)
+      const { host, guest } = addresses.pair(index)
       const mac = macOf(vmId)
-      const gatewayMac = macOf(`host of ${vmId}`)
+      await guard(vmId, plan)
       if (known === undefined) {
         indexes.set(tap, index)
-        await makeTap({ tap, host, guest, mac, gatewayMac }).catch(async (error: unknown) => {
+        const device = {
+          tap,
+          make: options.makeDevice?.(tap) ?? `tuntap add dev ${tap} mode tap`,
+          host,
+          guest,
+          mac,
+          gatewayMac: macOf(`host of ${vmId}`),
+          ipv6: ipv6?.address ?? null,
+        }
+        await makeTap(device).catch(async (error: unknown) => {
           await removeTap(tap)
           indexes.delete(tap)
           throw error
         })
       }
-      const dns = resolver()
+      const v6 = ipv6 ? { ip6: ipv6.address, gateway6, route6: guestRoute6(ipv6) } : {}
       return {
         netdev: `tap,id=n0,ifname=${tap},script=no,downscript=no`,
         mac,
-        guest: { ip: guest, prefix: 31, gateway: host, gatewayMac, ...(dns ? { dns } : {}) },
+        guest: {
+          ...{ ip: guest, prefix: 31, gateway: host, gatewayMac: macOf(`host of ${vmId}`), dns: resolver },
+          ...v6,
+        },
         endpoint: { host: guest, port: appPort },
         tap,
       }
@@ -59,100 +123,38 @@ export async function tapNetwork(dataDir: string, subnet: string): Promise<Netwo
     async release(vmId) {
       const tap = nameOf(vmId)
       if (tapNames(prefix).includes(tap)) await removeTap(tap)
+      await firewall.remove(tap)
+      guarded.delete(vmId)
+      vms.delete(tap)
       indexes.delete(tap)
     },
     async reclaim(keep) {
       const kept = new Set([...keep].map(nameOf))
-      for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
+      for (const tap of tapNames(prefix))
+        if (!kept.has(tap)) {
+          await removeTap(tap)
+          await firewall.remove(tap)
+        }
       for (const { tap, address } of await tapAddresses(prefix)) {
-        const host = hostNumber(address) - slot * pairsPerSlot * 2
-        if (address.startsWith(`${base}.`) && host >= 0 && host < pairsPerSlot * 2) indexes.set(tap, host / 2)
+        const index = addresses.indexOf(address)
+        if (index !== undefined) indexes.set(tap, index)
         else await removeTap(tap) // half-made, or of another subnet
       }
     },
+    allowGateways: addresses => firewall.setGateways(addresses),
     /** The rules stay as long as there is a guest to guard. */
     async close() {
+      clearInterval(timer)
       if (tapNames(prefix).length > 0) return
-      await run('nft', ['delete', 'table', 'inet', tableName(slot)])
+      await firewall.close()
+      await removeLoopback([probe, resolver])
       await releaseSlot(slot)
     },
   }
 }
 
-const dotted = (base: string, number: number) => `${base}.${number >> 8}.${number & 255}`
-
-function hostNumber(address: string): number {
-  const [, , c, d] = address.split('.').map(Number)
-  return (c ?? 0) * 256 + (d ?? 0)
-}
-
 function freeIndex(indexes: ReadonlyMap<string, number>): number {
   const used = new Set(indexes.values())
-  for (let index = 0; index < pairsPerSlot; index++) if (!used.has(index)) return index
-  throw new Error(`all ${pairsPerSlot} guest addresses of this agent are taken`)
-}
-
-interface Tap {
-  readonly tap: string
-  readonly host: string
-  readonly guest: string
-  readonly mac: string
-  readonly gatewayMac: string
-}
-
-/** One `ip` process for all of it: 5 ms. The fixed neighbour entry saves an ARP round trip with a guest that boots. */
-async function makeTap({ tap, host, guest, mac, gatewayMac }: Tap): Promise<void> {
-  const batch = [
-    `tuntap add dev ${tap} mode tap`,
-    `link set dev ${tap} address ${gatewayMac} addrgenmode none up`,
-    `addr add ${host}/31 dev ${tap}`,
-    `neigh replace ${guest} lladdr ${mac} nud permanent dev ${tap}`,
-  ]
-  await run('ip', ['-batch', '-'], { input: `${batch.join('\n')}\n` })
-}
-
-async function removeTap(tap: string): Promise<void> {
-  await run('ip', ['link', 'del', 'dev', tap]).catch((error: unknown) => {
-    if (tapNames(tap).length > 0) throw error
-  })
-}
-
-function tapNames(prefix: string): string[] {
-  return readdirSync('/sys/class/net').filter(name => name.startsWith(prefix))
-}
-
-const Addresses = Type.Array(
-  Type.Object({
-    ifname: Type.Optional(Type.String()),
-    addr_info: Type.Optional(Type.Array(Type.Object({ local: Type.Optional(Type.String()) }))),
-  }),
-)
-
-async function tapAddresses(prefix: string): Promise<Array<{ tap: string; address: string }>> {
-  if (tapNames(prefix).length === 0) return []
-  const links: unknown = JSON.parse(await run('ip', ['-json', '-4', 'address']))
-  const addresses = new Map<string, string>()
-  if (Value.Check(Addresses, links)) {
-    for (const { ifname = '', addr_info: [first] = [] } of links) addresses.set(ifname, first?.local ?? '')
-  }
-  return tapNames(prefix).map(tap => ({ tap, address: addresses.get(tap) ?? '' }))
-}
-
-/** Egress of the guests goes through the host. It stays on: other programs may rely on it by then. */
-async function enableForwarding(): Promise<void> {
-  const file = '/proc/sys/net/ipv4/ip_forward'
-  if (readFileSync(file, 'utf8').trim() !== '1') await writeFile(file, '1')
-}
-
-/** The host's first resolver that a guest can reach: its loopback means something else inside. */
-function resolver(): string | undefined {
-  for (const file of ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf']) {
-    try {
-      const found = readFileSync(file, 'utf8').matchAll(/^nameserver\s+(\d+\.\d+\.\d+\.\d+)/gm)
-      for (const [, address = ''] of found) if (!address.startsWith('127.')) return address
-    } catch {
-      // not there: the next one
-    }
-  }
-  return undefined
+  for (let index = 0; index < usablePairs; index++) if (!used.has(index)) return index
+  throw new Error(`all ${usablePairs} guest addresses of this agent are taken`)
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:net'
+import type { FirewallObserved } from '../../contract/network.ts'
 import type { Network, Nic } from './net.ts'
 
 /**
@@ -21,6 +22,27 @@ export function userNetwork(): Network {
     },
     release: async () => undefined,
     reclaim: async () => undefined,
+    ...withoutFirewall(
+      'the host runs without root (QEMU user networking): the app is reached by the gateway alone, on its own port, ' +
+        'whatever the rules say; nothing leaves the VM, and it has no private network',
+    ),
+  }
+}
+
+/** For hosts that see no packets. Every version is acknowledged, with the reason why it is not enforced. */
+export function withoutFirewall(
+  reason: string,
+): Pick<Network, 'probeFrom' | 'resolver' | 'vmAt' | 'guard' | 'guarded' | 'allowGateways' | 'close'> {
+  const seen = new Map<string, FirewallObserved>()
+  return {
+    probeFrom: undefined,
+    resolver: undefined,
+    vmAt: () => undefined,
+    guard: async (vmId, { firewall }) => {
+      seen.set(vmId, { version: firewall.version, state: 'unenforced', detail: reason, healed: 0 })
+    },
+    guarded: vmId => seen.get(vmId),
+    allowGateways: async () => undefined,
     close: async () => undefined,
   }
 }

@@ -13,6 +13,7 @@ import { isCrashed, observe, type Stage } from './observe.ts'
 import { bootKey, type VmRecord } from './record.ts'
 import { Retry } from './retry.ts'
 import { Steps } from './steps.ts'
+import { standStill } from './still.ts'
 
 /** One VM on this host. It follows its wish level-triggered, one step at a time, until it is absent. */
 export class VmActor {
@@ -31,13 +32,13 @@ export class VmActor {
   #loop: Promise<void> = Promise.resolve()
 
   constructor(deps: ActorDeps, wish: VmPut, record: VmRecord) {
-    const { driver, volumes } = deps
+    const { driver, volumes, guard } = deps
     const onChange = () => this.#seen()
     const notebook = new Notebook(record, deps.saveRecord)
     this.#deps = deps
     this.#wish = wish
     this.#notebook = notebook
-    this.#adjuster = new Adjuster({ driver, volumes, notebook, onChange })
+    this.#adjuster = new Adjuster({ driver, volumes, guard, notebook, onChange, vmId: wish.vmId, onError: err => deps.log.error({ err }, 'cannot close a volume') })
     this.#body = new Body({
       ...{ ...deps, vmId: wish.vmId, notebook, spec: () => this.#wish.spec, onChange },
       onFact: () => this.#poke(),
@@ -67,7 +68,13 @@ export class VmActor {
     return observe({
       ...{ wish: this.#wish, record: this.#notebook.record, stage: this.#stage, healthy: this.#body.healthy },
       ...{ fault: this.#retry.fault, disks: this.#adjuster.observed() },
+      firewall: this.#deps.guard.guarded(this.#wish.vmId),
     })
+  }
+
+  /** Publishes what is seen. */
+  tell(): void {
+    this.#seen()
   }
 
   stats(nowMs: number): Promise<VmStats | undefined> {
@@ -102,6 +109,21 @@ export class VmActor {
     })
     this.#poke()
     return taken
+  }
+
+  /**
+   * Between two steps, does something while the guest stands still and has written what it had of the volume.
+   * @returns for how long it stood still, ms
+   * @throws StepError `vm_not_running`
+   */
+  async still(volumeId: string, act: () => Promise<void>): Promise<number> {
+    const done = this.#jobs.add(machine => {
+      const { record } = this.#notebook
+      const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
+      return disk ? standStill(machine, disk, record.paused, act) : Promise.reject(notRunning())
+    })
+    this.#poke()
+    return done
   }
 
   /** The caller has checked the generation and stored the wish. */

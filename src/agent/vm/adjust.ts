@@ -1,17 +1,22 @@
 import type { DiskObserved, DiskSpec, VmSpec } from '../../contract/agent.ts'
-import type { Volumes } from '../disk/volumes.ts'
 import type { Driver, Machine } from '../hypervisor/driver.ts'
+import { networkPlan } from '../net/addresses.ts'
+import type { Guard } from '../net/net.ts'
+import type { Volumes } from '../volume/volumes.ts'
 import { StepError } from './errors.ts'
 import type { Notebook } from './notebook.ts'
 
 export interface AdjusterDeps {
+  readonly vmId: string
   readonly driver: Driver
-  readonly volumes: Volumes
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
+  readonly onError: (error: unknown) => void
+  readonly guard: Guard
   readonly notebook: Notebook
   readonly onChange: () => void
 }
 
-/** Makes true what may change while the VM runs: the balloon and the volumes. */
+/** Makes true what may change while the VM runs: the firewall, the balloon and the volumes. */
 export class Adjuster {
   readonly #deps: AdjusterDeps
   #done: string | undefined
@@ -19,8 +24,10 @@ export class Adjuster {
 
   constructor(deps: AdjusterDeps) {
     this.#deps = deps
-    for (const { volumeId, generation } of deps.notebook.record.disks ?? []) {
+    for (const disk of deps.notebook.record.disks ?? []) {
+      const { volumeId, generation } = disk
       this.#states.set(volumeId, { volumeId, generation, state: 'attached', error: null })
+      deps.volumes.adopt(disk, deps.vmId)
     }
   }
 
@@ -37,11 +44,16 @@ export class Adjuster {
   forget(): void {
     this.#done = undefined
     this.#states = new Map()
-    this.#deps.notebook.note({ disks: [] })
+    const { notebook, volumes, vmId, onError } = this.#deps
+    // Whoever opens one of them next comes after this.
+    for (const { volumeId } of notebook.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
+    notebook.note({ disks: [] })
   }
 
   /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or what the guest said */
   async adjust(machine: Machine, spec: VmSpec): Promise<void> {
+    const { guard, vmId } = this.#deps
+    await guard.guard(vmId, networkPlan(spec)).finally(this.#deps.onChange)
     const { capabilities, name } = this.#deps.driver
     if (capabilities.balloon && machine.setBalloon) await machine.setBalloon(spec.balloonTargetMib)
     const has = this.#deps.notebook.record.disks ?? []
@@ -54,11 +66,11 @@ export class Adjuster {
   }
 
   async #attach(machine: Machine, disk: DiskSpec): Promise<void> {
-    const { notebook, volumes } = this.#deps
+    const { notebook, volumes, vmId } = this.#deps
     const others = (notebook.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId)
     try {
       if (this.#states.get(disk.volumeId)?.state !== 'attached') this.#tell(disk, 'attaching', null)
-      const file = await volumes.open(disk)
+      const file = await volumes.open(disk, vmId)
       await notebook.save({ disks: [...others, disk] })
       await machine.attachDisk?.(disk, file)
       this.#tell(disk, 'attached', null)
@@ -69,11 +81,12 @@ export class Adjuster {
   }
 
   async #detach(machine: Machine, disk: DiskSpec): Promise<void> {
-    const { notebook } = this.#deps
+    const { notebook, volumes, vmId } = this.#deps
     try {
       this.#tell(disk, 'detaching', null)
       await machine.detachDisk?.(disk)
       await notebook.save({ disks: (notebook.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId) })
+      await volumes.close(disk.volumeId, vmId)
       this.#states.delete(disk.volumeId)
       this.#deps.onChange()
     } catch (error) {
@@ -93,6 +106,6 @@ function isSame(one: DiskSpec, other: DiskSpec): boolean {
   return one.volumeId === other.volumeId && one.mountPoint === other.mountPoint && one.readOnly === other.readOnly
 }
 
-function keyOf({ balloonTargetMib, disks }: VmSpec): string {
-  return JSON.stringify([balloonTargetMib, disks])
+function keyOf({ balloonTargetMib, disks, firewall }: VmSpec): string {
+  return JSON.stringify([balloonTargetMib, disks, firewall])
 }

@@ -7,7 +7,7 @@ import { probeOf } from './probe.ts'
 import { cpuMeter } from './stats.ts'
 import { timedStep } from './step-context.ts'
 
-export interface BodyDeps extends Pick<ActorDeps, 'driver' | 'health' | 'vmLog' | 'log'> {
+export interface BodyDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' | 'vmLog' | 'log'> {
   readonly vmId: string
   readonly notebook: Notebook
   readonly spec: () => VmSpec
@@ -79,10 +79,10 @@ export class Body {
   }
 
   watchHealth(): void {
-    const { driver, notebook, spec } = this.#deps
+    const { driver, guard, notebook, spec } = this.#deps
     const machine = this.#machine
     if (machine === undefined || notebook.record.paused) return
-    this.#health.start(probeOf(driver, machine, machine.running.prepared.endpoint, spec()))
+    this.#health.start(probeOf(driver, machine, { to: machine.running.prepared.endpoint, from: guard.probeFrom }, spec()))
   }
 
   /** The path that is asked for has changed. */

@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
 import type { VmObserved } from '../../contract/agent.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
-import type { Volumes } from '../disk/volumes.ts'
 import type { Driver, SnapshotSource } from '../hypervisor/driver.ts'
 import type { VmLog } from '../logs/vm-log.ts'
+import type { Volumes } from '../volume/volumes.ts'
+import type { Guard } from '../net/net.ts'
 import type { HealthTiming } from './health.ts'
 import type { VmRecord } from './record.ts'
 
@@ -16,7 +17,8 @@ export interface ActorDeps {
   readonly bootSlots: Semaphore
   readonly health: HealthTiming
   readonly stopGraceMs: number
-  readonly volumes: Volumes
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
+  readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
   /** Resolves once the driver may boot: its proof is done. */

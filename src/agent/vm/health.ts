@@ -46,17 +46,26 @@ export async function watchHealth(
 const connectMs = 250
 const answerMs = 4_000
 
+/** Where the app is, and the host's own address to ask it from; undefined: any. */
+export interface ProbePath {
+  readonly to: Endpoint
+  readonly from: string | undefined
+}
+
+const socketOf = ({ to, from }: ProbePath) => ({
+  ...{ host: to.host, port: to.port, timeout: connectMs },
+  ...(from === undefined ? {} : { localAddress: from }),
+})
+
 /** 2xx and 3xx are healthy (contract, `healthCheckPath`). */
-export function httpProbe({ host, port }: Endpoint, path: string): Probe {
+export function httpProbe(way: ProbePath, path: string): Probe {
   return signal =>
     new Promise(resolve => {
       const asked = request({
-        host,
-        port,
+        ...socketOf(way),
         path,
         agent: false,
         signal,
-        timeout: connectMs,
         headers: { 'user-agent': 'mote-health' },
       })
       // A SYN sent before the guest's network is up would be repeated only after a second: give up early, try anew.
@@ -72,10 +81,10 @@ export function httpProbe({ host, port }: Endpoint, path: string): Probe {
     })
 }
 
-export function tcpProbe({ host, port }: Endpoint): Probe {
+export function tcpProbe(way: ProbePath): Probe {
   return () =>
     new Promise(resolve => {
-      const socket = connect({ host, port, timeout: connectMs })
+      const socket = connect(socketOf(way))
       const end = (passed: boolean) => {
         socket.destroy()
         resolve(passed)

@@ -1,4 +1,5 @@
 import type { DiskObserved, VmObserved, VmPut, VmState } from '../../contract/agent.ts'
+import type { FirewallObserved } from '../../contract/network.ts'
 import { migrationFact } from './migration.ts'
 import type { VmRecord } from './record.ts'
 
@@ -11,10 +12,11 @@ export interface Seen {
   readonly healthy: boolean
   readonly fault: VmObserved['error']
   readonly disks: readonly DiskObserved[]
+  readonly firewall: FirewallObserved | undefined
 }
 
 /** The user-visible state is derived here and stored nowhere. */
-export function observe({ wish, record, stage, healthy, fault, disks }: Seen): VmObserved {
+export function observe({ wish, record, stage, healthy, fault, disks, firewall }: Seen): VmObserved {
   const { running } = record
   return {
     vmId: wish.vmId,
@@ -30,6 +32,7 @@ export function observe({ wish, record, stage, healthy, fault, disks }: Seen): V
     startedAtMs: record.startedAtMs,
     steps: record.steps,
     ...(disks.length > 0 ? { disks: [...disks] } : {}),
+    ...(firewall ? { firewall } : {}),
     ...(record.migration ? { migration: record.migration } : {}),
   }
 }

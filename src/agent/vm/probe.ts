@@ -1,11 +1,11 @@
 import type { VmSpec } from '../../contract/agent.ts'
-import type { Driver, Endpoint, Machine } from '../hypervisor/driver.ts'
-import { httpProbe, type Probe, tcpProbe } from './health.ts'
+import type { Driver, Machine } from '../hypervisor/driver.ts'
+import { httpProbe, type Probe, type ProbePath, tcpProbe } from './health.ts'
 
 /** Behind QEMU's user networking every connect succeeds, so there a bare TCP check is asked of the guest itself. */
-export function probeOf(driver: Driver, machine: Machine, endpoint: Endpoint, spec: VmSpec): Probe {
+export function probeOf(driver: Driver, machine: Machine, path: ProbePath, spec: VmSpec): Probe {
   if (machine.probe) return machine.probe
-  if (spec.healthCheckPath !== null) return httpProbe(endpoint, spec.healthCheckPath)
-  if (driver.network !== 'user') return tcpProbe(endpoint)
+  if (spec.healthCheckPath !== null) return httpProbe(path, spec.healthCheckPath)
+  if (driver.network !== 'user') return tcpProbe(path)
   return () => machine.listening(spec.port).catch(() => false)
 }

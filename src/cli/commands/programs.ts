@@ -78,6 +78,9 @@ export function programCommands(): Command[] {
     'hostName',
     'hostId',
     'migrationHost',
+    'meshEndpoint',
+    'egressAllow',
+    'egressDeny',
     'cache',
     'natsUrl',
     'logLevel',
@@ -97,7 +100,7 @@ export function programCommands(): Command[] {
       }),
     )
 
-  const gateway = withSettings(new Command('gateway'), ['gatewayPort', 'listen', 'natsUrl', 'logLevel'])
+  const gateway = withSettings(new Command('gateway'), ['data', 'gatewayPort', 'sshPort', 'listen', 'natsUrl', 'logLevel'])
     .description('Run an edge gateway; needs NATS_URL')
     .action((flags: Flags) =>
       single(flags, ['natsUrl'], async (settings, log) => {

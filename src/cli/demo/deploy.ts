@@ -45,11 +45,23 @@ export async function deployAndFollow(
   image: string,
 ): Promise<string> {
   const { job_id } = await client.call<{ job_id: string }>('POST', `/v1/apps/${app}/deploy`, { image })
+  await followDeployment(client, terminal, app, job_id, image)
+  return job_id
+}
+
+/** Shows each step of a deployment as it is done, and the lines it writes, until it runs. */
+export async function followDeployment(
+  client: ApiClient,
+  terminal: Terminal,
+  app: string,
+  job_id: string,
+  what = 'the commit',
+): Promise<void> {
   const end = new AbortController()
   const logs = followLogs(client, terminal, `/v1/apps/${app}/deployments/${job_id}`, end.signal)
   try {
     const path = `/v1/apps/${app}/deployments/${job_id}`
-    await terminal.step(`Deploying ${image}`, async () => {
+    await terminal.step(`Deploying ${what}`, async () => {
       const shown = new Set<string>()
       let waitingFor = ''
       for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(pollMs)) {
@@ -72,7 +84,6 @@ export async function deployAndFollow(
     end.abort()
     await logs
   }
-  return job_id
 }
 
 const stepNames: Readonly<Record<string, string>> = {
@@ -101,12 +112,16 @@ async function followLogs(
   }
 }
 
-/** Asks the gateway until the app answers 200. @throws Error with the last answer when it never does */
-export async function firstAnswer(gatewayPort: number, hostname: string): Promise<string> {
+/** Asks the gateway until the app answers 200 and as wanted. @throws Error with the last answer when it never does */
+export async function firstAnswer(
+  gatewayPort: number,
+  hostname: string,
+  isWanted: (body: string) => boolean = () => true,
+): Promise<string> {
   let last = 'no answer'
   for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(20)) {
     const answer = await ask(gatewayPort, hostname).catch((cause: Error) => ({ status: 0, body: cause.message }))
-    if (answer.status === 200) return answer.body
+    if (answer.status === 200 && isWanted(answer.body)) return answer.body
     last = `${answer.status} ${answer.body}`
   }
   throw new Error(`the app did not answer through the gateway; the last answer was: ${last}`)

@@ -12,9 +12,11 @@ import { readSettings } from '../../programs/settings.ts'
 import type { ApiClient } from '../api.ts'
 import { type Terminal, createTerminal } from '../progress.ts'
 import { type DemoAccount, demoAccount } from './account.ts'
+import { demoGitPush, pushedApp } from './git.ts'
 import { deployAndFollow, ensureApp, firstAnswer } from './deploy.ts'
 
 export interface DemoFlags {
+  readonly git?: boolean
   readonly once?: boolean
   readonly port: string
   readonly gatewayPort: string
@@ -30,10 +32,12 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   const startedMs = performance.now()
   const terminal = createTerminal()
   const data = flags.once ? await mkdtemp(join(tmpdir(), 'mote-demo-')) : resolve(flags.data)
-  const settings = readSettings({ ...flags, data }, process.env)
+  // Whoever wants any free port wants no other port taken either.
+  const ssh = flags.gatewayPort === '0' ? { sshPort: '0' } : {}
+  const settings = readSettings({ ...ssh, ...flags, data }, process.env)
   const log = createLog({ level: settings.logLevel, file: join(data, 'log', 'mote.log') })
   // The demo registers its own user, so nobody could read the picture.
-  const env = { ...process.env, MOTE_CAPTCHA: 'off' }
+  const env = { ...process.env, MOTE_CAPTCHA: 'off', ...(flags.git ? { MOTE_GIT_PRIVATE_HOSTS: 'on' } : {}) }
   let all: AllInOne | undefined
   const stop = async () => {
     await all?.stop({ stopVms: true })
@@ -41,12 +45,12 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   }
   const bringUp = async () => {
     all = await startAllInOne(settings, env, log, terminal)
-    return { all, ...(await deployHello(all, terminal, data, startedMs)) }
+    return { all, ...(await (flags.git ? deployPushed : deployHello)(all, terminal, data, startedMs)) }
   }
   try {
     if (flags.once) {
       const up = await bringUp()
-      await terminal.step('Tearing down', () => tearDown(up.account.client, up.all))
+      await terminal.step('Tearing down', () => tearDown(up.account.client, up.all, flags.git ? pushedApp : appName))
       return
     }
     await runProgram(log, async () => {
@@ -71,9 +75,18 @@ async function deployHello(all: AllInOne, terminal: Terminal, data: string, star
   return { account, hostname: app.hostname }
 }
 
+async function deployPushed(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {
+  const account = await terminal.step('Account', () => demoAccount(all.apiUrl, data))
+  await terminal.step('Guest kernel', all.hostReady)
+  const { client } = account
+  const pushed = await demoGitPush({ client, apiUrl: all.apiUrl, gatewayPort: all.gatewayPort, terminal, data })
+  show(pushed.answers.join(''), performance.now() - startedMs)
+  return { account, hostname: pushed.hostname }
+}
+
 /** Deletes the app and waits until the host has nothing of it any more. */
-async function tearDown(client: ApiClient, all: AllInOne): Promise<void> {
-  await client.call('DELETE', `/v1/apps/${appName}`)
+async function tearDown(client: ApiClient, all: AllInOne, name: string): Promise<void> {
+  await client.call('DELETE', `/v1/apps/${name}`)
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50))
     if ((await all.vmCount()) === 0) return
   throw new Error('the app was not gone after 60 s; see the log')

@@ -6,6 +6,7 @@ import type { Deps } from '../deps.ts'
 import { nameTaken } from '../http/errors.ts'
 import type { ProjectAccess } from '../http/operation.ts'
 import { assertAllowed, assertWithin, lockProject } from '../projects/index.ts'
+import { put as putEnv } from './env-store.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 
@@ -52,7 +53,11 @@ const initialScale: store.Scale = {
  * Everything that can be refused without the database, checked; then the function that creates the app.
  * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
  */
-export function prepareApp(deps: Pick<Deps, 'vault' | 'config'>, project: ProjectAccess, request: AppRequest) {
+export function prepareApp(
+  deps: Pick<Deps, 'vault' | 'config'>,
+  project: Pick<ProjectAccess, 'id' | 'slug'>,
+  request: AppRequest,
+) {
   const name = rules.checkName(request.name)
   const scale = scaleOf(request, initialScale)
   const app = {
@@ -69,6 +74,8 @@ export function prepareApp(deps: Pick<Deps, 'vault' | 'config'>, project: Projec
     scmRepoFullName: request.scm_repo_full_name ?? null,
     scmRepoId: request.scm_repo_id ?? null,
     scmWebhookSecret: deps.vault.seal('app.webhook', randomBytes(32).toString('base64url')),
+    owner: 'user' as const,
+    ownerId: null,
   }
   return async (tx: Tx): Promise<store.App> => {
     const limits = await lockProject(tx, project.id)
@@ -81,4 +88,48 @@ export function prepareApp(deps: Pick<Deps, 'vault' | 'config'>, project: Projec
       throw cause
     }
   }
+}
+
+export interface SystemApp {
+  readonly projectId: string
+  /** Whom it is made for, and the machine of that kind that is poked when something of it changes. */
+  readonly owner: 'database'
+  readonly ownerId: string
+  readonly port: number
+  readonly env: Readonly<Record<string, string>>
+}
+
+/**
+ * An app of the platform: one replica, a port and no path to check, no hostname that the gateway knows. Nobody finds it
+ * by name (a name with two dashes is nobody else's), it counts as no app of the project, and it is deployed by its owner.
+ */
+export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: SystemApp): Promise<store.App> {
+  const name = `${app.owner}--${app.ownerId}`
+  const made = await store.insert(tx, {
+    ...initialScale,
+    ...{
+      id: newId(),
+      projectId: app.projectId,
+      name,
+      gitUrl: '',
+      port: app.port,
+      healthCheckPath: '',
+      drainTimeout: 0,
+    },
+    ...{ hostname: `${name}.invalid`, scmInstallationId: null, scmRepoFullName: null, scmRepoId: null },
+    scmWebhookSecret: deps.vault.seal('app.webhook', randomBytes(32).toString('base64url')),
+    ...{ owner: app.owner, ownerId: app.ownerId },
+  })
+  await setSystemEnv(deps, tx, made.id, app.env)
+  return made
+}
+
+/** For the next deployment of it. */
+export async function setSystemEnv(
+  deps: Pick<Deps, 'vault'>,
+  tx: Tx,
+  appId: string,
+  env: Readonly<Record<string, string>>,
+): Promise<void> {
+  for (const [key, value] of Object.entries(env)) await putEnv(tx, appId, key, deps.vault.seal('app.env', value))
 }

@@ -2,7 +2,8 @@ import type { ProjectContents } from '../projects/index.ts'
 import { startDeletingApp } from './end.ts'
 import * as store from './store.ts'
 
-export { prepareApp } from './create.ts'
+export { createSystemApp, prepareApp, setSystemEnv } from './create.ts'
+export { startDeletingApp } from './end.ts'
 export { appMachine } from './machine.ts'
 export { appFeature } from './routes.ts'
 

@@ -1,11 +1,14 @@
+import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
-import { assertReplicasFit, deploy } from '../deployments/index.ts'
+import { deployFromSource } from '../builds/index.ts'
+import { type DeployBody, assertReplicasFit, deploy } from '../deployments/index.ts'
 import { wakeApp } from '../fleet/index.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { pageOf } from '../http/paging.ts'
 import { assertAllowed, lockProject } from '../projects/index.ts'
+import { assertScalable, writerOf } from '../volumes/index.ts'
 import { prepareApp, scaleOf } from './create.ts'
 import { startDeletingApp } from './end.ts'
 import { envHandlers } from './env-routes.ts'
@@ -94,6 +97,7 @@ export const appFeature = (deps: Deps) =>
         const app = await store.lock(tx, call.project.id, call.params.app_name)
         if (!app) throw notFound()
         const scale = scaleOf(call.body, app)
+        assertScalable(scale.maxReplicas, await writerOf(tx, app.id))
         if (scale.autoscalingEnabled && !app.autoscalingEnabled)
           assertAllowed(await lockProject(tx, call.project.id), 'autoscalingAllowed')
         if (app.activeDeploymentId)
@@ -124,7 +128,7 @@ export const appFeature = (deps: Deps) =>
           const found = await store.lock(tx, call.project.id, name)
           if (!found && call.body.dry_run) throw notFound()
           const app = found ?? (await create(tx))
-          return deploy(deps, call, tx, app, call.body)
+          return rollOut(deps, call, tx, app, call.body)
         }
       },
     },
@@ -133,7 +137,11 @@ export const appFeature = (deps: Deps) =>
       write: async call => async tx => {
         const app = await store.lock(tx, call.project.id, call.params.app_name)
         if (!app) throw notFound()
-        return deploy(deps, call, tx, app, call.body)
+        return rollOut(deps, call, tx, app, call.body)
       },
     },
   })
+
+/** Of the image that is named, else of the app's repository, else of the image it had before. */
+const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>
+  !body.image && app.gitUrl !== '' ? deployFromSource(deps, call, tx, app, body) : deploy(deps, call, tx, app, body)

@@ -231,7 +231,7 @@ export const appOperations = operations({
     scope: 'deploy',
     body: resource('DeployRequest', {
       app_name: labelName(),
-      image: image(),
+      image: image({ minLength: 0, description: 'OCI image reference; empty: built from the repository of the app.' }),
       git_url: maybe(gitUrl()),
       ...machineSize,
     }),

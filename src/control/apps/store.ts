@@ -23,6 +23,10 @@ export interface App {
   /** Sealed; `secrets.ts` opens it. */
   readonly scmWebhookSecret: Buffer
   readonly want: 'live' | 'deleted'
+  /** Whom it was made for. Only the user's own are in lists, in counts, and found by name. */
+  readonly owner: 'user' | 'database'
+  /** The machine of kind `owner` that is poked when something of the app changes. */
+  readonly ownerId: string | null
   readonly createdAt: Date
 }
 
@@ -31,31 +35,31 @@ const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", port,
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
   scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
-  scm_webhook_secret AS "scmWebhookSecret", want, created_at AS "createdAt"`
+  scm_webhook_secret AS "scmWebhookSecret", want, owner, owner_id AS "ownerId", created_at AS "createdAt"`
 
 const listApps = statement<App>(
   'apps.list',
-  `SELECT ${columns} FROM app WHERE project_id = $1 AND want = 'live' ORDER BY id DESC LIMIT $2 OFFSET $3`,
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' ORDER BY id DESC LIMIT $2 OFFSET $3`,
 )
 const appByName = statement<App>(
   'apps.byName',
-  `SELECT ${columns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live'`,
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`,
 )
 const lockApp = statement<App>(
   'apps.lock',
-  `SELECT ${columns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' FOR UPDATE`,
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user' FOR UPDATE`,
 )
 const appById = statement<App>('apps.byId', `SELECT ${columns} FROM app WHERE id = $1`)
 const countApps = statement<{ count: number }>(
   'apps.count',
-  `SELECT count(*)::int AS count FROM app WHERE project_id = $1 AND want = 'live'`,
+  `SELECT count(*)::int AS count FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user'`,
 )
 const insertApp = statement<App>(
   'apps.insert',
   `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
-     scm_repo_id, scm_webhook_secret)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+     scm_repo_id, scm_webhook_secret, owner, owner_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
    RETURNING ${columns}`,
 )
 const updateApp = statement<App>(
@@ -109,6 +113,8 @@ export const insert = (tx: Tx, app: NewApp) =>
     app.scmRepoFullName,
     app.scmRepoId,
     app.scmWebhookSecret,
+    app.owner,
+    app.ownerId,
   ])
 type Changeable = Pick<
   App,

@@ -5,6 +5,7 @@ import { captchaHandlers } from './captcha-routes.ts'
 import { createAuthContext } from './context.ts'
 import { authOperations } from './schema.ts'
 import { sessionHandlers } from './session-routes.ts'
+import { sshKeyHandlers } from './ssh-key-routes.ts'
 import { tokenHandlers } from './token-routes.ts'
 import { twoFactorHandlers } from './two-factor-routes.ts'
 
@@ -16,5 +17,6 @@ export function authFeature(deps: Deps) {
     ...sessionHandlers(ctx),
     ...twoFactorHandlers(ctx),
     ...tokenHandlers(ctx),
+    ...sshKeyHandlers(ctx),
   })
 }

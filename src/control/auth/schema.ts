@@ -1,4 +1,4 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import {
   Acknowledgement,
@@ -7,6 +7,7 @@ import {
   displayName,
   list,
   maybe,
+  nullable,
   oneOf,
   resource,
   text,
@@ -33,6 +34,15 @@ const password = () => text({ maxLength: 1024 })
 const code = (options = {}) => text({ minLength: 1, maxLength: 64, ...options })
 
 const open = { tag: 'Authentication', auth: 'none', scope: 'write', project: 'none' } as const
+export const SshKey = resource('SshKey', {
+  id: uuid(),
+  name: text(),
+  fingerprint: text({ description: 'SHA-256, as `ssh-keygen -l` writes it.' }),
+  created_at: dateTime(),
+  last_used_at: nullable(dateTime()),
+})
+export type SshKey = Static<typeof SshKey>
+
 const own = { tag: 'Account', auth: 'bearer', project: 'none' } as const
 
 export const authOperations = operations({
@@ -212,6 +222,39 @@ export const authOperations = operations({
     ...own,
     scope: 'admin',
     params: Type.Object({ token_id: text() }),
+    answer: Acknowledgement,
+  },
+  listSshKeys: {
+    addition: true,
+    method: 'GET',
+    path: '/v1/auth/ssh-keys',
+    summary: 'Public keys that open tunnels to databases',
+    ...own,
+    scope: 'read',
+    answer: list(SshKey),
+  },
+  addSshKey: {
+    addition: true,
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/auth/ssh-keys',
+    summary: 'Registers a public key of the user',
+    ...own,
+    scope: 'admin',
+    body: resource('AddSshKeyRequest', {
+      name: displayName(),
+      public_key: text({ maxLength: 8192, description: 'A line as in `id_ed25519.pub`.' }),
+    }),
+    answer: SshKey,
+  },
+  removeSshKey: {
+    addition: true,
+    method: 'DELETE',
+    path: '/v1/auth/ssh-keys/{key_id}',
+    summary: 'Forgets a public key; no tunnel is opened with it any more',
+    ...own,
+    scope: 'admin',
+    params: Type.Object({ key_id: uuid() }),
     answer: Acknowledgement,
   },
   listSessions: {

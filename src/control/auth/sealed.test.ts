@@ -62,6 +62,7 @@ it('seals everything with the new key, once', async () => {
     ['idempotency_key.answer', 1],
     ['app.scm_webhook_secret', 1],
     ['app_env.value', 1],
+    ['database.password', 0],
     ['deployment_env.value', 1],
   ])
   const onlyNew = createVault([newSecret])

@@ -19,6 +19,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'idempotency_key', column: 'answer', key: { account_id: 'uuid', key: 'text' }, purpose: answerPurpose },
   { table: 'app', column: 'scm_webhook_secret', key: { id: 'uuid' }, purpose: 'app.webhook' },
   { table: 'app_env', column: 'value', key: { app_id: 'uuid', name: 'text' }, purpose: 'app.env' },
+  { table: 'database', column: 'password', key: { id: 'uuid' }, purpose: 'database.password' },
   { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },
 ]
 

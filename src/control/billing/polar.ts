@@ -1,6 +1,6 @@
 /** Polar by its own client (API 2026-10). */
 import { createPolar } from '@polar-sh/sdk/2026-10'
-import { type Guard, statusOf } from './guard.ts'
+import { type Guard, statusOf } from '../http/guard.ts'
 import { isJson, parseObject } from './json.ts'
 import * as format from './polar-format.ts'
 import type { BillingProvider } from './provider.ts'

@@ -1,5 +1,5 @@
 import type { Deps } from '../deps.ts'
-import { createGuard } from './guard.ts'
+import { createGuard } from '../http/guard.ts'
 import { polarProvider } from './polar.ts'
 import type { BillingProvider } from './provider.ts'
 import { sandboxProvider } from './sandbox/provider.ts'

@@ -2,7 +2,7 @@
 import Stripe from 'stripe'
 import { isUuid } from '../../lib/ids.ts'
 import { seconds } from '../../lib/duration.ts'
-import { type Guard, statusOf } from './guard.ts'
+import { type Guard, statusOf } from '../http/guard.ts'
 import { isJson, parseObject } from './json.ts'
 import { BadSignature, type BillingProvider, type DeliveryHeaders } from './provider.ts'
 import * as format from './stripe-format.ts'

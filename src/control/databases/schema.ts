@@ -33,6 +33,8 @@ export const Database = resource('Database', {
   tenant_gen: uint32(),
   created_at: dateTime(),
   updated_at: dateTime(),
+  settings: Type.Optional(stringMap({ description: 'Server settings by name.' })),
+  message: Type.Optional(nullable(text({ description: 'Why it has failed, or does not answer.' }))),
 })
 export type Database = Static<typeof Database>
 
@@ -76,6 +78,11 @@ export const DatabaseBackupInfo = resource('DatabaseBackupInfo', {
   retention_valid: bool({ description: 'Whether the newest backup was restored and checked.' }),
   status: text(),
   ...ofStorage,
+  newest_backup_at: Type.Optional(nullable(dateTime())),
+  backups: Type.Optional(int64({ description: 'Whole backups that are kept.' })),
+  size_bytes: Type.Optional(int64()),
+  checked_at: Type.Optional(nullable(dateTime({ description: 'When the newest restore drill ended.' }))),
+  error: Type.Optional(nullable(text({ description: 'Why the newest backup or restore drill failed.' }))),
 })
 export type DatabaseBackupInfo = Static<typeof DatabaseBackupInfo>
 
@@ -84,6 +91,9 @@ export const DatabaseSnapshot = resource('DatabaseSnapshot', {
   status: text({ description: '`creating`, `ready` or `failed`' }),
   size_bytes: int64(),
   created_at: dateTime(),
+  branch_name: Type.Optional(text()),
+  kind: Type.Optional(text({ description: '`user`, or `restore`: the state before a restore, kept by itself.' })),
+  error: Type.Optional(nullable(text())),
 })
 export type DatabaseSnapshot = Static<typeof DatabaseSnapshot>
 
@@ -129,6 +139,45 @@ export const databaseOperations = operations({
     params,
     answer: Type.Null(),
   },
+  getDatabase: {
+    addition: true,
+    method: 'GET',
+    path: '/v1/databases/{id}',
+    summary: 'One database',
+    ...shared,
+    scope: 'read',
+    params,
+    answer: Database,
+  },
+  updateDatabase: {
+    addition: true,
+    method: 'PATCH',
+    path: '/v1/databases/{id}',
+    summary: 'Changes size or settings, which restarts it; suspends and resumes it',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('UpdateDatabaseRequest', {
+      vcpus: maybe(uint32()),
+      memory_mib: maybe(uint32()),
+      settings: maybe(stringMap({ maxProperties: 100, description: 'All of them: what is left out is reset.' })),
+      suspended: maybe(bool({ description: 'True: its VMs stop, its disks stay.' })),
+    }),
+    answer: Database,
+  },
+  streamDatabaseLogs: {
+    addition: true,
+    method: 'GET',
+    path: '/v1/databases/{id}/logs/stream',
+    summary: 'What the server of the current branch writes',
+    ...shared,
+    scope: 'read',
+    params,
+    query: Type.Object({
+      tail: Type.Optional(int64({ minimum: 0, maximum: 10_000, description: 'Lines of the past.' })),
+    }),
+    answer: 'stream',
+  },
   getDatabaseConnection: {
     secretAnswer: true,
     method: 'GET',
@@ -137,6 +186,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'write',
     params,
+    query: Type.Object({ branch: Type.Optional(text({ maxLength: 40, description: 'Default: the current one.' })) }),
     answer: DatabaseConnection,
   },
   listDatabaseBranches: {
@@ -147,6 +197,42 @@ export const databaseOperations = operations({
     scope: 'read',
     params,
     answer: list(DatabaseBranch),
+  },
+  createDatabaseBranch: {
+    addition: true,
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/databases/{id}/branches',
+    summary: 'A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('CreateDatabaseBranchRequest', {
+      name: labelName(),
+      from_snapshot: maybe(text({ minLength: 1, maxLength: 100 })),
+      at: maybe(text({ maxLength: 40, description: 'An instant (RFC 3339), or `latest`; played from the backups.' })),
+    }),
+    answer: DatabaseBranch,
+  },
+  deleteDatabaseBranch: {
+    addition: true,
+    method: 'DELETE',
+    path: '/v1/databases/{id}/branches/{branch_name}',
+    summary: 'Deletes a branch, other than the current one, with its snapshots and backups',
+    ...shared,
+    scope: 'write',
+    params: Type.Object({ id: uuid(), branch_name: text() }),
+    answer: DatabaseBranch,
+  },
+  promoteDatabaseBranch: {
+    addition: true,
+    method: 'POST',
+    path: '/v1/databases/{id}/branches/{branch_name}/promote',
+    summary: 'Makes a branch the current one',
+    ...shared,
+    scope: 'write',
+    params: Type.Object({ id: uuid(), branch_name: text() }),
+    answer: DatabaseBranch,
   },
   getDatabaseBackups: {
     method: 'GET',

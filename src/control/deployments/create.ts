@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
-import { createMachine } from '../../engine/runner.ts'
-import { minutes } from '../../lib/duration.ts'
+import { createMachine, pokeMany } from '../../engine/runner.ts'
+import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { createVm, type StartFrom } from '../vms/index.ts'
 import { announceById } from './announce.ts'
 import * as store from './store.ts'
 
-/** Makes the rows of a new deployment: the record, its VMs and their machines. The runner does the rest. */
+/**
+ * Makes the rows of a new deployment: the record, its VMs and their machines. The runner does the rest. Without an image
+ * it waits for its build, and its VMs are made when there is one.
+ */
 export async function createDeployment(
   tx: Tx,
   request: Omit<store.NewDeployment, 'id' | 'jobId'> & {
@@ -20,13 +23,18 @@ export async function createDeployment(
   const jobId = `job-${randomUUID().replaceAll('-', '').slice(0, 16)}`
   await store.insert(tx, { ...request, id, jobId })
   await store.keepEnv(tx, id, request.appId)
-  await createMachine(tx, 'deployment', id, 'rolling', { deadlineMs: minutes(30) })
+  const awaitsImage = request.image === ''
+  await createMachine(tx, 'deployment', id, awaitsImage ? 'building' : 'rolling', {
+    deadlineMs: awaitsImage ? hours(2) : minutes(30),
+  })
   const vmIds: string[] = []
-  for (let n = 0; n < request.replicas; n++) {
+  for (let n = 0; n < request.replicas && !awaitsImage; n++) {
     const vmId = newId()
     vmIds.push(vmId)
     await createVm(tx, { ...request, id: vmId, deploymentId: id })
   }
+  // Where only one VM may have the app's volume, those that run step aside.
+  await pokeMany(tx, 'deployment', await store.othersAlive(tx, request.appId, id))
   await announceById(tx, id)
   return { id, jobId, vmIds }
 }

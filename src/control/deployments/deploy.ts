@@ -7,7 +7,7 @@ import { assertWithin, lockProject } from '../projects/index.ts'
 import { type Placement, explain, place } from '../scheduler/place.ts'
 import { hypervisorName } from '../vms/index.ts'
 import { createDeployment } from './create.ts'
-import { type DeployShape, deployShape, imageTag } from './rules.ts'
+import { type DeployShape, deployShape, deploySizes, imageTag } from './rules.ts'
 import * as store from './store.ts'
 
 export interface DeployBody {
@@ -27,12 +27,21 @@ interface DeployApp {
   readonly desiredReplicas: number
 }
 
-interface DeployCall {
-  readonly project: ProjectAccess
-  readonly caller: { readonly via: { readonly kind: 'session' | 'pat' } }
+export interface DeployCall {
+  readonly project: Pick<ProjectAccess, 'id'>
+  /** `push`: nobody; a delivery of the git host. */
+  readonly caller: { readonly via: { readonly kind: 'session' | 'pat' | 'push' } }
   readonly traceparent: string
   audit(note: AuditNote): void
 }
+
+/** The build that makes its image; what it builds may be known in part. */
+export interface DeployBuild {
+  readonly buildId: string
+  readonly commit: { readonly branch: string; readonly hash: string; readonly message: string }
+}
+
+const triggers = { session: 'manual', pat: 'api', push: 'push' } as const
 
 /**
  * A new deployment of an app that the transaction has locked: limits, then the rows. No host is asked.
@@ -44,9 +53,11 @@ export async function deploy(
   tx: Tx,
   app: DeployApp,
   body: DeployBody,
+  build?: DeployBuild,
 ) {
   const previous = await store.newest(tx, app.id)
-  const shape = deployShape(
+  const shapeOf = build ? unbuiltShape : deployShape
+  const shape = shapeOf(
     {
       image: body.image ?? previous?.image,
       hypervisor: body.hypervisor ?? undefined,
@@ -73,8 +84,9 @@ export async function deploy(
     appId: app.id,
     replicas,
     ipv6Prefix: await store.prefixOf(tx, call.project.id),
-    triggerSource: call.caller.via.kind === 'pat' ? 'api' : 'manual',
+    triggerSource: triggers[call.caller.via.kind],
     traceparent: call.traceparent,
+    ...(build ? { build } : {}),
   })
   call.audit({
     action: 'deployment.create',
@@ -88,12 +100,15 @@ export async function deploy(
     vm_id: vmIds[0] ?? '',
     host_id: '',
     image_tag: imageTag(shape.image),
-    status: 'pending',
+    status: build ? 'building' : 'pending',
     message: placement.host
       ? 'Accepted. Follow it on the deployments stream, or with: mote logs -f'
       : `Accepted, and waiting. ${explain(placement)}`,
   }
 }
+
+/** Its image is made first. */
+const unbuiltShape: typeof deployShape = (request, defaults) => ({ image: '', ...deploySizes(request, defaults) })
 
 const propose = async (deps: Pick<Deps, 'db' | 'config'>, shape: DeployShape): Promise<Placement> =>
   place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {

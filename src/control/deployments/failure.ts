@@ -14,8 +14,7 @@ export async function explainFailure(
   const why =
     cause === 'crashed'
       ? (vm?.error ?? 'The app ended.')
-      : (vm?.placementNote ??
-        vm?.error ??
+      : (vm?.error ??
         `It did not pass its health check on port ${d.port} within ${deps.config.rolloutTimeoutSeconds} s.`)
   if (!vm?.hostId) return why
   try {

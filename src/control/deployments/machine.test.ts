@@ -35,7 +35,8 @@ const move = async () => {
 }
 const outcomeOf = async (id: string) =>
   (await world.rows<{ outcome: string | null }>(`SELECT outcome FROM deployment WHERE id = $1`, id))[0]?.outcome
-const all = (skip: readonly string[]) => Object.fromEntries(skip.map(phase => [phase, 'another way ends there']))
+const all = (skip: readonly string[]) =>
+  Object.fromEntries(['building', ...skip].map(phase => [phase, 'another way ends there']))
 
 /** Nothing of it is left on any host, no room is taken, and the app does not point to it. */
 const check =
@@ -111,6 +112,33 @@ const ways: Record<string, CrashCase[]> = {
         at.phase,
       ).toBe(0)
     },
+  }),
+  built: crashMatrix<Subject>({
+    ...{ db, machine: world.machines.deployment, remove },
+    unreachable: Object.fromEntries(
+      Object.keys(world.machines.deployment.phases).flatMap(phase =>
+        phase === 'building' ? [] : [[phase, 'another way ends there']],
+      ),
+    ),
+    makeSubject: async () => {
+      const made = await subject('', 2)
+      await world.rows(
+        `INSERT INTO build (id, project_id, app_id, deployment_id, git_url, git_branch, git_commit, vcpus, memory_mib, disk_mib)
+         SELECT id, project_id, app_id, id, '', '', '', 1, 1, 1 FROM deployment WHERE id = $1`,
+        made.id,
+      )
+      return made
+    },
+    advance: async (s, phase) => {
+      // Its build ends as builds do: with an image, and also once nobody waits for it.
+      await world.rows(
+        `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now() WHERE deployment_id = $1`,
+        s.id,
+      )
+      await move()
+      if (phase === 'serving' && ++s.rounds > 2) await stop(s.id)
+    },
+    check: check(['stopped', 'cancelled', undefined]),
   }),
   failed: crashMatrix<Subject>({
     ...{

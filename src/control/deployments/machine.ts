@@ -4,14 +4,15 @@
  */
 import type { Tx } from '../../db/db.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
-import { poke } from '../../engine/runner.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { createVm, dropSnapshots, wishVm } from '../vms/index.ts'
+import { createVm, dropRuntimeAttachments, dropSnapshots, wishVm } from '../vms/index.ts'
 import { announce, announceById, publishStatus } from './announce.ts'
 import { explainFailure } from './failure.ts'
+import { moveAway } from './moves.ts'
 import { notifyFailed, notifyLive } from './notices.ts'
 import { planReplicas, quietMs, replacementPauseMs } from './replicas.ts'
 import { sleeping, suspending, waking } from './sleep.ts'
@@ -30,6 +31,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
   return machine<Deployment>()({
     kind: 'deployment',
     edges: {
+      building: ['rolling', 'failing', 'stopping'],
       rolling: ['serving', 'draining', 'failing', 'stopping'],
       serving: ['suspending', 'draining', 'failing', 'stopping'],
       suspending: ['serving', 'sleeping', 'stopping'],
@@ -42,15 +44,26 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
     load: id => store.byId(deps.db, id),
     preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
     phases: {
+      /** Its build pokes. The VMs are made in the commit that names the image: what the plan allowed stays allowed. */
+      async building({ subject: d }): Promise<Next<'rolling' | 'failing'>> {
+        if (d.outcome) return done(announce(d))
+        if (d.image !== '') return go('rolling', announce(d), minutes(30))
+        const image = d.build?.state === 'succeeded' ? d.build.image : null
+        if (image) return go('rolling', rollOut(d, image), minutes(30))
+        if (d.build?.isBusy) return wait(lookAgainMs, announce(d))
+        return go('failing', fail(d, d.build?.error ?? 'Its build has ended without an image.'), minutes(5))
+      },
+
       async rolling({ subject: d, enteredAt, now }): Promise<Next<'serving' | 'draining' | 'failing'>> {
         if (d.activeRollout > d.rollout) return go('draining', announce(d))
+        if (d.yields) return wait(lookAgainMs, tx => removeVms(tx, d))
         if (kept(d).some(crashed)) return go('failing', fail(d, await explainFailure(deps, d, 'crashed')), minutes(5))
         const healthy = kept(d).filter(vm => vm.healthy).length
         if (healthy >= d.desiredReplicas && healthy > 0) return go('serving', takeOver(d))
-        const leftMs = enteredAt.getTime() + rolloutMs - now.getTime()
+        const leftMs = rolloutLeftMs(d, enteredAt, now, rolloutMs)
         if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
         return wait(Math.min(leftMs, lookAgainMs), async tx => {
-          await adjustReplicas(tx, d, false)
+          await adjustReplicas(deps, tx, d, false)
           if (d.scheduledAt === null && kept(d).some(vm => vm.hostId)) await store.scheduled(tx, d.id)
           await announce(d)(tx)
         })
@@ -58,6 +71,11 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
 
       async serving({ subject: d, now }): Promise<Next<'suspending' | 'draining' | 'failing'>> {
         if (d.activeDeploymentId !== d.id) return go('draining', announce(d), seconds(d.drainSeconds) + minutes(5))
+        if (d.yields)
+          return wait(lookAgainMs, async tx => {
+            await removeVms(tx, d)
+            await announce(d)(tx)
+          })
         if (d.scaleState === 'idle') return go('suspending', announce(d), minutes(5))
         const vms = kept(d)
         if (vms.length > 0 && vms.every(crashed))
@@ -67,7 +85,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
           d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined,
         )
         return wait(pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, lookAgainMs) : lookAgainMs, async tx => {
-          await adjustReplicas(tx, d, pauseMs === 0)
+          await adjustReplicas(deps, tx, d, pauseMs === 0)
           for (const vm of vms)
             if (vm.want !== d.want && d.want !== 'stopped' && d.want !== 'deleted') await wishVm(tx, vm.id, d.want)
           await announce(d)(tx)
@@ -86,6 +104,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
         return done(async tx => {
           await dropSnapshots(tx, d.id, 'sleep')
+          await dropRuntimeAttachments(tx, d.id)
           await store.end(tx, d.id, 'superseded')
           await announceById(tx, d.id)
         })
@@ -93,10 +112,15 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
 
       async failing({ subject: d }) {
         if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
-        return done(announce(d))
+        return done(async tx => {
+          await dropRuntimeAttachments(tx, d.id)
+          await announce(d)(tx)
+        })
       },
 
       async stopping({ subject: d }) {
+        const { build } = d
+        if (build?.isBusy) return wait(lookAgainMs, tx => poke(tx, 'build', build.id))
         if (d.vms.length > 0)
           return wait(lookAgainMs, async tx => {
             await store.clearActive(tx, d.appId, d.id)
@@ -107,6 +131,8 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         return done(async tx => {
           await store.clearActive(tx, d.appId, d.id)
           await dropSnapshots(tx, d.id, 'sleep')
+          await dropRuntimeAttachments(tx, d.id)
+          await pokeOthers(tx, d)
           if (d.want === 'deleted' || d.appWant === 'deleted') {
             await dropSnapshots(tx, d.id, null)
             await publishStatus(tx, d, 'deleted')
@@ -123,21 +149,50 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
   })
 }
 
+/**
+ * How long the rollout may still take. While VMs of it wait for room and those that have it are well, as long as it
+ * takes: that is nobody's fault, and the alert of the phase tells the operator.
+ */
+function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: number): number {
+  const vms = kept(d)
+  const waits = vms.some(vm => vm.hostId === null)
+  if (waits && vms.every(vm => vm.hostId === null || vm.healthy)) return Number.POSITIVE_INFINITY
+  return Math.max(enteredAt.getTime(), d.placedAt?.getTime() ?? 0) + rolloutMs - now.getTime()
+}
+
 /** Creates what is missing and gives up what is too much, has crashed or must leave its host. */
-async function adjustReplicas(tx: Tx, d: Deployment, mayReplace: boolean): Promise<void> {
+async function adjustReplicas(deps: Pick<Deps, 'config'>, tx: Tx, d: Deployment, mayReplace: boolean): Promise<void> {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
-  const replicas = kept(d).map(vm => ({ id: vm.id, good: good(vm), crashed: crashed(vm), leaving: vm.leaving }))
+  const replicas = kept(d).map(vm => ({
+    ...{ id: vm.id, good: good(vm), crashed: crashed(vm) },
+    ...{ leaving: vm.leaving, movable: vm.canMove, moving: vm.migrating === true },
+  }))
   // None at all is scale to zero, which has its own way.
   const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
   for (const id of plan.remove) await wishVm(tx, id, 'absent')
+  // Its successor can only start once it has let go of the volume.
+  if (d.exclusive) for (const vm of kept(d)) if (vm.leaving) await wishVm(tx, vm.id, 'absent')
   if (plan.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
+  for (const vm of d.vms) if (plan.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
   for (let n = 0; n < plan.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+}
+
+/** Whoever stepped aside for this one may come back. */
+async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
+  if (d.exclusive) await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
 }
 
 /** All of it ends: what it would have woken from, too. */
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
   for (const vm of kept(d)) await wishVm(tx, vm.id, 'absent')
+}
+
+const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
+  if (!(await store.built(tx, d.id, image))) throw new Error('it has an image already')
+  for (let n = 0; n < Math.max(d.desiredReplicas, 1); n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+  await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
+  await announceById(tx, d.id)
 }
 
 /** The route switch: this deployment serves from this commit on, and whoever served before starts to drain. */
@@ -154,6 +209,7 @@ const fail = (d: Deployment, reason: string) => async (tx: Tx) => {
   await store.end(tx, d.id, 'failed', reason)
   await store.clearActive(tx, d.appId, d.id)
   await removeVms(tx, d)
+  await pokeOthers(tx, d)
   await refreshRoute(tx, d.appId)
   await notifyFailed(tx, d, reason)
   await announceById(tx, d.id)

@@ -9,10 +9,15 @@ const about = (d: Deployment) => ({
   route: `/apps/${d.appName}/deployments/${d.jobId}`,
 })
 
-export const notifyLive = (tx: Tx, d: Deployment) =>
+/** Apps of the platform have an owner that tells what people should know. */
+const isOfUser = (d: Deployment) => d.appOwner === 'user'
+
+export const notifyLive = async (tx: Tx, d: Deployment) =>
+  isOfUser(d) &&
   notify(tx, { ...about(d), kind: 'deployment.live', title: `${d.appName} is live`, body: `${d.image} serves now.` })
 
-export const notifyFailed = (tx: Tx, d: Deployment, reason: string) =>
+export const notifyFailed = async (tx: Tx, d: Deployment, reason: string) =>
+  isOfUser(d) &&
   notify(tx, {
     ...about(d),
     kind: 'deployment.failed',

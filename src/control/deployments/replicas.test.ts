@@ -7,6 +7,8 @@ const vm = (id: string, change: Partial<Replica> = {}): Replica => ({
   good: true,
   crashed: false,
   leaving: false,
+  movable: false,
+  moving: false,
   ...change,
 })
 
@@ -30,33 +32,61 @@ describe('replicas', () => {
       true,
       { create: 0, remove: [] },
     ],
+    ['moves what can be moved', 1, [vm('a', { leaving: true, movable: true })], true, { create: 0, move: ['a'] }],
+    [
+      'one at a time',
+      2,
+      [vm('a', { leaving: true, movable: true }), vm('b', { leaving: true, movable: true, moving: true })],
+      true,
+      { create: 0, remove: [], move: [] },
+    ],
+    [
+      'replaces one that cannot be moved since it is not well',
+      1,
+      [vm('a', { leaving: true, movable: true, good: false })],
+      true,
+      { create: 1, remove: [], move: [] },
+    ],
+    [
+      'gives up what is too much before it is moved',
+      1,
+      [vm('a', { leaving: true, movable: true }), vm('b')],
+      true,
+      { create: 0, remove: ['a'], move: [] },
+    ],
     ['then lets go', 1, [vm('a', { leaving: true }), vm('b')], true, { create: 0, remove: ['a'] }],
   ] as const)('%s', (_, desired, vms, mayReplace, wanted) => {
     expect(planReplicas(desired, vms, mayReplace)).toMatchObject(wanted)
   })
 
   it('empties a host without ever having fewer good ones than before, and comes to rest', () => {
+    const kinds = fc.constantFrom('stays', 'leaves', 'moves', 'moves in vain')
     fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 6 }),
-        fc.array(fc.boolean(), { minLength: 1, maxLength: 6 }),
-        (desired, leaves) => {
-          let vms = Array.from({ length: desired }, (_, n) =>
-            vm(`old-${n}`, { leaving: leaves[n % leaves.length] ?? false }),
+      fc.property(fc.integer({ min: 1, max: 6 }), fc.array(kinds, { minLength: 1, maxLength: 6 }), (desired, each) => {
+        const kindOf = (n: number) => each[n % each.length]
+        let vms = Array.from({ length: desired }, (_, n) =>
+          vm(`old-${n}`, { leaving: kindOf(n) !== 'stays', movable: kindOf(n)?.startsWith('moves') ?? false }),
+        )
+        let made = 0
+        for (let round = 0; round < 60; round++) {
+          const plan = planReplicas(desired, vms, true)
+          const goodNow = vms.filter(one => one.good && !plan.remove.includes(one.id)).length
+          expect(goodNow).toBeGreaterThanOrEqual(desired)
+          expect(vms.length).toBeLessThanOrEqual(desired + 1)
+          expect(vms.filter(one => one.moving).length + plan.move.length).toBeLessThanOrEqual(1)
+          const settled = vms.map(one =>
+            !one.moving
+              ? { ...one, good: true, moving: plan.move.includes(one.id) }
+              : kindOf(Number(one.id.slice(4))) === 'moves in vain'
+                ? { ...one, moving: false, movable: false }
+                : { ...one, moving: false, leaving: false },
           )
-          let made = 0
-          for (let round = 0; round < 40; round++) {
-            const plan = planReplicas(desired, vms, true)
-            const left = vms.filter(one => !plan.remove.includes(one.id)).map(one => ({ ...one, good: true }))
-            const goodNow = vms.filter(one => one.good && !plan.remove.includes(one.id)).length
-            expect(goodNow).toBeGreaterThanOrEqual(desired)
-            expect(vms.length).toBeLessThanOrEqual(desired + 1)
-            vms = [...left, ...Array.from({ length: plan.create }, () => vm(`new-${made++}`, { good: false }))]
-          }
-          expect(vms.every(one => !one.leaving && one.good)).toBe(true)
-          expect(vms).toHaveLength(desired)
-        },
-      ),
+          const left = settled.filter(one => !plan.remove.includes(one.id))
+          vms = [...left, ...Array.from({ length: plan.create }, () => vm(`new-${made++}`, { good: false }))]
+        }
+        expect(vms.every(one => !one.leaving && one.good)).toBe(true)
+        expect(vms).toHaveLength(desired)
+      }),
     )
   })
 

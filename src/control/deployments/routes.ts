@@ -4,7 +4,7 @@ import { minutes } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { feed } from '../events/index.ts'
 import type { LiveStats } from '../hosts/index.ts'
-import { notFound } from '../http/errors.ts'
+import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { isFor } from '../notifications/index.ts'
 import { pageOf } from '../http/paging.ts'
@@ -140,7 +140,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     streamDeploymentLogs: {
       stream: async (call, stream) => {
         const d = await job(call)
-        const vms = d.vms.map(vm => ({ id: vm.id, hostId: vm.hostId, deploymentId: d.id }))
+        const vms = [...(d.build ? [d.build] : []), ...d.vms].map(vm => ({ id: vm.id, hostId: vm.hostId, deploymentId: d.id }))
         const scope = { projectId: call.project.id, appId: d.appId, deploymentId: d.id }
         await streamLogs(deps, stream, scope, vms, call.query.tail ?? 100)
       },
@@ -156,6 +156,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
 
 /** Rolls out, or back: what still runs is switched to at once, what is over is brought up again beside what serves. */
 async function activate(tx: Tx, d: Deployment): Promise<void> {
+  if (d.outcome && d.image === '') throw invalidState('It was never built, so there is nothing to start. Deploy again.')
   if (d.activeDeploymentId === d.id) return
   if (d.phase === 'draining' && d.vms.some(vm => vm.healthy && vm.want === 'running')) {
     await store.renew(tx, d.id)
@@ -166,6 +167,7 @@ async function activate(tx: Tx, d: Deployment): Promise<void> {
   } else if (d.outcome && d.phase === null) {
     await store.startAgain(tx, d.id)
     await createMachine(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
+    if (d.exclusive && d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
   } else {
     await store.renew(tx, d.id)
     await poke(tx, 'deployment', d.id)

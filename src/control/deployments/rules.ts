@@ -1,7 +1,9 @@
+import { can, type DeploymentVerb } from '../../contract/deployments.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
 import { hypervisorNumber } from '../vms/index.ts'
 import type { DeploymentStatus } from './schema.ts'
 
+export { can, type DeploymentVerb as Verb }
 export type { DeploymentStatus }
 
 export interface VmFacts {
@@ -27,6 +29,7 @@ export interface DeploymentFacts {
   readonly outcome: 'stopped' | 'superseded' | 'failed' | 'cancelled' | null
   /** Phase of its machine; null once the machine is done. */
   readonly phase:
+    | 'building'
     | 'rolling'
     | 'serving'
     | 'suspending'
@@ -45,6 +48,7 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.want === 'deleted' || d.want === 'stopped' || d.phase === 'stopping' || d.phase === 'draining')
     return 'stopping'
   if (d.phase === 'sleeping') return 'sleeping'
+  if (d.phase === 'building') return 'building'
   const vms = d.vms.filter(vm => vm.want !== 'absent')
   if (d.want === 'paused') return vms.every(vm => vm.seenState === 'paused') ? 'paused' : 'pausing'
   if (vms.some(vm => vm.seenState === 'paused' || vm.want === 'paused')) return 'resuming'
@@ -56,34 +60,8 @@ export function statusOf(d: DeploymentFacts): DeploymentStatus {
   return 'pending'
 }
 
-export type Verb = 'stop' | 'cancel' | 'pause' | 'resume' | 'delete' | 'activate'
-
-const alive: readonly DeploymentStatus[] = [
-  'pending',
-  'scheduled',
-  'starting',
-  'running',
-  'unhealthy',
-  'paused',
-  'pausing',
-  'resuming',
-  'sleeping',
-  'migrating',
-]
-const over: readonly DeploymentStatus[] = ['stopped', 'superseded', 'failed', 'cancelled']
-
-/** Which verb is possible in which status. `stop` of what is stopped and so on are no faults: they are done already. */
-export const can = {
-  stop: [...alive, 'stopping', ...over],
-  cancel: ['pending', 'building', 'scheduled', 'starting'],
-  pause: ['running', 'unhealthy', 'pausing', 'paused', 'resuming'],
-  resume: ['paused', 'pausing', 'resuming', 'running'],
-  delete: [...alive, 'stopping', ...over],
-  activate: [...alive, 'stopping', ...over],
-} as const satisfies Record<Verb, readonly DeploymentStatus[]>
-
 /** @throws ApiError 409 `invalid_state` that names the verb, the status and where the verb would be possible. */
-export function assertCan(verb: Verb, status: DeploymentStatus): void {
+export function assertCan(verb: DeploymentVerb, status: DeploymentStatus): void {
   const possible: readonly DeploymentStatus[] = can[verb]
   if (!possible.includes(status))
     throw new ApiError(
@@ -122,11 +100,22 @@ const imagePattern = /^(?:oci:[a-z0-9][a-z0-9._-]{0,63}(?::[\w][\w.-]{0,127})?|[
  * manual-deploy constraints); `hypervisor` one of the contract's two, or `qemu` or `fake` as additions.
  */
 export function deployShape(request: DeployRequest, defaults: { readonly port: number }): DeployShape {
-  const { image } = request
+  return { image: checkImage(request.image), ...deploySizes(request, defaults) }
+}
+
+function checkImage(image: string | undefined): string {
   if (image === undefined || image === '')
     throw invalidField('image', 'give an image reference, for example docker.io/library/nginx:1.27')
   if (!imagePattern.test(image) || image.includes('..'))
     throw invalidField('image', 'is not an image reference such as registry.example/team/app:1.0 or oci:name')
+  return image
+}
+
+/** The same for an image that is still to be built. @throws ApiError 400 naming the field */
+export function deploySizes(
+  request: Omit<DeployRequest, 'image'>,
+  defaults: { readonly port: number },
+): Omit<DeployShape, 'image'> {
   const hypervisor = hypervisorNumber(request.hypervisor)
   if (hypervisor === undefined)
     throw invalidField('hypervisor', 'must be firecracker, cloud-hypervisor or qemu, or be left out')
@@ -139,7 +128,7 @@ export function deployShape(request: DeployRequest, defaults: { readonly port: n
   if (diskMib < 64 || diskMib > 1_048_576) throw invalidField('disk_mib', 'must be from 64 to 1048576')
   const port = request.port ?? defaults.port
   if (port < 1 || port > 65_535) throw invalidField('port', 'must be from 1 to 65535')
-  return { image, hypervisor, vcpus, memoryMib, diskMib, port }
+  return { hypervisor, vcpus, memoryMib, diskMib, port }
 }
 
 /** The tag or digest of a reference, for display: `latest` where none is written. */

@@ -1,29 +1,11 @@
 import { type Static, Type } from 'typebox'
+import { deploymentStatuses, type DeploymentStatus } from '../../contract/deployments.ts'
 import { AppScaleState } from '../apps/schema.ts'
 import { operations } from '../http/operation.ts'
 import { pageQuery } from '../http/paging.ts'
 import { dateTime, double, int64, list, resource, text, uint32, uuid } from '../http/types.ts'
 
-export const deploymentStatuses = [
-  'pending',
-  'building',
-  'scheduled',
-  'starting',
-  'running',
-  'unhealthy',
-  'pausing',
-  'paused',
-  'resuming',
-  'sleeping',
-  'migrating',
-  'stopping',
-  'stopped',
-  'superseded',
-  'failed',
-  'cancelled',
-  'deleted',
-] as const
-export type DeploymentStatus = (typeof deploymentStatuses)[number]
+export { deploymentStatuses, type DeploymentStatus }
 
 const status = () => text({ description: deploymentStatuses.map(name => `\`${name}\``).join(', ') })
 

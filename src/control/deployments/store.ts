@@ -1,4 +1,6 @@
+import type { HypervisorName } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { DeployBuild } from './deploy.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
 /** A deployment with what its status and its live view are derived from. */
@@ -8,6 +10,7 @@ export interface Deployment extends DeploymentFacts {
   readonly projectId: string
   readonly appId: string
   readonly appName: string
+  readonly appOwner: 'user' | 'database'
   readonly rollout: number
   readonly buildId: string
   readonly image: string
@@ -37,7 +40,31 @@ export interface Deployment extends DeploymentFacts {
   readonly activeRollout: number
   readonly appWant: 'live' | 'deleted'
   readonly ipv6Prefix: string
+  /** The app has a volume that only one VM may have: no two of its VMs live side by side. */
+  readonly exclusive: boolean
+  /** A later rollout of such an app is under way: this one steps aside for it, and comes back when that fails. */
+  readonly yields: boolean
+  /** When the newest of its VMs that has a host got it. */
+  readonly placedAt: Date | null
   readonly vms: readonly DeploymentVm[]
+  /** What makes its image; null when nothing was built. */
+  readonly build: {
+    readonly id: string
+    readonly state:
+      | 'queued'
+      | 'fetching'
+      | 'building'
+      | 'pushing'
+      | 'succeeded'
+      | 'failed'
+      | 'cancelled'
+      | 'superseded'
+    readonly image: string | null
+    readonly error: string | null
+    readonly hostId: string | null
+    /** It waits, or a host still has something of it. */
+    readonly isBusy: boolean
+  } | null
   /** What it wakes from. */
   readonly sleepSnapshot: {
     readonly id: string
@@ -49,20 +76,22 @@ export interface Deployment extends DeploymentFacts {
 export interface DeploymentVm extends VmFacts {
   readonly id: string
   readonly hostId: string | null
-  readonly hypervisor: string | null
+  readonly hypervisor: HypervisorName | null
   readonly ipv6Address: string
   readonly error: string | null
   readonly placementNote: string | null
-  /** Its host is being emptied. */
+  /** Its host is being emptied, and nothing of it stays there. */
   readonly leaving: boolean
-  /** Its hypervisor can keep memory and disk of it. */
+  /** Its hypervisor can keep memory and disk of it, and it has no volumes. */
   readonly canSnapshot: boolean
+  /** Its host is being emptied, its hypervisor can move it while it runs, and has not failed to twice. */
+  readonly canMove: boolean
   readonly balloonTargetMib: number | null
   readonly restartCount: number
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
 
-const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName",
+const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",
   d.rollout, d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib",
   d.disk_mib AS "diskMib", d.port, d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash",
   d.git_commit_message AS "gitCommitMessage", d.trigger_source AS "triggerSource", d.want, d.outcome,
@@ -72,14 +101,30 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.replaced, d.replaced_at AS "replacedAt",
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
+  EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0
+          AND t.want = 'attached') AS exclusive,
+  EXISTS (SELECT FROM volume_attachment t JOIN deployment n ON n.app_id = t.app_id
+            JOIN machine nm ON nm.kind = 'deployment' AND nm.id = n.id AND nm.phase = 'rolling'
+          WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0 AND t.want = 'attached'
+            AND n.rollout > d.rollout AND n.outcome IS NULL AND n.image <> '' AND n.want IN ('running', 'paused')) AS yields,
+  (SELECT max(v.placed_at) FROM vm v WHERE v.deployment_id = d.id AND v.want <> 'absent') AS "placedAt",
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
-      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false),
+      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false) AND NOT EXISTS (
+         SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND o.bound),
       'balloonTargetMib', v.balloon_target_mib, 'migrating', EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL),
       'canSnapshot', EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
-         WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'snapshot' = 'true')) ORDER BY v.id)
+         WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'snapshot' = 'true')
+         AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id),
+      'canMove', coalesce(h.draining, false) AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
+         WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'migrate' = 'live')
+         AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed') < 2
+         AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
+      ) ORDER BY v.id)
     FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms,
+  (SELECT jsonb_build_object('id', b.id, 'state', b.state, 'image', b.image, 'error', b.error, 'hostId', b.host_id,
+     'isBusy', b.holds OR b.ended_at IS NULL) FROM build b WHERE b.deployment_id = d.id) AS build,
   (SELECT jsonb_build_object('id', s.id, 'state', s.state, 'hostId', s.host_id) FROM vm_snapshot s
    WHERE s.deployment_id = d.id AND s.kind = 'sleep' AND s.want = 'present') AS "sleepSnapshot"`
 const joined = `FROM deployment d
@@ -93,22 +138,26 @@ const deploymentById = statement<Deployment>('deployments.byId', `SELECT ${colum
 const deploymentOfApp = statement<Deployment>(
   'deployments.ofApp',
   `SELECT ${columns} ${joined}
-   WHERE d.project_id = $1 AND a.name = $2 AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'`,
+   WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'`,
 )
 const lockDeployment = statement<{ id: string }>(
   'deployments.lock',
   `SELECT d.id FROM deployment d JOIN app a ON a.id = d.app_id
-   WHERE d.project_id = $1 AND a.name = $2 AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'
+   WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'
    FOR UPDATE`,
 )
 const appOfProject = statement<{ id: string }>(
   'deployments.app',
-  `SELECT id FROM app WHERE project_id = $1 AND name = $2 AND want = 'live'`,
+  `SELECT id FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`,
 )
 const vmsOfOneApp = statement<{ id: string; deploymentId: string; hostId: string | null }>(
   'deployments.vmsOfApp',
   `SELECT v.id, v.deployment_id AS "deploymentId", v.host_id AS "hostId"
-   FROM vm v JOIN deployment d ON d.id = v.deployment_id WHERE d.app_id = $1 ORDER BY v.id`,
+   FROM vm v JOIN deployment d ON d.id = v.deployment_id WHERE d.app_id = $1
+   UNION ALL
+   SELECT b.id, b.deployment_id, b.host_id FROM build b JOIN deployment d ON d.id = b.deployment_id
+   WHERE b.app_id = $1 AND d.outcome IS NULL
+   ORDER BY 1`,
 )
 const liveDeploymentsOfApp = statement<Deployment>(
   'deployments.liveOfApp',
@@ -117,13 +166,13 @@ const liveDeploymentsOfApp = statement<Deployment>(
 const deploymentsOfApp = statement<Deployment>(
   'deployments.listOfApp',
   `SELECT ${columns} ${joined}
-   WHERE d.project_id = $1 AND a.name = $2 AND a.want = 'live' AND d.want <> 'deleted'
+   WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND d.want <> 'deleted'
    ORDER BY d.id DESC LIMIT $3 OFFSET $4`,
 )
 const liveDeployments = statement<Deployment>(
   'deployments.live',
   `SELECT ${columns} ${joined}
-   WHERE d.project_id = $1 AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT $2 OFFSET $3`,
+   WHERE d.project_id = $1 AND a.owner = 'user' AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT $2 OFFSET $3`,
 )
 const newestOfApp = statement<Pick<Deployment, 'image' | 'vcpus' | 'memoryMib' | 'diskMib'>>(
   'deployments.newest',
@@ -137,14 +186,20 @@ const ipv6Prefix = statement<{ prefix: string }>(
 // VMs that will be gone soon do not count: a redeploy must be possible at the limit.
 const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments: number }>(
   'deployments.usage',
-  `SELECT coalesce(sum(v.vcpus), 0)::int AS vcpus, coalesce(sum(v.memory_mib), 0)::int AS "memoryMib",
+  `SELECT coalesce(sum(claim.vcpus), 0)::int AS vcpus, coalesce(sum(claim.memory_mib), 0)::int AS "memoryMib",
           (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
-   FROM vm v WHERE v.project_id = $1 AND v.want <> 'absent'`,
+   FROM (SELECT vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
+         UNION ALL
+         -- What is being built will run: it was allowed when it was asked for.
+         SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)
+         FROM deployment d JOIN app a ON a.id = d.app_id
+         WHERE d.project_id = $1 AND d.image = '' AND d.outcome IS NULL AND d.want = 'running') claim`,
 )
 const insertDeployment = statement(
   'deployments.insert',
-  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source, traceparent)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+  `INSERT INTO deployment (id, job_id, project_id, app_id, image, hypervisor, vcpus, memory_mib, disk_mib, port, trigger_source,
+     traceparent, build_id, git_branch, git_commit_hash, git_commit_message)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
 )
 const copyEnv = statement(
   'deployments.copyEnv',
@@ -211,6 +266,10 @@ const markAnnounced = statement(
   'deployments.markAnnounced',
   `UPDATE deployment SET announced = $2, updated_at = now() WHERE id = $1 AND announced IS DISTINCT FROM $2`,
 )
+const setImage = statement(
+  'deployments.setImage',
+  `UPDATE deployment SET image = $2, updated_at = now() WHERE id = $1 AND image = ''`,
+)
 const deleteDeployment = statement('deployments.delete', `DELETE FROM deployment WHERE id = $1`)
 const rollingBefore = statement<{ id: string }>(
   'deployments.others',
@@ -231,6 +290,8 @@ export interface NewDeployment {
   readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback' | 'autoscale'
   /** Of the request that makes it, where one does. */
   readonly traceparent?: string
+  /** Makes the image, which is empty till then. */
+  readonly build?: DeployBuild
 }
 
 export const byId = (sql: Sql, id: string) => sql.maybe(deploymentById, [id])
@@ -264,6 +325,10 @@ export const insert = (tx: Tx, d: NewDeployment) =>
     d.port,
     d.triggerSource,
     d.traceparent ?? null,
+    d.build?.buildId ?? '',
+    d.build?.commit.branch ?? '',
+    d.build?.commit.hash ?? '',
+    d.build?.commit.message ?? '',
   ])
 /** What the app's environment is now, for all VMs of the deployment. */
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
@@ -292,6 +357,8 @@ export const started = (tx: Tx, id: string) => tx.run(markStarted, [id])
 export const replacedOne = (tx: Tx, id: string, quietSeconds: number) => tx.run(countReplaced, [id, quietSeconds])
 /** True when the status is news to the streams. */
 export const announced = async (tx: Tx, id: string, status: string) => (await tx.run(markAnnounced, [id, status])) === 1
+/** False when it had one. */
+export const built = async (tx: Tx, id: string, image: string) => (await tx.run(setImage, [id, image])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteDeployment, [id])
 export const othersAlive = async (tx: Tx, appId: string, id: string) =>
   (await tx.rows(rollingBefore, [appId, id])).map(row => row.id)

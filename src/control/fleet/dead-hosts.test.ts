@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
-import { cordon, listHosts } from '../hosts/index.ts'
+import { listHosts } from '../hosts/index.ts'
 import { deadHosts } from './dead-hosts.ts'
 import { startHostReceiver } from './receiver.ts'
 import { createLiveStats } from '../hosts/index.ts'
@@ -94,21 +94,6 @@ it('a deployment on a lost host can be deleted without it', async () => {
   await world.deploymentsEnd(app)
   expect(await statusOf(hosts[0])).toMatchObject({ usedVcpus: 1, strays: 1 })
   expect(await statusOf(hosts[1])).toMatchObject({ usedVcpus: 0, strays: 0 })
-})
-
-it('an emptied host loses its VMs one by one, and never are there fewer healthy ones than wanted', async () => {
-  const { id } = await twoReplicas()
-  const [empty, other] = hosts
-  await world.db.tx(tx => cordon(tx, empty.id, { cordoned: true, draining: true }))
-  const fewest = { good: 2 }
-  await world.until(async () => {
-    const good = await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy AND want = 'running'`, id)
-    fewest.good = Math.min(fewest.good, good.length)
-    return empty.vms.size === 0
-  })
-  expect(fewest.good).toBe(2)
-  expect(other.vms.size).toBe(2)
-  expect(await statusOf(empty)).toMatchObject({ usedVcpus: 0, vms: 0 })
 })
 
 it('a replica that crashes is replaced, after a pause that grows; the others serve on', async () => {

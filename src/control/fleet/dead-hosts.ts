@@ -7,6 +7,7 @@ import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient, loseHost, silentHosts, suspectHost, touchHosts } from '../hosts/index.ts'
 import { abandonVmsOf } from '../vms/index.ts'
+import { reportLoss } from './lost-host.ts'
 
 const pingMs = 2000
 
@@ -45,9 +46,12 @@ async function give(
   deps: Pick<Deps, 'db' | 'config' | 'log'>,
   host: { id: string; name: string },
 ): Promise<number | undefined> {
-  const vms = await deps.db.tx(async tx =>
-    (await loseHost(tx, host.id, deps.config.hostTimeoutSeconds)) ? abandonVmsOf(tx, host.id) : undefined,
-  )
+  const vms = await deps.db.tx(async tx => {
+    if (!(await loseHost(tx, host.id, deps.config.hostTimeoutSeconds))) return undefined
+    const count = await abandonVmsOf(tx, host.id)
+    await reportLoss(tx, host, count)
+    return count
+  })
   if (vms !== undefined)
     deps.log.error({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
   return vms

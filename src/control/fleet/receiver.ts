@@ -2,17 +2,30 @@
  * What hosts say by themselves. Beats: that a host is there, what it offers, the numbers of its VMs and, now and then,
  * all it has. Observations: a VM changed. Nothing here decides anything; machines are poked and decide.
  */
+import { Compile } from 'typebox/compile'
 import { Value } from 'typebox/value'
-import type { Subscription } from '../../bus/bus.ts'
-import { HostBeat, SnapshotObserved, VmObserved, subjects } from '../../contract/agent.ts'
-import { poke } from '../../engine/runner.ts'
+import type { Message, Subscription } from '../../bus/bus.ts'
+import {
+  HostBeat,
+  SnapshotObserved,
+  VmObserved,
+  VolumeObserved,
+  VolumeSnapshotObserved,
+  VolumeUsages,
+  subjects,
+} from '../../contract/agent.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { type LiveStats, agentClient, recordBeat, settleStrays, touchHosts } from '../hosts/index.ts'
 import { isNews, pokeWaiting, recordSeen, recordSnapshot, seenOnHost } from '../vms/index.ts'
+import { recordUsages, recordVolume, recordVolumeSnapshot } from '../volumes/index.ts'
 
 /** Beats of many hosts become one UPDATE this often. */
 const flushMs = 1000
+
+/** Compiled: a beat with a hundred VMs is read in a tenth of the time. */
+const beatSchema = Compile(HostBeat)
 
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'clock' | 'log'> & { readonly live: LiveStats }
 
@@ -22,7 +35,7 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
   const heard = new Set<string>()
 
   const onBeat = async (beat: HostBeat) => {
-    const description = JSON.stringify({ ...beat, vms: null, stats: null })
+    const description = JSON.stringify({ ...beat, vms: null, stats: null, privateNetwork: null })
     if (known.get(beat.hostId) !== description) {
       await recordBeat(deps.db, beat, deps.config.cpuOvercommit)
       known.set(beat.hostId, description)
@@ -43,9 +56,9 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
 
   // Every control plane holds the live numbers; one of them writes what is to be written.
   const numbers = await deps.bus.subscribe(subjects.allBeats, message =>
-    deps.live.record(Value.Parse(HostBeat, message.data), deps.clock.now().getTime()),
+    deps.live.record(ownBeat(message), deps.clock.now().getTime()),
   )
-  const beats = await deps.bus.subscribe(subjects.allBeats, message => onBeat(Value.Parse(HostBeat, message.data)), {
+  const beats = await deps.bus.subscribe(subjects.allBeats, message => onBeat(ownBeat(message)), {
     group: 'control',
   })
   const observations = await deps.bus.subscribe(
@@ -69,15 +82,50 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     },
     { group: 'control' },
   )
+  const storage = await listenForVolumes(deps)
   return {
     async stop() {
       clearInterval(timer)
+      for (const subscription of storage) await subscription.stop()
       await snapshots.stop()
       await numbers.stop()
       await beats.stop()
       await observations.stop()
     },
   }
+}
+
+/** What hosts say of volumes, their snapshots, and how much they take. */
+async function listenForVolumes({ db, bus }: Pick<ReceiverDeps, 'db' | 'bus'>): Promise<Subscription[]> {
+  const control = { group: 'control' }
+  const hostOf = (subject: string) => subject.split('.')[1] ?? ''
+  return [
+    await bus.subscribe(
+      subjects.allVolumes,
+      ({ data }) => db.tx(tx => recordVolume(tx, Value.Parse(VolumeObserved, data))),
+      control,
+    ),
+    await bus.subscribe(
+      subjects.allVolumeSnapshots,
+      ({ subject, data }) =>
+        db.tx(tx => recordVolumeSnapshot(tx, hostOf(subject), Value.Parse(VolumeSnapshotObserved, data))),
+      control,
+    ),
+    await bus.subscribe(
+      subjects.allVolumeUsages,
+      async ({ subject, data }) => {
+        await recordUsages(db, hostOf(subject), Value.Parse(VolumeUsages, data).volumes)
+      },
+      control,
+    ),
+  ]
+}
+
+/** @throws Error when it speaks for another host: the bus lets each publish under its own subject only */
+function ownBeat({ subject, data }: Message): HostBeat {
+  const beat = beatSchema.Check(data) ? data : Value.Parse(HostBeat, data)
+  if (subject !== subjects.beat(beat.hostId)) throw new Error(`a beat of ${beat.hostId} came as ${subject}`)
+  return beat
 }
 
 /** Everything a host has, against what it should have: lost messages are made good, strangers are removed. */
@@ -89,6 +137,10 @@ export async function reconcileHost(
   const present = vms.filter(vm => vm.state !== 'absent').map(vm => vm.vmId)
   if ((await settleStrays(deps.db, hostId, present)) > 0) await pokeWaiting(deps.db)
   const owned = await seenOnHost(deps.db, hostId)
+  const told = new Map(vms.map(vm => [vm.vmId, vm.generation]))
+  const behind = [...owned.values()].filter(vm => (told.get(vm.id) ?? -1) < vm.generation).map(vm => vm.id)
+  // Not there yet, gone already, or not told of the newest wish: whoever waits for it, or pauses after failures, asks now.
+  if (behind.length > 0) await pokeMany(deps.db, 'vm', behind)
   for (const seen of vms) {
     const known = owned.get(seen.vmId)
     if (known) {

@@ -12,6 +12,11 @@ import {
   VmLogsAnswer,
   VmObserved,
   type VmPut,
+  VolumeObserved,
+  type VolumePut,
+  VolumeSnapshotObserved,
+  type VolumeSnapshotPut,
+  type VolumeVerb,
   subjects,
 } from '../../contract/agent.ts'
 
@@ -23,6 +28,8 @@ export interface AgentClient {
   ping(signal?: AbortSignal): Promise<void>
   logs(request: VmLogsRequest, signal?: AbortSignal): Promise<VmLogsAnswer>
   putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
+  putVolume(put: VolumePut, signal?: AbortSignal): Promise<VolumeObserved>
+  putVolumeSnapshot(put: VolumeSnapshotPut, signal?: AbortSignal): Promise<VolumeSnapshotObserved>
   /** Takes as long as the command. */
   exec(request: VmExec, signal?: AbortSignal): Promise<VmExecAnswer>
   /** Removes a VM that is not this host's any more. `generation`: what the host said it has. */
@@ -34,7 +41,7 @@ const VmList = Type.Object({ vms: Type.Array(VmObserved) })
 
 export function agentClient(bus: Bus, hostId: string): AgentClient {
   const call = async <S extends TSchema>(
-    verb: HostVerb | RuntimeVerb,
+    verb: HostVerb | RuntimeVerb | VolumeVerb,
     answer: S,
     data: unknown,
     signal?: AbortSignal,
@@ -53,6 +60,8 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
     },
     logs: (request, signal) => call('vm.logs', VmLogsAnswer, request, signal),
     putSnapshot: (put, signal) => call('snapshot.put', SnapshotObserved, put, signal),
+    putVolume: (put, signal) => call('volume.put', VolumeObserved, put, signal),
+    putVolumeSnapshot: (put, signal) => call('volume.snapshot', VolumeSnapshotObserved, put, signal),
     exec: (request, signal) => call('vm.exec', VmExecAnswer, request, signal, request.timeoutMs + timeoutMs),
     forget: (vmId, generation) => call('vm.forget', VmObserved, { vmId, generation }),
   }

@@ -1,13 +1,17 @@
 export { agentClient } from './agent.ts'
+export { createCandidates } from './candidates.ts'
 export { type LiveStats, createLiveStats } from './live.ts'
 export {
   abandon,
   cordon,
   find as findHost,
+  findLost,
   type HostRow,
   list as listHosts,
   lock as lockHost,
+  type LostHost,
   lose as loseHost,
+  pools as listPools,
   release,
   remove as removeHost,
   reserve,

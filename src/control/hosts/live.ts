@@ -3,10 +3,13 @@
  * every beat and holds the newest numbers in memory, so that a live view never asks a host and never writes a row.
  */
 import type { HostBeat, VmStats } from '../../contract/agent.ts'
+import type { NetworkObserved } from '../../contract/network.ts'
 
 export interface LiveStats {
   /** The newest numbers of a VM; undefined before its first beat, or after ten seconds of silence. */
   get(vmId: string): VmStats | undefined
+  /** What hosts that were heard of in the last seconds say of their part of the private networks. */
+  networks(): ReadonlyMap<string, NetworkObserved>
   /** Calls back for every beat that has numbers, until stopped. */
   subscribe(onBeat: (beat: HostBeat) => void): { stop(): void }
   record(beat: HostBeat, nowMs: number): void
@@ -16,25 +19,35 @@ export interface LiveStats {
 }
 
 const staleMs = 10_000
+/** Hosts beat each second; longer silence shows as a partition. */
+const quietMs = 3_500
 
 export function createLiveStats(clock: { now(): Date }): LiveStats {
   const byVm = new Map<string, { readonly stats: VmStats; readonly heardMs: number }>()
+  const byHost = new Map<string, { readonly network: NetworkObserved; readonly heardMs: number }>()
   const listeners = new Set<(beat: HostBeat) => void>()
   return {
     get(vmId) {
       const found = byVm.get(vmId)
       return found && clock.now().getTime() - found.heardMs <= staleMs ? found.stats : undefined
     },
+    networks() {
+      const nowMs = clock.now().getTime()
+      const heard = [...byHost].filter(([, { heardMs }]) => nowMs - heardMs <= quietMs)
+      return new Map(heard.map(([hostId, { network }]) => [hostId, network]))
+    },
     subscribe(onBeat) {
       listeners.add(onBeat)
       return { stop: () => void listeners.delete(onBeat) }
     },
     record(beat, nowMs) {
+      if (beat.privateNetwork) byHost.set(beat.hostId, { network: beat.privateNetwork, heardMs: nowMs })
       for (const stats of beat.stats) byVm.set(stats.vmId, { stats, heardMs: nowMs })
       if (beat.stats.length > 0) for (const listener of listeners) listener(beat)
     },
     prune(nowMs) {
       let removed = 0
+      for (const [hostId, { heardMs }] of byHost) if (nowMs - heardMs > staleMs) byHost.delete(hostId)
       for (const [vmId, { heardMs }] of byVm)
         if (nowMs - heardMs > staleMs) {
           byVm.delete(vmId)

@@ -1,5 +1,6 @@
 import type { HostBeat, HypervisorOffer } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { PoolView } from '../scheduler/pools.ts'
 
 export interface HostRow {
   readonly id: string
@@ -45,17 +46,27 @@ const findHost = statement<HostRow>(
   'hosts.find',
   `SELECT ${columns} FROM host WHERE removed_at IS NULL AND (id::text = $2 OR name = $2)`,
 )
+// What volumes may still grow to counts as taken.
+const listPools = statement<PoolView>(
+  'hosts.pools',
+  `SELECT h.id AS "hostId", p.pool->>'name' AS name, (p.pool->>'shared')::boolean AS shared,
+     floor((p.pool->>'freeBytes')::float8 / 1048576 - coalesce((
+       SELECT sum(greatest(o.size_mib - o.used_bytes / 1048576, 0)) FROM volume o
+       WHERE o.pool_name = p.pool->>'name' AND o.want = 'present' AND o.host_id IS NOT NULL
+         AND (o.host_id = h.id OR NOT o.bound)), 0)::float8) AS "roomMib"
+   FROM host h, jsonb_array_elements(h.pools) AS p(pool) WHERE h.removed_at IS NULL`,
+)
 const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR UPDATE`)
 
 // Capacity never shrinks below what is already promised: the CHECK-free way to keep "used <= total" true for what runs.
 const upsertHost = statement(
   'hosts.upsert',
-  `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+  `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
    ON CONFLICT (id) DO UPDATE SET
      name = excluded.name, incarnation = excluded.incarnation, version = excluded.version, arch = excluded.arch,
      network = excluded.network, hypervisors = excluded.hypervisors, vcpus = excluded.vcpus,
-     memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, last_seen_at = now(), suspected_at = NULL,
+     memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, pools = excluded.pools, last_seen_at = now(), suspected_at = NULL,
      lost_at = NULL
    WHERE host.removed_at IS NULL`,
 )
@@ -85,6 +96,18 @@ const removeHost = statement(
   `UPDATE host SET removed_at = now(), lost_at = coalesce(lost_at, now()), cordoned = true WHERE id = $1 AND removed_at IS NULL`,
 )
 const setCordon = statement('hosts.cordon', `UPDATE host SET cordoned = $2, draining = $3 WHERE id = $1`)
+export interface LostHost {
+  readonly id: string
+  readonly name: string
+  /** Not heard of, and not taken away. */
+  readonly lost: boolean
+  readonly removed: boolean
+}
+const lostHost = statement<LostHost>(
+  'hosts.lost',
+  `SELECT id, name, lost_at IS NOT NULL AND removed_at IS NULL AS lost, removed_at IS NOT NULL AS removed
+   FROM host WHERE id = $1`,
+)
 const insertStray = statement(
   'hosts.insertStray',
   `INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
@@ -123,6 +146,8 @@ interface Room {
   readonly diskMib: number
 }
 
+/** The storage pools of all hosts. */
+export const pools = (sql: Sql) => sql.rows(listPools)
 export const list = (sql: Sql, timeoutSeconds: number) => sql.rows(listHosts, [timeoutSeconds])
 /** By id or name. */
 export const find = (sql: Sql, timeoutSeconds: number, host: string) => sql.maybe(findHost, [timeoutSeconds, host])
@@ -133,6 +158,7 @@ export const suspect = (db: Db, id: string, timeoutSeconds: number) => db.run(su
 /** False when it was heard of meanwhile. */
 export const lose = async (tx: Tx, id: string, timeoutSeconds: number) =>
   (await tx.run(loseHost, [id, timeoutSeconds])) === 1
+export const findLost = (sql: Sql, id: string) => sql.maybe(lostHost, [id])
 export const remove = (tx: Tx, id: string) => tx.run(removeHost, [id])
 export const cordon = (tx: Tx, id: string, state: { readonly cordoned: boolean; readonly draining: boolean }) =>
   tx.run(setCordon, [id, state.cordoned, state.draining])
@@ -155,6 +181,7 @@ export const upsert = (db: Db, beat: HostBeat, cpuOvercommit: number) =>
     beat.vcpus * cpuOvercommit,
     beat.memoryMib,
     beat.diskMib,
+    JSON.stringify(beat.pools ?? []),
   ])
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])

@@ -1,5 +1,5 @@
 /** What the frame needs from the features, as interfaces: it knows HTTP, they know the database. */
-import type { FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import type { ApiError } from './errors.ts'
@@ -90,6 +90,12 @@ export interface Refusal {
   readonly projectId: string | undefined
 }
 
+/** Pages for people beside the API; they need no credential and draw on no allowance. */
+export interface Pages {
+  serves(request: FastifyRequest): boolean
+  register(app: FastifyInstance): void
+}
+
 export interface ServerOptions {
   readonly features: readonly Feature[]
   readonly deps: FrameDeps
@@ -102,6 +108,7 @@ export interface ServerOptions {
   readonly streamLimits?: Partial<StreamLimits>
   /** Told before the answer is sent, outside the transaction of the request. Must not throw. */
   readonly onRefusal?: (refusal: Refusal) => Promise<void>
+  readonly pages?: Pages
   readonly observe?: (observation: RequestObservation) => void
   /** Checks every JSON answer against its schema and fails with 500 on a difference. For tests: it costs as much again. */
   readonly checkAnswers?: boolean

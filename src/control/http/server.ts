@@ -62,6 +62,7 @@ export function createServer(options: ServerOptions): ApiServer {
     registerRoute(app, route, (request, reply) => run(options, context, route, request, reply))
   }
   registerDocsAssets(app)
+  options.pages?.register(app)
   return { app, streams }
 }
 
@@ -143,6 +144,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
       reply.header('connection', 'close')
       throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
     }
+    if (options.pages?.serves(request)) return
     await admission.admit(request, reply, request.routeOptions.config.mote?.operation)
   })
 }

@@ -1,5 +1,5 @@
 export type { NotificationKind } from './kinds.ts'
 export { type SendMail, notificationMails, smtpSender } from './mail.ts'
-export { type AccountNotice, type Notice, isFor, notify, notifyAccount } from './notify.ts'
+export { type AccountNotice, type Notice, isFor, notify, notifyAccount, notifyOperators } from './notify.ts'
 export { planLimitNotices } from './plan-limit.ts'
 export { notificationsFeature } from './routes.ts'

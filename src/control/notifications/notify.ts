@@ -2,7 +2,7 @@ import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { publishEvent } from '../events/index.ts'
 import { type EmailPolicy, type NotificationKind, notificationKinds } from './kinds.ts'
-import { addNotification, homeProject, receiversIn } from './store.ts'
+import { addNotification, homeProject, operatorIds, receiversIn } from './store.ts'
 import { viewNotification } from './view.ts'
 
 export interface Notice {
@@ -59,6 +59,14 @@ export async function notifyAccount(tx: Tx, notice: AccountNotice): Promise<void
   if (!home || home.projectId === null) return
   const about = { entityName: home.email, resourceId: notice.accountId, route: '/account/security' }
   await notify(tx, { ...about, ...notice, projectId: home.projectId })
+}
+
+/** To everybody who operates the installation (role Admin): filed under the default project of each, seen by nobody else. */
+export async function notifyOperators(tx: Tx, notice: Omit<Notice, 'projectId' | 'accountId'>): Promise<void> {
+  for (const accountId of await operatorIds(tx)) {
+    const home = await homeProject(tx, accountId)
+    if (home?.projectId) await notify(tx, { ...notice, accountId, projectId: home.projectId })
+  }
 }
 
 function wantsEmail(policy: EmailPolicy, to: { emailNotifications: boolean; marketingEmails: boolean }): boolean {

@@ -94,4 +94,9 @@ const homeOf = statement<{ projectId: string | null; email: string }>(
   `SELECT default_project_id AS "projectId", email FROM account WHERE id = $1`,
 )
 /** The project under which notifications about the account itself are filed. */
+const operators = statement<{ id: string }>(
+  'notifications.operators',
+  `SELECT id FROM account WHERE role = 'Admin' ORDER BY id`,
+)
+export const operatorIds = async (tx: Tx) => (await tx.rows(operators)).map(row => row.id)
 export const homeProject = (tx: Tx, accountId: string) => tx.maybe(homeOf, [accountId])

@@ -5,7 +5,7 @@ import { until } from '../../../test/support/wait.ts'
 import { type Tx, statement } from '../../db/db.ts'
 import { createRunner, readMachine } from '../../engine/runner.ts'
 import { type ProjectContents, assertWithin, lockProject, planLimits, plans, projectMachine } from './index.ts'
-import { canManage, nextSlug, slugify, ulaPrefix } from './rules.ts'
+import { canManage, nextSlug, slugify, subnetOf } from './rules.ts'
 
 const left = statement<{ n: number }>(
   'test.left',
@@ -33,7 +33,9 @@ describe('rules', () => {
   })
 
   it('makes prefixes in fd00::/8', () => {
-    expect(ulaPrefix(Buffer.from('ab0102030405ff', 'hex'))).toBe('fdab:102:304:5ff::/64')
+    expect(subnetOf('fdab:102:304::/48', Buffer.from('00000000000005fe', 'hex'))).toBe('fdab:102:304:5ff::/64')
+    expect(subnetOf('fdab:102:304::/48', Buffer.alloc(8, 0xff))).toMatch(/^fdab:102:304:[0-9a-f]+::\/64$/)
+    expect(subnetOf('2001:db8:0:fff0::/60', Buffer.alloc(8))).toBe('2001:db8:0:fff1::/64')
   })
 
   it('lets admins manage members and viewers, owners everybody, others nobody', () => {

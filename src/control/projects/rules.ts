@@ -1,5 +1,6 @@
 /** Names, slugs, addresses and who may do what in a project. Pure but for randomness, which is a parameter. */
 import type { MemberRole } from '../http/operation.ts'
+import { formatCidr, parseCidr } from '../../lib/cidr.ts'
 import { isUuid } from '../../lib/ids.ts'
 
 /** Slugs become part of host names (`<app>-<slug>.<domain>`, one label of at most 63 characters). */
@@ -22,13 +23,18 @@ export function nextSlug(base: string, random: Buffer): string {
   return `${base.slice(0, slugLength - 5).replace(/-+$/, '')}-${random.toString('hex').slice(0, 4)}`
 }
 
-/** A /64 in fd00::/8 (RFC 4193: 40 random bits of global id), with a subnet of 16 more: `fdxx:xxxx:xxxx:n::/64`. */
-export function ulaPrefix(random: Buffer): string {
-  const group = (at: number) => random.readUInt16BE(at).toString(16)
-  const first = (0xfd00 | random.readUInt8(0)).toString(16)
-  return `${first}:${group(1)}:${group(3)}:${group(5)}::/64`
+/**
+ * A /64 of the installation's IPv6 prefix; never its first, which is the hosts' own.
+ * @param random 8 bytes
+ */
+export function subnetOf(prefix: string, random: Buffer): string {
+  const network = parseCidr(prefix)
+  if (network?.family !== 6 || network.prefix >= 64) throw new Error(`BUG: ${prefix} has no room for a project`)
+  const subnets = 1n << BigInt(64 - network.prefix)
+  const number = 1n + (random.readBigUInt64BE(0) % (subnets - 1n))
+  return formatCidr({ family: 6, value: network.value | (number << 64n), prefix: 64 })
 }
-export const ulaRandomBytes = 7
+export const subnetRandomBytes = 8
 
 const rank = { viewer: 0, member: 1, admin: 2, owner: 3 } as const satisfies Record<MemberRole, number>
 

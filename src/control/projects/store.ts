@@ -3,7 +3,7 @@ import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { MemberRole } from '../http/operation.ts'
 import type { Plan } from './plans.ts'
-import { nextSlug, ulaPrefix, ulaRandomBytes } from './rules.ts'
+import { nextSlug, subnetOf, subnetRandomBytes } from './rules.ts'
 
 export interface Project {
   readonly id: string
@@ -36,6 +36,10 @@ const insertMember = statement(
 const rename = statement<Project>(
   'projects.rename',
   `UPDATE project AS p SET name = $2, updated_at = now() WHERE id = $1 AND want = 'live' RETURNING ${columns}`,
+)
+const ipv6Prefix = statement<{ prefix: string }>(
+  'projects.ipv6Prefix',
+  `SELECT ipv6_prefix AS prefix FROM private_network`,
 )
 const lock = statement<{ plan: string }>(
   'projects.lock',
@@ -98,18 +102,20 @@ export interface NewProject {
   readonly ownerId: string
 }
 
-/** 16 random bits behind the slug and 56 in the prefix: twenty misses in a row do not happen by chance. */
+/** 16 random bits behind the slug, 16 or so in the subnet: twenty misses in a row mean that the prefix is full. */
 const tries = 20
 
 /** The project with its owner; becomes the owner's default one if there is none yet. */
 export async function createProject(tx: Tx, wish: NewProject): Promise<Project> {
+  const { prefix } = await tx.one(ipv6Prefix)
   for (let i = 0; i < tries; i++) {
     const slug = i === 0 ? wish.slug : nextSlug(wish.slug, randomBytes(2))
-    const made = await tx.maybe(insert, [newId(), slug, wish.name, wish.plan, ulaPrefix(randomBytes(ulaRandomBytes))])
+    const subnet = subnetOf(prefix, randomBytes(subnetRandomBytes))
+    const made = await tx.maybe(insert, [newId(), slug, wish.name, wish.plan, subnet])
     if (!made) continue
     await addMember(tx, made.id, wish.ownerId, 'owner')
     await tx.run(setDefault, [wish.ownerId, made.id])
     return made
   }
-  throw new Error(`BUG: no free slug like "${wish.slug}" in ${tries} tries`)
+  throw new Error(`no free slug like "${wish.slug}", or no free /64 in ${prefix}: see MOTE_IPV6_PREFIX`)
 }

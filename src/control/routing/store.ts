@@ -8,11 +8,15 @@ const refreshRoute = statement<{ hostname: string }>(
      SELECT a.hostname, a.project_id, a.id AS app_id, a.drain_timeout,
             coalesce(jsonb_agg(jsonb_build_object('vmId', v.id, 'host', v.endpoint_host, 'port', v.endpoint_port)
                                ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]'::jsonb) AS backends,
-            a.want, a.scale_state
+            a.want, a.scale_state, EXISTS (
+              SELECT FROM migration g JOIN vm moving ON moving.id = g.vm_id AND moving.want = 'running'
+              WHERE g.deployment_id = a.active_deployment_id AND g.ended_at IS NULL AND g.state IN ('copying', 'switching')
+            ) AS moves
      FROM app a
      LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.healthy AND v.want = 'running'
                    AND v.endpoint_host IS NOT NULL
-     WHERE a.id = $1 GROUP BY a.id
+     -- Apps of the platform have no route.
+     WHERE a.id = $1 AND a.owner = 'user' GROUP BY a.id
    ), described AS (
      SELECT hostname, project_id, app_id, drain_timeout,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
@@ -20,6 +24,8 @@ const refreshRoute = statement<{ hostname: string }>(
                  -- From the moment it is idle: whoever comes now holds it back or wakes it.
                  WHEN scale_state <> 'active' THEN 'sleeping'
                  WHEN backends <> '[]'::jsonb THEN 'live'
+                 -- Its only VM is between two hosts for an instant: whoever comes now is held until it runs again.
+                 WHEN moves THEN 'sleeping'
                  ELSE 'down' END AS state
      FROM wanted
    )

@@ -1,4 +1,4 @@
-/** Operations on VMs that run: snapshots, migration, balloon, commands. */
+/** Operations on VMs that run: snapshots, volumes, migration, balloon, commands. */
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { feature } from '../http/operation.ts'
@@ -7,6 +7,7 @@ import { balloonHandlers } from './balloon.ts'
 import { execHandlers } from './exec.ts'
 import { migrationHandlers } from './migrations.ts'
 import { snapshotHandlers } from './snapshots.ts'
+import { volumeHandlers } from './volumes.ts'
 
 export const runtimeFeature = (deps: Deps & { readonly live: LiveStats }) =>
   feature(vmOperations, {
@@ -14,4 +15,5 @@ export const runtimeFeature = (deps: Deps & { readonly live: LiveStats }) =>
     ...migrationHandlers(deps),
     ...balloonHandlers(deps),
     ...execHandlers(deps),
+    ...volumeHandlers(deps),
   })

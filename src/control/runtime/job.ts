@@ -6,6 +6,7 @@ import type { Deps } from '../deps.ts'
 import { type Deployment, type DeploymentVm, findDeployment, lockDeployment } from '../deployments/index.ts'
 import { type HostRow, findHost } from '../hosts/index.ts'
 import { ApiError, invalidState, notFound } from '../http/errors.ts'
+import { disksOf } from '../vms/index.ts'
 
 export interface JobCall {
   readonly project: { readonly id: string }
@@ -44,15 +45,22 @@ export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployme
 }
 
 /** @throws ApiError 409 `unsupported_by_hypervisor` */
-export function requireCapability({ vm, capabilities }: Placed, name: 'snapshot' | 'balloon' | 'migrate'): void {
+export function requireCapability({ vm, capabilities }: Placed, name: 'snapshot' | 'balloon' | 'migrate' | 'hotplugDisk'): void {
   const able = capabilities[name]
   if (able === false || able === 'none') throw unsupported(vm.hypervisor, name)
+}
+
+/** @throws ApiError 409 `invalid_state`: what only one host or one moment has of a volume cannot go along */
+export async function assertNoVolumes(sql: Sql, { vm }: Placed, what: string): Promise<void> {
+  if ((await disksOf(sql, vm.id)).length > 0)
+    throw invalidState(`The VM has volumes, which cannot be ${what} with it. Detach them, or snapshot the volumes.`)
 }
 
 const words = {
   snapshot: 'take snapshots',
   balloon: 'change the memory of a VM',
   migrate: 'move a VM',
+  hotplugDisk: 'attach volumes to a VM that runs',
   exec: 'run commands',
 } as const
 

@@ -3,7 +3,7 @@ import { type HostRow, findHost, reserve } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { cancelMigration, type Migration, newestMigration, startMigration, type vmOperations } from '../vms/index.ts'
-import { jobOf, lockedJob, type Placed, placedVm, requireCapability } from './job.ts'
+import { assertNoVolumes, jobOf, lockedJob, type Placed, placedVm, requireCapability } from './job.ts'
 
 type MigrationOperations = Pick<typeof vmOperations, 'startMigration' | 'cancelMigration' | 'getMigration'>
 
@@ -13,6 +13,7 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
       requireCapability(placed, 'migrate')
+      await assertNoVolumes(tx, placed, 'moved')
       const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
       if (!target)
         throw invalidField('target_host', 'must be the id or name of a registered host; see GET /v1/admin/hosts')

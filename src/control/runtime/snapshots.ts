@@ -14,7 +14,7 @@ import {
   type Snapshot,
   type vmOperations,
 } from '../vms/index.ts'
-import { jobOf, lockedJob, placedVm, requireCapability } from './job.ts'
+import { assertNoVolumes, jobOf, lockedJob, placedVm, requireCapability } from './job.ts'
 
 type SnapshotOperations = Pick<
   typeof vmOperations,
@@ -30,6 +30,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
       requireCapability(placed, 'snapshot')
+      await assertNoVolumes(tx, placed, 'kept')
       const name = call.body.snapshot_name
       const known = await listSnapshots(tx, d.id)
       if (known.length >= mostSnapshots)

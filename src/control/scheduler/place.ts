@@ -34,6 +34,8 @@ export interface PlacementRequest {
   readonly siblings: ReadonlySet<string>
   /** Hosts it must not go to (just refused, or holds a volume elsewhere). */
   readonly excluded?: ReadonlySet<string>
+  /** Hosts that cannot hold or reach its volumes. */
+  readonly withoutStorage?: ReadonlySet<string>
   /** When set, only this host will do (a volume lives there, or a migration names it). */
   readonly pinnedTo?: string
 }
@@ -45,6 +47,7 @@ export type Rejection =
   | 'cordoned'
   | 'excluded'
   | 'volume elsewhere'
+  | 'no room in its storage pools'
   | 'hypervisor not offered'
   | 'still starting'
   | 'not enough vCPUs'
@@ -94,6 +97,7 @@ export function place(hosts: readonly HostView[], request: PlacementRequest, pol
 function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
   if (request.excluded?.has(host.id)) return 'excluded'
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
+  if (request.withoutStorage?.has(host.id)) return 'no room in its storage pools'
   if (!offered(host, request.hypervisor))
     return host.hypervisors.some(h => h.probing && (h.name === request.hypervisor || !request.hypervisor))
       ? 'still starting'

@@ -8,9 +8,10 @@ import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { abandon, agentClient, listHosts, release, reserve } from '../hosts/index.ts'
+import { abandon, agentClient, createCandidates, listHosts, release, reserve } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { explain, place } from '../scheduler/place.ts'
+import { explain, place, type PlacementRequest } from '../scheduler/place.ts'
+import { claimDisks, diskNeeds, hostsWithout, releaseDisks } from './disks.ts'
 import { hypervisorName, reached } from './rules.ts'
 import { vmWishes } from './wish.ts'
 import { pokeWaiting } from './waiting.ts'
@@ -20,11 +21,14 @@ import type { Vm } from './store.ts'
 
 /** Room may appear any time without a poke; this is how long a waiting VM may miss it. */
 const placementRetryMs = seconds(2)
-/** Changes come by pokes; this look is only for what a lost message would have hidden. */
-const lookAgainMs = seconds(30)
+/** Changes come by pokes; this look is only for what a message that died with its program would have hidden. */
+const lookAgainMs = seconds(5)
+/** A host lists all it has every 15 seconds, and what is not as it should be is poked then. */
+const steadyLookMs = minutes(10)
 
-export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) => {
+export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
   const wishes = vmWishes(deps)
+  const candidates = createCandidates(() => listHosts(deps.db, deps.config.hostTimeoutSeconds), deps.clock)
 
   return machine<Vm>()({
     kind: 'vm',
@@ -40,14 +44,23 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
         const siblings = await store.hostsOfSiblings(deps.db, vm)
-        const placement = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
-          hypervisor: hypervisorName(vm.requestedHypervisor),
-          vcpus: vm.vcpus,
-          memoryMib: vm.memoryMib,
-          diskMib: vm.diskMib,
-          siblings,
-          ...(vm.pinnedHostId ? { pinnedTo: vm.pinnedHostId } : {}),
-        })
+        const disks = await diskNeeds(deps.db, vm.id)
+        const { obstacle } = disks
+        if (obstacle)
+          return wait(placementRetryMs, async tx => {
+            await store.explainPlacement(tx, vm.id, obstacle)
+          })
+        const propose = async (fresh: boolean) => {
+          const hosts = await candidates.list(fresh)
+          const withoutStorage = hostsWithout(
+            disks,
+            hosts.map(one => one.id),
+          )
+          return place(hosts, requestFor(vm, siblings, withoutStorage, disks.pinnedTo))
+        }
+        let placement = await propose(false)
+        // What was known may be too old for a no.
+        if (!placement.host) placement = await propose(true)
         const { host } = placement
         if (!host && vm.pinnedHostId && !vm.fromRequired)
           return wait(0, async tx => {
@@ -57,15 +70,20 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
           return wait(placementRetryMs, async tx => {
             await store.explainPlacement(tx, vm.id, explain(placement))
           })
+        candidates.propose(host.id, vm)
         return go(
           'starting',
           async tx => {
             // Replicas are placed at the same time: whoever commits second looks again.
             if (!siblings.has(host.id) && (await store.siblingsNow(tx, vm)).has(host.id))
               throw new Error(`a sibling went to host ${host.name} meanwhile`)
-            if (!(await reserve(tx, host.id, vm))) throw new Error(`host ${host.name} filled up meanwhile`)
+            if (!(await reserve(tx, host.id, vm))) {
+              candidates.forget()
+              throw new Error(`host ${host.name} filled up meanwhile`)
+            }
             if (!(await store.assign(tx, vm.id, host.id, host.hypervisor)))
               throw new Error(`BUG: vm ${vm.id} placed twice`)
+            await claimDisks(tx, vm.id, host.id, disks)
             await poke(tx, 'deployment', vm.deploymentId)
           },
           minutes(10),
@@ -74,6 +92,10 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
 
       async starting({ subject: vm, signal }) {
         const hostId = placed(vm)
+        if (vm.disksPending)
+          return wait(lookAgainMs, async tx => {
+            await store.explainPlacement(tx, vm.id, 'Its volumes are being made ready on its host.')
+          })
         const seen = await wishes.put({ ...vm, hostId }, signal)
         const record = async (tx: Parameters<typeof recordSeen>[0]) => {
           await recordSeen(tx, hostId, seen, vm.seenCount)
@@ -87,7 +109,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
         const seen: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
         // A host that lost its disk knows nothing of the VM: tell it again.
         if (seen.state === 'absent') return go('starting', undefined, minutes(10))
-        return wait(minutes(1), async tx => {
+        return wait(steadyLookMs, async tx => {
           await recordSeen(tx, hostId, seen, vm.seenCount)
         })
       },
@@ -103,6 +125,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
         }
         return done(async tx => {
           if (hostId) await (vm.hostLost ? abandonRoom(tx, hostId, vm) : release(tx, hostId, vm))
+          await releaseDisks(tx, vm.id)
           await store.remove(tx, vm.id)
           await pokeWaiting(tx)
           await refreshRoute(tx, vm.appId)
@@ -111,6 +134,20 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>) =
       },
     },
   })
+}
+
+const requestFor = (
+  vm: Vm,
+  siblings: ReadonlySet<string>,
+  withoutStorage: ReadonlySet<string>,
+  diskHost: string | undefined,
+): PlacementRequest => {
+  const pinnedTo = vm.pinnedHostId ?? diskHost
+  return {
+    hypervisor: hypervisorName(vm.requestedHypervisor),
+    ...{ vcpus: vm.vcpus, memoryMib: vm.memoryMib, diskMib: vm.diskMib, siblings, withoutStorage },
+    ...(pinnedTo ? { pinnedTo } : {}),
+  }
 }
 
 /** A lost host may still run it: its room stays taken until the host says otherwise. A removed one is never asked again. */

@@ -6,7 +6,7 @@
 import type { MigrationObserved, VmObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
+import { createMachine, poke, pokeMany } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
@@ -143,7 +143,7 @@ async function clearing(deps: MigrationDeps, m: Moving, signal: AbortSignal): Pr
     if (!m.sourceLost) await release(tx, m.sourceHostId, m)
     else if (!m.sourceRemoved) await abandon(tx, m.sourceHostId, { ...m, id: m.vmId })
     await store.end(tx, m.id, 'completed')
-    await poke(tx, 'deployment', m.deploymentId)
+    await pokeWhoWaited(tx, m)
   })
 }
 
@@ -171,8 +171,15 @@ async function cancelling(
     else if (!m.targetRemoved) await abandon(tx, m.targetHostId, { ...m, id: m.vmId })
     await store.end(tx, m.id, m.error === null ? 'cancelled' : 'failed')
     await poke(tx, 'vm', m.vmId)
-    await poke(tx, 'deployment', m.deploymentId)
+    await pokeWhoWaited(tx, m)
   })
+}
+
+/** Its route, its deployment; and, where a host is being emptied, those whose VMs are to leave it next. */
+async function pokeWhoWaited(tx: Tx, m: Moving): Promise<void> {
+  await refreshRoute(tx, m.appId)
+  const next = m.sourceDraining ? await vms.deploymentsOnHost(tx, m.sourceHostId) : []
+  await pokeMany(tx, 'deployment', [...new Set([m.deploymentId, ...next])])
 }
 
 const switched = (m: Moving, seen: MigrationObserved) => async (tx: Tx) => {

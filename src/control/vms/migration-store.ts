@@ -33,6 +33,7 @@ export interface Migration {
   readonly endedAt: Date | null
   readonly sourceLost: boolean
   readonly sourceRemoved: boolean
+  readonly sourceDraining: boolean
   readonly targetLost: boolean
   readonly targetRemoved: boolean
 }
@@ -41,7 +42,7 @@ const columns = `g.id, g.project_id AS "projectId", g.app_id AS "appId", g.deplo
   g.source_host_id AS "sourceHostId", g.target_host_id AS "targetHostId", g.method, g.want, g.state, g.uri, g.vcpus,
   g.memory_mib AS "memoryMib", g.disk_mib AS "diskMib", g.percent, g.transferred_bytes AS "transferredBytes",
   g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.started_at AS "startedAt",
-  g.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved",
+  g.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", s.draining AS "sourceDraining",
   t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved"`
 const joined = `FROM migration g JOIN host s ON s.id = g.source_host_id JOIN host t ON t.id = g.target_host_id`
 
@@ -94,8 +95,15 @@ const raiseGeneration = statement(
   `UPDATE vm SET generation = generation + 1 WHERE id = $1 AND want <> 'absent'`,
 )
 
+const countFrom = statement<{ count: number }>(
+  'vms.migrationsFrom',
+  `SELECT count(*)::int AS count FROM migration WHERE source_host_id = $1 AND ended_at IS NULL`,
+)
+
 export const byId = (sql: Sql, id: string) => sql.maybe(migrationById, [id])
 export const newest = (sql: Sql, deploymentId: string) => sql.maybe(newestMigration, [deploymentId])
+/** How many VMs are on their way from the host. */
+export const countFromHost = async (sql: Sql, hostId: string) => (await sql.one(countFrom, [hostId])).count
 export type NewMigration = Pick<
   Migration,
   | 'id'

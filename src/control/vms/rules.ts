@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { HypervisorName, VmObserved, VmPut } from '../../contract/agent.ts'
+import type { DiskSpec, HypervisorName, VmObserved, VmPut } from '../../contract/agent.ts'
 import type { SeenVm, Vm } from './store.ts'
 
 /** The stored integer of the contract, and what it means. */
@@ -42,6 +42,7 @@ export function wanted(
   vm: Vm & { readonly hostId: string },
   settings: { readonly maxRestarts: number },
   env: Readonly<Record<string, string>>,
+  disks: readonly DiskSpec[] = [],
 ): VmPut {
   if (!vm.hypervisor) throw new Error(`BUG: vm ${vm.id} has a host but no hypervisor`)
   return {
@@ -61,12 +62,14 @@ export function wanted(
       diskMib: vm.diskMib,
       env: { ...env, PORT: String(vm.port) },
       port: vm.port,
-      healthCheckPath: vm.healthCheckPath,
+      // Apps of the platform speak other protocols.
+      healthCheckPath: vm.healthCheckPath === '' ? null : vm.healthCheckPath,
       ipv6Address: vm.ipv6Address,
       maxRestarts: settings.maxRestarts,
       restarts: vm.restarts,
       balloonTargetMib: vm.balloonTargetMib,
-      disks: [],
+      disks: [...disks],
+      firewall: vm.firewall,
       ...(vm.outgoing ? { outgoing: vm.outgoing } : {}),
       ...(vm.fromSnapshotId ? { from: { snapshotId: vm.fromSnapshotId, renew: vm.fromRenew } } : {}),
     },
@@ -92,7 +95,7 @@ export function reached(
 }
 
 /** Whether an observation differs from what is recorded in anything that somebody acts on. */
-export function isNews(known: Omit<SeenVm, 'id'>, seen: VmObserved): boolean {
+export function isNews(known: Omit<SeenVm, 'id' | 'generation'>, seen: VmObserved): boolean {
   return (
     seen.generation > known.seenGeneration ||
     (seen.generation === known.seenGeneration &&

@@ -2,6 +2,7 @@ import type { VmObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { refreshRoute } from '../routing/index.ts'
+import { recordDisks } from './disks.ts'
 import * as store from './store.ts'
 
 /**
@@ -10,10 +11,12 @@ import * as store from './store.ts'
  * @param seenCount for an answer: the VM's count when it was asked for. What the host said by itself since then is newer.
  */
 export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenCount?: number): Promise<boolean> {
+  await recordDisks(tx, hostId, seen)
   const parents = await store.record(tx, hostId, seen, seenCount)
   if (!parents) return false
   await refreshRoute(tx, parents.appId)
   await poke(tx, 'vm', seen.vmId)
   await poke(tx, 'deployment', parents.deploymentId)
+  if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true
 }

@@ -1,4 +1,5 @@
 import type { VmObserved, VmStep } from '../../contract/agent.ts'
+import type { FirewallSpec } from '../../contract/network.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
 /** A VM with what its wish is made of: its own columns and those of its deployment and app. */
@@ -34,7 +35,7 @@ export interface Vm {
   /** Its host was given up: nobody can be asked. */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
-  /** How long requests under way may take once no new ones reach it; 0 when nothing was routed to it. */
+  /** How long requests under way may take once no new ones reach it; 0 when nothing was routed to it, or another VM waits for its volume. */
   readonly drainSeconds: number
   /** Started from it instead of booted. */
   readonly fromSnapshotId: string | null
@@ -43,7 +44,11 @@ export interface Vm {
   readonly pinnedHostId: string | null
   /** Without the snapshot it is of no use: it waits for room instead of booting elsewhere. */
   readonly fromRequired: boolean
+  /** A volume of it is not ready on its host yet. */
+  readonly disksPending: boolean
   readonly restarts: number
+  /** The rules of its app, in the order in which they apply. */
+  readonly firewall: FirewallSpec
   readonly balloonTargetMib: number | null
   /** While its host shall hand it over: where to. */
   readonly outgoing: { readonly migrationId: string; readonly uri: string } | null
@@ -57,8 +62,17 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.seen_count AS "seenCount", v.healthy, v.endpoint_host AS "endpointHost", v.endpoint_port AS "endpointPort", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved",
   CASE WHEN a.active_deployment_id = v.deployment_id AND a.scale_state = 'active' AND a.want = 'live' AND d.want = 'running'
-            AND v.healthy THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
+            AND v.healthy AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id AND NOT k.read_only)
+       THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
   v.pinned_host_id AS "pinnedHostId", v.from_required AS "fromRequired", v.restarts,
+  EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id
+          WHERE k.vm_id = v.id AND k.want = 'present' AND o.state <> 'ready') AS "disksPending",
+  jsonb_build_object('version', a.firewall_version, 'rules', coalesce(
+    (SELECT jsonb_agg(jsonb_build_object('id', r.id, 'direction', r.direction, 'protocol', r.protocol,
+       'portStart', r.port_start, 'action', r.action, 'cidr', r.cidr, 'portEnd',
+       -- What has no ports is written 0 to 0 as well.
+       CASE WHEN r.port_end = 0 THEN 65535 ELSE r.port_end END) ORDER BY r.priority, r.id)
+     FROM security_rule r WHERE r.app_id = a.id), '[]')) AS firewall,
   v.balloon_target_mib AS "balloonTargetMib",
   (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri) FROM migration g
    WHERE g.vm_id = v.id AND g.state = 'copying' AND g.want = 'move' AND g.source_host_id = v.host_id) AS outgoing`
@@ -84,7 +98,7 @@ const insertVm = statement(
 )
 const assignHost = statement(
   'vms.assignHost',
-  `UPDATE vm SET host_id = $2, hypervisor = $3, generation = generation + 1, placement_note = NULL
+  `UPDATE vm SET host_id = $2, hypervisor = $3, generation = generation + 1, placement_note = NULL, placed_at = now()
    WHERE id = $1 AND host_id IS NULL`,
 )
 const notePlacement = statement(
@@ -125,14 +139,23 @@ const deleteVm = statement('vms.delete', `DELETE FROM vm WHERE id = $1`)
 
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
 // says something new, so that beats which repeat themselves write nothing.
-const recordSeen = statement<{ deploymentId: string; appId: string; projectId: string }>(
+const recordSeen = statement<{
+  deploymentId: string
+  appId: string
+  projectId: string
+  /** Of an app of the platform: the machine that looks after it. */
+  owner: string
+  ownerId: string | null
+}>(
   'vms.recordSeen',
   `UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
-                 seen_error = $8, restart_count = $9, seen_steps = $10, seen_count = seen_count + 1
+                 seen_error = $8, restart_count = $9, seen_steps = $10, seen_firewall = $12,
+                 seen_count = seen_count + 1
    WHERE id = $1 AND host_id = $2 AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)
-     AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps)
-         IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10)
-   RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId"`,
+     AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps, seen_firewall)
+         IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $12::jsonb)
+   RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId",
+     (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
 const waitingForHost = statement<{ id: string }>(
   'vms.waitingForHost',
@@ -140,13 +163,14 @@ const waitingForHost = statement<{ id: string }>(
 )
 const seenByHost = statement<SeenVm>(
   'vms.seenByHost',
-  `SELECT id, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
+  `SELECT id, generation, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
      restart_count AS "restartCount" FROM vm WHERE host_id = $1
      OR id IN (SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL)`,
 )
 
 export interface SeenVm {
   readonly id: string
+  readonly generation: number
   readonly seenGeneration: number
   readonly seenState: VmObserved['state'] | null
   readonly healthy: boolean
@@ -235,4 +259,5 @@ export const record = (tx: Tx, hostId: string, seen: VmObserved, seenCount?: num
     seen.restartCount,
     JSON.stringify(seen.steps satisfies readonly VmStep[]),
     seenCount ?? null,
+    seen.firewall ? JSON.stringify(seen.firewall) : null,
   ])

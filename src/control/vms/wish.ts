@@ -1,6 +1,7 @@
 import type { VmObserved, VmSpec } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { wished } from './disk-store.ts'
 import { wanted } from './rules.ts'
 import type { Vm } from './store.ts'
 import * as store from './store.ts'
@@ -15,7 +16,8 @@ export function vmWishes(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): V
     async put(vm, signal, more = {}) {
       const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
       const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
-      const wish = wanted(vm, deps.config, env)
+      const disks = vm.want === 'absent' ? [] : await wished(deps.db, vm.id)
+      const wish = wanted(vm, deps.config, env, disks)
       return agentClient(deps.bus, vm.hostId).put({ ...wish, spec: { ...wish.spec, ...more } }, signal)
     },
   }

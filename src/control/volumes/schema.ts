@@ -3,6 +3,7 @@ import { operations } from '../http/operation.ts'
 import {
   Acknowledgement,
   dateTime,
+  double,
   fileName,
   int32,
   int64,
@@ -26,14 +27,30 @@ const volume = {
 const accessMode = (options = {}) =>
   int32({ minimum: 0, maximum: 1, description: '0 read-write, one VM at a time; 1 read-only, many VMs.', ...options })
 
-export const Volume = resource('Volume', volume)
+/** What we add: every volume says how it is. */
+const state = {
+  status: Type.Optional(
+    text({
+      description:
+        '`pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`',
+    }),
+  ),
+  message: Type.Optional(nullable(text({ description: 'What went wrong last, if anything did.' }))),
+}
+export const Volume = resource('Volume', { ...volume, ...state })
 export type Volume = Static<typeof Volume>
 
-export const AttachedVolume = resource('AttachedVolume', { ...volume, mount_point: text(), access_mode: accessMode() })
+export const AttachedVolume = resource('AttachedVolume', {
+  ...volume,
+  ...state,
+  mount_point: text(),
+  access_mode: accessMode(),
+})
 export type AttachedVolume = Static<typeof AttachedVolume>
 
 export const VolumeWithAttachments = resource('VolumeWithAttachments', {
   ...volume,
+  ...state,
   attachments: list(
     resource('VolumeAttachment', { access_mode: accessMode(), app_id: uuid(), app_name: text(), mount_point: text() }),
   ),
@@ -47,6 +64,9 @@ export const VolumeSnapshot = resource('VolumeSnapshot', {
   name: text(),
   created_at: dateTime(),
   status: Type.Optional(text({ description: '`creating`, `ready` or `failed`' })),
+  size_bytes: Type.Optional(int64()),
+  pause_ms: Type.Optional(nullable(double({ description: 'How long the VM that had the volume stood still.' }))),
+  error: Type.Optional(nullable(text())),
 })
 export type VolumeSnapshot = Static<typeof VolumeSnapshot>
 

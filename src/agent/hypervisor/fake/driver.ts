@@ -44,6 +44,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
       await time('boot', () => host.pass('boot', home.vmId, host.timing.bootMs, signal))
       if (home.spec.env.MOTE_FAKE === 'boot-fails')
         throw new StepError('boot_failed', 'the guest did not start: asked to fail')
+      if (home.from) await host.pass('restore', home.vmId, 0, signal)
       const guest = home.from ? await loadGuest(home.from) : newGuest()
       await markRunning(home, boot, guest)
       const running = runningAs(prepared, boot)

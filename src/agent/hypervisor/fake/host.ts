@@ -17,6 +17,7 @@ export interface FakeTiming {
 export type FakeVerb =
   | 'prepare'
   | 'boot'
+  | 'restore'
   | 'stop'
   | 'pause'
   | 'resume'

@@ -2,13 +2,17 @@ import { readlink, realpath } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from '../../../lib/process-identity.ts'
 import type { Machine, Running, VmHome, Watcher } from '../driver.ts'
-import { openConsole } from './console.ts'
-import { connectMachine, endProcess, parseWorkload, qemuMachine } from './machine.ts'
-import { readNotes } from './prepare.ts'
+import { openConsole } from '../console.ts'
+import { parseWorkload } from '../machine.ts'
+import { endProcess } from '../process.ts'
+import { connectMachine, qemuMachine } from './machine.ts'
+import type { QemuDeps } from './driver.ts'
+import { readNotes } from '../prepare.ts'
 import { asObject } from './qmp.ts'
 
 /** Finds the process that an earlier agent left; undefined when it has gone or cannot be talked to. */
 export async function adoptVm(
+  { isolation }: Pick<QemuDeps, 'isolation'>,
   home: VmHome,
   running: Running,
   fromSeq: number,
@@ -28,7 +32,8 @@ export async function adoptVm(
     const status = await Promise.race([links.guest.ready, sleep(2_000, 'running', { ref: false })])
     return qemuMachine({
       ...{ running, ...links, workload: parseWorkload(status), console, watcher, tap, madeBy, dir: home.dir, fromSeq },
-      memoryMib: home.spec.memoryMib,
+      ...{ memoryMib: home.spec.memoryMib, isolation, vmId: home.vmId },
+      cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
     })
   } catch {
     // Alive but not ours to talk to: without its sockets it cannot be run, only ended.

@@ -1,3 +1,9 @@
+import type { RawDrive } from '../driver.ts'
+
+import type { GuestKernel } from '../../guest/kernel.ts'
+import type { VmUser } from '../isolation.ts'
+import { commonKernelArgs } from '../kernel-args.ts'
+
 /** How the guest comes to life: a kernel, or memory and devices that come from elsewhere. */
 export type Start =
   | { readonly kind: 'boot'; readonly kernel: string; readonly initrd: string; readonly kernelArgs: string }
@@ -6,20 +12,23 @@ export type Start =
 
 export interface QemuPlan {
   readonly accel: 'kvm' | 'tcg'
+  readonly devices: GuestKernel['devices']
   readonly start: Start
   readonly vcpus: number
   readonly memoryMib: number
   readonly base: string
   readonly scratch: string
   readonly config: string
+  readonly drives: readonly RawDrive[]
   readonly netdev: string
   readonly mac: string
+  /** Whose rights QEMU has once it has opened all that is named here. */
+  readonly user?: VmUser
 }
 
 /**
  * QEMU's arguments for one VM. Sockets and disks of the VM are relative to its directory, which is QEMU's working
- * directory. ACPI stays on: Debian's cloud kernel finds virtio-mmio devices only through its tables
- * (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is off).
+ * directory.
  */
 export function qemuArgs(plan: QemuPlan): string[] {
   const disk = (id: string, file: string, extra: string) => [
@@ -31,16 +40,19 @@ export function qemuArgs(plan: QemuPlan): string[] {
     ...['-device', `virtserialport,chardev=${id},name=${name}`],
   ]
   return [
-    ...['-M', 'microvm,acpi=on,pit=off,pic=off,x-option-roms=off,memory-backend=mem', '-accel', accelOf(plan)],
+    ...['-M', `${machineOf(plan.devices)},memory-backend=mem`, '-accel', accelOf(plan)],
     ...['-object', memoryOf(plan)],
     ...['-cpu', plan.accel === 'kvm' ? 'host' : 'max', '-smp', String(plan.vcpus), '-m', String(plan.memoryMib)],
     ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
-    ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
+    ...privilegesOf(plan),
     ...startOf(plan.start),
     ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ...disk('base', plan.base, ',readonly=on'),
     ...disk('scratch', plan.scratch, ',discard=unmap'),
     ...disk('config', plan.config, ',readonly=on'),
+    ...plan.drives.flatMap(({ serial, file, readOnly }) =>
+      disk(serial, file, readOnly ? ',readonly=on' : ',discard=unmap'),
+    ),
     ...['-netdev', plan.netdev, '-device', `virtio-net-device,netdev=n0,mac=${plan.mac}`],
     ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],
     ...['-device', 'virtio-scsi-device,id=scsi0'],
@@ -48,6 +60,26 @@ export function qemuArgs(plan: QemuPlan): string[] {
     ...port('log', 'log.sock', 'mote.log'),
     ...port('ctl', 'ctl.sock', 'mote.ctl'),
     ...['-qmp', 'unix:qmp.sock,server=on,wait=off'],
+  ]
+}
+
+/**
+ * Debian's cloud kernel finds virtio-mmio devices only through ACPI tables (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is off);
+ * without them QEMU names the devices on the command line.
+ */
+export function machineOf(devices: GuestKernel['devices']): string {
+  return `microvm,acpi=${devices === 'acpi' ? 'on' : 'off'},pit=off,pic=off,x-option-roms=off`
+}
+
+/**
+ * Giving its rights up is one of the calls that `elevateprivileges=deny` forbids. They are given up for good: there is no
+ * program that it could start (`spawn`).
+ */
+function privilegesOf({ user }: QemuPlan): string[] {
+  const elevate = user ? 'allow' : 'deny'
+  return [
+    ...['-sandbox', `on,obsolete=deny,elevateprivileges=${elevate},spawn=deny,resourcecontrol=deny`],
+    ...(user ? ['-runas', `${user.uid}:${user.gid}`] : []),
   ]
 }
 
@@ -83,11 +115,8 @@ function escaped(value: string): string {
  * The guest kernel's command line. `tsc_early_khz` is not optional: without it Debian's kernel calibrates the TSC
  * against emulated timers, fails under load and hangs (0 of 10 boots came up; with it 10 of 10).
  */
-export function kernelArgs(tscKhz: number): string {
-  return [
-    'console=ttyS0 quiet loglevel=1 panic=-1 reboot=t',
-    `tsc_early_khz=${tscKhz} tsc=reliable no_timer_check`,
-    'rcupdate.rcu_expedited=1 init_on_alloc=0 mitigations=off random.trust_cpu=on 8250.nr_uarts=1',
-    'audit=0 apparmor=0 cryptomgr.notests raid=noautodetect pci=off nokaslr',
-  ].join(' ')
+export function kernelArgs(tscKhz: number, devices: GuestKernel['devices']): string {
+  // Without ACPI nothing can be switched off; a reboot ends the machine as well (`-no-reboot`).
+  const end = devices === 'acpi' ? '' : 'acpi=off mote.off=reboot '
+  return [commonKernelArgs, `${end}reboot=t pci=off tsc_early_khz=${tscKhz} tsc=reliable no_timer_check`].join(' ')
 }

@@ -1,22 +1,11 @@
+import { balloonTarget, type GuestMemory } from '../machine.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
 const balloonPath = '/machine/peripheral/balloon0'
 
-/** What a guest is always left: less than this, and its kernel would kill its own programs. */
-export function balloonFloorMib(memoryMib: number): number {
-  return Math.min(memoryMib, Math.max(64, Math.ceil(memoryMib / 4)))
-}
-
 /** The target in QMP's `balloon` is what the guest keeps, in bytes, not what is taken. */
 export async function setBalloon(qmp: Qmp, targetMib: number | null, memoryMib: number): Promise<void> {
-  const wanted = Math.min(memoryMib, Math.max(targetMib ?? memoryMib, balloonFloorMib(memoryMib)))
-  await qmp.execute('balloon', { value: wanted * 2 ** 20 })
-}
-
-export interface GuestMemory {
-  /** 0 until the guest has reported for the first time. */
-  readonly ramUsedBytes: number
-  readonly balloonActualMib: number
+  await qmp.execute('balloon', { value: balloonTarget(targetMib, memoryMib) * 2 ** 20 })
 }
 
 export async function readMemory(qmp: Qmp): Promise<GuestMemory> {

@@ -1,30 +1,26 @@
-import { readFileSync } from 'node:fs'
 import { arch } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
 import { makeScratch } from '../../disk/scratch.ts'
-import type { GuestKernel } from '../../guest/kernel.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
-import type { ImageStore } from '../../image/store.ts'
-import type { Network } from '../../net/net.ts'
 import type { Driver, Machine, PrepareContext } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
 import { kernelArgs } from './argv.ts'
 import { enableMemoryStats } from './balloon.ts'
 import { type Launch, launch } from './launch.ts'
-import { parseWorkload, qemuMachine } from './machine.ts'
-import { prepareFrom, prepareVm, readNotes } from './prepare.ts'
+import { parseWorkload } from '../machine.ts'
+import { hostCpu } from '../snapshot-files.ts'
+import { qemuMachine } from './machine.ts'
+import type { Isolation } from '../isolation.ts'
+import { type PrepareDeps, prepareFrom, prepareVm, readNotes } from '../prepare.ts'
 import { probeQemu } from './probe.ts'
 import { receiveVm } from './receive.ts'
 import { restoreVm } from './restore.ts'
 import { qemuBinary } from './spawn.ts'
 
-export interface QemuDeps {
+export interface QemuDeps extends PrepareDeps {
   readonly cacheDir: string
-  readonly images: ImageStore
-  readonly network: Network
-  /** Made at first use; shared by all boots. */
-  readonly kernel: () => Promise<GuestKernel>
+  readonly isolation: Isolation
   /** A guest that has not started its workload by then is hung. */
   readonly bootLimitMs: number
   /** The address where VMs from other hosts arrive. */
@@ -33,6 +29,7 @@ export interface QemuDeps {
 
 /** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
 export function qemuDriver(deps: QemuDeps): Driver {
+  const { isolation } = deps
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
   let version: Promise<string> | undefined
@@ -50,17 +47,23 @@ export function qemuDriver(deps: QemuDeps): Driver {
     prepare: async (home, context) =>
       home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
       if (home.from) return restoreVm(deps, plan, home.from, await madeBy(), context)
       return bootVm(deps, { ...plan, tscKhz: await (tscKhz ??= hostTscKhz()) }, await madeBy(), context)
     },
-    receive: async (home, prepared, boot, watcher, context) =>
-      receiveVm(deps, { home, prepared, boot, accel, watcher, limitMs: deps.bootLimitMs }, await madeBy(), context),
-    adopt: async (home, running, fromSeq, watcher) => adoptVm(home, running, fromSeq, watcher, await madeBy()),
+    async receive(home, prepared, boot, watcher, context) {
+      const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
+      return receiveVm(deps, plan, await madeBy(), context)
+    },
+    adopt: async (home, running, fromSeq, watcher) => adoptVm(deps, home, running, fromSeq, watcher, await madeBy()),
     async release(vmId) {
+      await isolation.cgroups?.release(vmId)
       await deps.network.release(vmId)
     },
-    reclaim: keep => deps.network.reclaim(keep),
+    async reclaim(keep) {
+      await isolation.cgroups?.reclaim(keep)
+      await deps.network.reclaim(keep)
+    },
     close: () => deps.network.close(),
   }
 }
@@ -71,8 +74,7 @@ async function qemuVersion(): Promise<string> {
 
 /** Under emulation the guest's CPU is QEMU's own; with KVM it is the host's. `1` counts changes of the machine's layout. */
 function kindOf(version: string, accel: 'kvm' | 'tcg'): string {
-  const cpu = /^model name\s*:\s*(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? 'unknown'
-  return `qemu ${version} microvm 1, ${arch()}, ${accel === 'kvm' ? cpu : 'tcg max'}`
+  return `qemu ${version} microvm 1, ${arch()}, ${accel === 'kvm' ? hostCpu() : 'tcg max'}`
 }
 
 async function bootVm(
@@ -81,17 +83,19 @@ async function bootVm(
   madeBy: string,
   context: PrepareContext,
 ): Promise<Machine> {
-  const { home, prepared, watcher, tscKhz } = plan
+  const { home, prepared, watcher, tscKhz, isolation } = plan
   const { dir, spec } = home
   await context.time('disk', () => makeScratch(deps.cacheDir, join(dir, 'scratch.img'), spec.diskMib))
   const { kernel, initrd } = await deps.kernel()
-  const start = { kind: 'boot', kernel, initrd, kernelArgs: kernelArgs(tscKhz) } as const
-  return launch({ ...plan, start, fromSeq: 0 }, context, async ({ qmp, guest, running, console, unlessEnded }) => {
+  const args = kernelArgs(tscKhz, readNotes(prepared).devices)
+  const start = { kind: 'boot', kernel, initrd, kernelArgs: args } as const
+  return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
+    const { qmp, guest, running, console, unlessEnded, cgroupCpuSeconds } = launched
     const status = await context.time('boot', () => unlessEnded(guest.ready))
     await enableMemoryStats(qmp)
     return qemuMachine({
       ...{ running, qmp, guest, console, watcher, workload: parseWorkload(status), madeBy, dir, fromSeq: 0 },
-      ...{ tap: readNotes(prepared).tap, memoryMib: spec.memoryMib },
+      ...{ tap: readNotes(prepared).tap, memoryMib: spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
     })
   })
 }

@@ -1,8 +1,11 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DiskSpec } from '../../../contract/agent.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { encodeWord } from '../../guest/words.ts'
 import { StepError } from '../../vm/errors.ts'
+import { runDir, showFile, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
 /** The guest's kernel finds a new disk within some 50 ms, the first one after its SCSI modules were loaded. */
@@ -17,7 +20,8 @@ export interface Hotplug {
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
 }
 
-export function hotplug(qmp: Qmp, guest: GuestChannel): Hotplug {
+/** @param user whose rights QEMU has: files that come later have to be its own, and within its reach */
+export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser | undefined): Hotplug {
   return {
     async attach(disk, file) {
       const { volumeId, readOnly, mountPoint } = disk
@@ -25,7 +29,9 @@ export function hotplug(qmp: Qmp, guest: GuestChannel): Hotplug {
         throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
       const { node, device } = namesOf(volumeId)
       if (!(await hasNode(qmp, node))) {
-        const storage = { driver: 'file', filename: file, discard: 'unmap', 'read-only': readOnly }
+        const filename = user ? join(runDir, node) : file
+        if (user) await showFile(file, join(dir, filename), user, 'write')
+        const storage = { driver: 'file', filename, discard: 'unmap', 'read-only': readOnly }
         await qmp.execute('blockdev-add', {
           driver: 'raw',
           'node-name': node,
@@ -55,6 +61,7 @@ export function hotplug(qmp: Qmp, guest: GuestChannel): Hotplug {
       // The device lets go of its file a moment after it has gone.
       const removeNode = () => qmp.execute('blockdev-del', { 'node-name': node }).then(() => true)
       if (await hasNode(qmp, node)) await until(() => removeNode().catch(inUse))
+      await rm(join(dir, runDir, node), { force: true })
     },
   }
 }

@@ -3,10 +3,13 @@ import { abortable } from '../../../lib/abortable.ts'
 import { hasCode } from '../../../lib/files.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import type { PrepareContext, Prepared, Running, VmHome, Watcher } from '../driver.ts'
+import { confine, type Isolation, makeRunDir } from '../isolation.ts'
 import { qemuArgs, type Start } from './argv.ts'
-import { type Console, openConsole } from './console.ts'
-import { connectMachine, endProcess } from './machine.ts'
-import { readNotes } from './prepare.ts'
+import { type Console, openConsole } from '../console.ts'
+import { endProcess } from '../process.ts'
+import { connectMachine } from './machine.ts'
+import { readNotes } from '../prepare.ts'
+import { configFile, scratchFile } from '../snapshot-files.ts'
 import type { Qmp } from './qmp.ts'
 import { spawnQemu } from './spawn.ts'
 
@@ -21,7 +24,11 @@ export interface Launch {
   readonly fromSeq: number
   readonly watcher: Watcher
   readonly limitMs: number
+  readonly isolation: Isolation
 }
+
+/** QEMU's own memory and translated code (64 MiB), and a part of the disks' cache that need not be fought for. */
+const overheadMib = 512
 
 /** A process whose sockets answer. */
 export interface Launched {
@@ -30,6 +37,7 @@ export interface Launched {
   readonly guest: GuestChannel
   readonly console: Console
   readonly limit: AbortSignal
+  readonly cgroupCpuSeconds: () => number | undefined
   /** The step's outcome; rejects when QEMU ends or the time is up. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
 }
@@ -40,22 +48,35 @@ export async function launch<T>(
   context: PrepareContext,
   use: (launched: Launched) => Promise<T>,
 ): Promise<T> {
-  const { home, prepared, boot, accel } = plan
-  const { spec, dir } = home
-  const { netdev, mac, base } = readNotes(prepared)
+  const { home, prepared, boot, accel, isolation } = plan
+  const { spec, dir, vmId } = home
+  const user = isolation.userOf(vmId)
+  await makeRunDir(dir, user)
+  const { netdev, mac, base, devices } = readNotes(prepared)
   const args = qemuArgs({
-    ...{ accel, start: plan.start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
-    ...{ base, scratch: 'scratch.img', config: 'config.img', netdev, mac },
+    ...{ accel, devices, start: plan.start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
+    ...{
+      base,
+      scratch: scratchFile,
+      config: configFile,
+      drives: home.drives ?? [],
+      netdev,
+      mac,
+      ...(user ? { user } : {}),
+    },
   })
   const process = await spawnQemu(dir, args, plan.env)
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
   const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, process.ended]), limit)
   try {
+    const memoryMib = spec.memoryMib + overheadMib
+    await confine(isolation, vmId, process.identity.pid, { vcpus: spec.vcpus, memoryMib })
     const links = await context.time('spawn', () => unlessEnded(connectSoon(plan, limit)))
     const console = await openConsole(dir)
     try {
-      return await use({ running, ...links, console, limit, unlessEnded })
+      const cgroupCpuSeconds = () => isolation.cgroups?.cpuSeconds(vmId)
+      return await use({ running, ...links, console, limit, unlessEnded, cgroupCpuSeconds })
     } catch (error) {
       links.qmp.close()
       links.guest.close()

@@ -2,28 +2,36 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StepError } from '../../vm/errors.ts'
 import type { MigrationProgress } from '../driver.ts'
 import { asObject, type Qmp } from './qmp.ts'
+import type { GuestKernel } from '../../guest/kernel.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
-/** `tcp://<host>:<port>?disk=<port>`: where memory and devices, and where the scratch disk go. */
+/**
+ * `tcp://<host>:<port>?disk=<port>[&devices=command-line]`: where memory and devices, and where the scratch disk go, and
+ * what kind of machine waits there.
+ */
 export interface ArrivalAddress {
   readonly host: string
   readonly port: number
   readonly diskPort: number
+  readonly devices: GuestKernel['devices']
 }
 
 export const diskExport = 'scratch'
 const mirrorJob = 'hand-over'
 const mirrorNode = 'hand-over-target'
 
-export function formatArrival({ host, port, diskPort }: ArrivalAddress): string {
-  return `tcp://${host}:${port}?disk=${diskPort}`
+export function formatArrival({ host, port, diskPort, devices }: ArrivalAddress): string {
+  return `tcp://${host}:${port}?disk=${diskPort}${devices === 'acpi' ? '' : `&devices=${devices}`}`
 }
 
 /** @throws StepError `invalid_request` */
 export function parseArrival(uri: string): ArrivalAddress {
-  const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)$/.exec(uri)
+  const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)(&devices=command-line)?$/.exec(uri)
   if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
-  return { host: match[1] ?? '', port: Number(match[2]), diskPort: Number(match[3]) }
+  return {
+    ...{ host: match[1] ?? '', port: Number(match[2]), diskPort: Number(match[3]) },
+    devices: match[4] === undefined ? 'acpi' : 'command-line',
+  }
 }
 
 /** What both sides have to agree on. With the return path the source believes nothing before the target has all of it. */
@@ -40,10 +48,16 @@ export const migrationCapabilities = {
 export async function handOver(
   qmp: Qmp,
   uri: string,
+  devices: GuestKernel['devices'],
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
 ): Promise<{ downtimeMs: number }> {
   const address = parseArrival(uri)
+  if (address.devices !== devices)
+    throw new StepError(
+      'migration_mismatch',
+      `the machine here has its devices by ${devices}, the one over there by ${address.devices}: one of the hosts has our own kernel and the other has not; build it there too (mote kernel build)`,
+    )
   const underWay = await hasMirror(qmp)
   try {
     if (!underWay) {

@@ -4,11 +4,13 @@ import { makeScratch } from '../../disk/scratch.ts'
 import type { Arrival, PrepareContext } from '../driver.ts'
 import { enableMemoryStats } from './balloon.ts'
 import type { QemuDeps } from './driver.ts'
-import { identity, identityMs } from './identity.ts'
+import { identity, identityMs } from '../identity.ts'
 import { type Launch, type Launched, launch } from './launch.ts'
-import { endProcess, parseWorkload, qemuMachine } from './machine.ts'
+import { parseWorkload } from '../machine.ts'
+import { endProcess } from '../process.ts'
+import { qemuMachine } from './machine.ts'
 import { diskExport, formatArrival, migrationCapabilities } from './migrate.ts'
-import { readNotes } from './prepare.ts'
+import { readNotes } from '../prepare.ts'
 import { asObject } from './qmp.ts'
 import { setCapabilities } from './state-file.ts'
 
@@ -34,7 +36,7 @@ export async function receiveVm(
     const arrived = untilArrived(launched, plan, madeBy)
     arrived.catch(() => undefined)
     return {
-      ...{ running, uri: formatArrival({ host, port, diskPort }), arrived },
+      ...{ running, uri: formatArrival({ host, port, diskPort, devices: readNotes(plan.prepared).devices }), arrived },
       cancel: async () => {
         launched.qmp.close()
         launched.guest.close()
@@ -46,8 +48,8 @@ export async function receiveVm(
 }
 
 async function untilArrived(
-  { qmp, guest, console, running }: Launched,
-  { home, watcher, prepared }: Pick<Launch, 'home' | 'watcher' | 'prepared'>,
+  { qmp, guest, console, running, cgroupCpuSeconds }: Launched,
+  { home, watcher, prepared, isolation }: Pick<Launch, 'home' | 'watcher' | 'prepared' | 'isolation'>,
   madeBy: string,
 ) {
   while (asObject(await qmp.execute('query-status')).running !== true) {
@@ -64,7 +66,7 @@ async function untilArrived(
   if (tap !== null) await guest.request(`identity ${identity(home, notes, { moved: true, renew: false })}`, identityMs)
   return qemuMachine({
     ...{ running, qmp, guest, console, watcher, tap, workload, madeBy, dir: home.dir, fromSeq: 0 },
-    memoryMib: home.spec.memoryMib,
+    ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
   })
 }
 

@@ -1,13 +1,14 @@
-import { chmod, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { run } from '../../../lib/exec.ts'
 import type { Machine, PrepareContext, SnapshotSource } from '../driver.ts'
 import type { QemuDeps } from './driver.ts'
-import { identity, identityMs } from './identity.ts'
+import { identity, identityMs } from '../identity.ts'
 import { type Launch, launch } from './launch.ts'
 import { enableMemoryStats } from './balloon.ts'
-import { parseWorkload, qemuMachine } from './machine.ts'
-import { readNotes } from './prepare.ts'
+import { parseWorkload } from '../machine.ts'
+import { copyWritable, scratchFile } from '../snapshot-files.ts'
+import { qemuMachine } from './machine.ts'
+import { runDir } from '../isolation.ts'
+import { readNotes } from '../prepare.ts'
 import { privateMemoryEnv } from './private-memory.ts'
 import { snapshotFiles } from './snapshot.ts'
 import { loadState } from './state-file.ts'
@@ -27,15 +28,17 @@ export async function restoreVm(
   const notes = readNotes(prepared)
   const logSeq = Number(from.made.notes.logSeq)
   const memoryFile = from.made.notes.memoryApart === 1 ? join(from.dir, snapshotFiles.memory) : undefined
-  await context.time('disk', () => copyScratch(join(from.dir, snapshotFiles.scratch), join(home.dir, 'scratch.img')))
+  await context.time('disk', () => copyWritable(join(from.dir, scratchFile), join(home.dir, scratchFile)))
   const env = memoryFile === undefined ? {} : await privateMemoryEnv(deps.cacheDir, memoryFile)
   const start = { kind: 'incoming', after: 'stay-paused', ...(memoryFile ? { memoryFile } : {}) } as const
   return launch(
     { ...plan, start, env, fromSeq: logSeq },
     context,
-    async ({ qmp, guest, running, console, unlessEnded }) => {
+    async ({ qmp, guest, running, console, unlessEnded, cgroupCpuSeconds }) => {
       const state = join(from.dir, snapshotFiles.state)
-      await context.time('load', () => unlessEnded(loadState(qmp, home.dir, state, memoryFile !== undefined)))
+      await context.time('load', () =>
+        unlessEnded(loadState(qmp, join(home.dir, runDir), state, memoryFile !== undefined)),
+      )
       const moved = from.renew || from.made.notes.guest !== notes.guest || from.made.notes.mac !== notes.mac
       const status = await context.time('resume', async () => {
         if (moved) await qmp.execute('set_link', { name: 'n0', up: false })
@@ -48,15 +51,8 @@ export async function restoreVm(
       const workload = parseWorkload(status)
       return qemuMachine({
         ...{ running, qmp, guest, console, watcher, workload, madeBy, tap: notes.tap, dir: home.dir, fromSeq: logSeq },
-        memoryMib: home.spec.memoryMib,
+        ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation: plan.isolation, vmId: home.vmId },
       })
     },
   )
-}
-
-/** The snapshot's file is read-only, its copy must not be. */
-async function copyScratch(from: string, to: string): Promise<void> {
-  await rm(to, { force: true })
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
-  await chmod(to, 0o600)
 }

@@ -1,14 +1,14 @@
 import { mkdir, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { run } from '../../../lib/exec.ts'
-import type { Prepared, Running, SnapshotMade } from '../driver.ts'
-import { StepError } from '../../vm/errors.ts'
+import type { Running, SnapshotMade } from '../driver.ts'
+import { configFile, copySparse, scratchFile, snapshotNotes } from '../snapshot-files.ts'
+import { runDir, type VmUser } from '../isolation.ts'
 import type { Qmp } from './qmp.ts'
 import { asObject } from './qmp.ts'
 import { saveState } from './state-file.ts'
 
 /** The files of a snapshot. `memory` is missing when the guest's memory is in `state`. */
-export const snapshotFiles = { memory: 'memory', state: 'state', scratch: 'scratch.img', config: 'config.img' } as const
+export const snapshotFiles = { memory: 'memory', state: 'state' } as const
 
 export interface SnapshotInput {
   readonly qmp: Qmp
@@ -16,6 +16,7 @@ export interface SnapshotInput {
   readonly dir: string
   readonly target: string
   readonly madeBy: string
+  readonly user: VmUser | undefined
   /** The last log line that the agent has safely. */
   readonly logSeq: number
 }
@@ -30,6 +31,7 @@ export async function takeSnapshot({
   dir,
   target,
   madeBy,
+  user,
   logSeq,
 }: SnapshotInput): Promise<SnapshotMade> {
   await mkdir(target, { recursive: true, mode: 0o700 })
@@ -39,27 +41,18 @@ export async function takeSnapshot({
   if (wasRunning) await qmp.execute('stop')
   try {
     await Promise.all([
-      saveState(qmp, dir, join(target, snapshotFiles.state), memory !== undefined),
-      memory === undefined ? undefined : copy(memory, join(target, snapshotFiles.memory)),
-      copy(join(dir, 'scratch.img'), join(target, snapshotFiles.scratch)),
-      copy(join(dir, 'config.img'), join(target, snapshotFiles.config)),
+      saveState(qmp, join(dir, runDir), join(target, snapshotFiles.state), memory !== undefined, user),
+      memory === undefined ? undefined : copySparse(memory, join(target, snapshotFiles.memory)),
+      copySparse(join(dir, scratchFile), join(target, scratchFile)),
+      copySparse(join(dir, configFile), join(target, configFile)),
     ])
   } finally {
     if (wasRunning) await qmp.execute('cont')
   }
   const pauseMs = wasRunning ? Math.round(performance.now() - startedMs) : 0
   const { imageDigest, notes } = running.prepared
-  return { madeBy, imageDigest, pauseMs, notes: notesOf(notes, logSeq, memory !== undefined) }
-}
-
-function notesOf(notes: Prepared['notes'], logSeq: number, memoryApart: boolean): Prepared['notes'] {
-  const { base = null, mac = null, guest = null } = notes
-  return { base, mac, guest, logSeq, memoryApart: memoryApart ? 1 : 0 }
-}
-
-/** Holes stay holes: what the guest never touched costs neither time nor space. */
-async function copy(from: string, to: string): Promise<void> {
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
+  const memoryApart = memory === undefined ? 0 : 1
+  return { madeBy, imageDigest, pauseMs, notes: { ...snapshotNotes(notes, logSeq), memoryApart } }
 }
 
 /** QEMU's memfd as a path; undefined in a clone, whose memory is a private mapping. */
@@ -70,10 +63,4 @@ async function memoryOf(pid: number): Promise<string | undefined> {
     if (target.startsWith('/memfd:memory-backend-memfd')) return join(fds, name)
   }
   return undefined
-}
-
-/** @throws StepError `snapshot_mismatch` when the snapshot needs another VMM or CPU than this host has now. */
-export function refuseOther(made: SnapshotMade, here: string): void {
-  if (made.madeBy === here) return
-  throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${here}`)
 }

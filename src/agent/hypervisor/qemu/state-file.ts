@@ -1,11 +1,12 @@
 import { openSync, closeSync, createReadStream, createWriteStream } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { chown, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pipeline } from 'node:stream/promises'
 import { hasCode } from '../../../lib/files.ts'
 import { connectIn } from '../../../lib/short-socket.ts'
+import { runDir, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
 /** Devices, and memory that QEMU does not share, in QEMU's migration format. */
@@ -13,16 +14,24 @@ const saveSocket = 'save.sock'
 const loadSocket = 'load.sock'
 
 /**
- * Writes the state of the paused machine into the file. QEMU sends it to a socket in its working directory: its sandbox
+ * Writes the state of the paused machine into the file. QEMU sends it to a socket in its run directory: its sandbox
  * forbids it to start programs, which `exec:` would do.
+ * @param dir the run directory
  * @param memoryApart leave shared memory out (capability `x-ignore-shared`)
  */
-export async function saveState(qmp: Qmp, dir: string, file: string, memoryApart: boolean): Promise<void> {
+export async function saveState(
+  qmp: Qmp,
+  dir: string,
+  file: string,
+  memoryApart: boolean,
+  user: VmUser | undefined,
+): Promise<void> {
   const { server, written } = await receiver(dir, file)
   try {
+    if (user) await chown(join(dir, saveSocket), user.uid, user.gid)
     await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
     await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes })
-    await qmp.execute('migrate', { uri: `unix:${saveSocket}` })
+    await qmp.execute('migrate', { uri: `unix:${runDir}/${saveSocket}` })
     await Promise.all([migrationEnd(qmp), written])
   } finally {
     server.close()
@@ -34,7 +43,7 @@ export async function saveState(qmp: Qmp, dir: string, file: string, memoryApart
 export async function loadState(qmp: Qmp, dir: string, file: string, memoryApart: boolean): Promise<void> {
   await setCapabilities(qmp, { 'x-ignore-shared': memoryApart })
   await rm(join(dir, loadSocket), { force: true })
-  await qmp.execute('migrate-incoming', { uri: `unix:${loadSocket}` })
+  await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${loadSocket}` })
   // QEMU may close as soon as it has read the end mark, before we have: what counts is what it says of it.
   const sent = pipeline(createReadStream(file), await connectIn(dir, loadSocket)).catch(() => undefined)
   await migrationEnd(qmp)

@@ -1,0 +1,38 @@
+/**
+ * Programs are killed with -9 at random for ten minutes (MOTE_CHAOS_SECONDS) while users work, over a real nats-server and
+ * a real PostgreSQL. The same as `test/chaos`, for longer.
+ */
+import { connectDb } from '../src/db/connect.ts'
+import { pino } from 'pino'
+import { chaos } from '../test/chaos/chaos.ts'
+import { databaseUrl, startPrivateServer, templateName } from '../test/support/global-setup.ts'
+import { natsMissing } from '../test/support/nats.ts'
+import type { Benchmark } from './benchmark.ts'
+
+const mostShown = 20
+const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 600)
+
+export const chaosBenchmark: Benchmark = {
+  name: 'chaos',
+  goal: `${seconds} s of kill -9: no leak, no lost write, at rest within 30 s`,
+  unable: async () => natsMissing,
+  async run(report) {
+    await using cleanup = new AsyncDisposableStack()
+    // What is awaited at the end are processes that do not keep this one alive.
+    const awake = setInterval(() => undefined, 1000)
+    cleanup.defer(() => clearInterval(awake))
+    const server = cleanup.use(await startPrivateServer('embedded'))
+    if (!server) throw new Error('no PostgreSQL server programs: run npm install')
+    const url = databaseUrl(server.adminUrl, templateName)
+    const db = await connectDb({ url, log: pino({ level: 'silent' }) })
+    cleanup.defer(() => db.close())
+    const result = await chaos({ database: { url, db }, seconds, seed: 1, killEveryMs: 2000, settleSeconds: 120 })
+    for (const fault of result.faults.slice(0, mostShown)) console.error(`  ${fault}`)
+    const { kills, hostsLost, acknowledged, repeated } = result
+    report.note(
+      `${kills.control} control planes and ${kills.agent} agents killed, ${hostsLost} hosts away until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
+    )
+    report.verdict('leaks and lost writes', result.faults.length, 0)
+    report.verdict('at rest after the last kill, s', result.convergedSeconds, 30)
+  },
+}

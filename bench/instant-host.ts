@@ -1,0 +1,62 @@
+/** A host that makes every wish true at once, and no more: what is measured with it is the control plane. */
+import type { Bus } from '../src/bus/bus.ts'
+import { type HostBeat, type VmObserved, type VmPut, subjects } from '../src/contract/agent.ts'
+import { newId } from '../src/lib/ids.ts'
+
+export interface InstantHost {
+  readonly id: string
+  readonly vms: ReadonlyMap<string, VmPut>
+  beat(full: boolean): Promise<void>
+}
+
+export async function instantHost(bus: Bus, name: string, vcpus: number): Promise<InstantHost> {
+  const id = newId()
+  const vms = new Map<string, VmPut>()
+  const observed = (vmId: string): VmObserved => {
+    const vm = vms.get(vmId)
+    const running = vm?.want === 'running'
+    return {
+      ...{ vmId, generation: vm?.generation ?? 0, state: running ? 'running' : 'absent', healthy: running },
+      endpoint: running ? { host: '127.0.0.1', port: 8080 } : null,
+      ...{ imageDigest: null, hypervisor: 'fake', error: null, exitCode: null, restartCount: 0, startedAtMs: null },
+      steps: [],
+    }
+  }
+  const put = (wish: VmPut): VmObserved => {
+    vms.set(wish.vmId, wish)
+    const seen = observed(wish.vmId)
+    if (wish.want === 'absent') vms.delete(wish.vmId)
+    return { ...seen, generation: wish.generation }
+  }
+  await bus.serve(subjects.hostIn(id, 'vm.put'), data => put(data as VmPut))
+  await bus.serve(subjects.hostIn(id, 'vm.get'), data => observed((data as { vmId: string }).vmId))
+  await bus.serve(subjects.hostIn(id, 'ping'), () => ({ incarnation: 'instant' }))
+  return {
+    id,
+    vms,
+    async beat(full) {
+      const beat: HostBeat = {
+        ...{ hostId: id, name, incarnation: 'instant', version: '0', arch: 'x64', network: 'fake' },
+        ...{ vcpus, memoryMib: vcpus * 512, diskMib: vcpus * 1024 },
+        hypervisors: [
+          {
+            ...{ name: 'fake', available: true, detail: 'instant' },
+            capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
+          },
+        ],
+        vms: full ? [...vms.keys()].map(observed) : null,
+        stats: full
+          ? []
+          : [...vms.keys()].map(vmId => ({
+              vmId,
+              atMs: 0,
+              cpuUsage: 5,
+              ramUsedBytes: 2 ** 27,
+              rxBytes: 1,
+              txBytes: 1,
+            })),
+      }
+      await bus.publish(subjects.beat(id), beat)
+    },
+  }
+}

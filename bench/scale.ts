@@ -1,0 +1,154 @@
+/** 10,000 VMs on 100 hosts and one control plane in one process: how fast they are placed, and what they cost at rest. */
+import { pino } from 'pino'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createMemoryBus } from '../src/bus/memory.ts'
+import { parseControlConfig } from '../src/control/config.ts'
+import { createDeployment } from '../src/control/deployments/index.ts'
+import { startControl } from '../src/control/main.ts'
+import { connectDb } from '../src/db/connect.ts'
+import { type Db, statement } from '../src/db/db.ts'
+import { newId } from '../src/lib/ids.ts'
+import { databaseUrl, startPrivateServer, templateName } from '../test/support/global-setup.ts'
+import type { Benchmark, Report } from './benchmark.ts'
+import { type InstantHost, instantHost } from './instant-host.ts'
+
+const hostCount = 100
+const apps = 1000
+const replicas = 10
+const vms = apps * replicas
+/** Room for five in a hundred more than there are. */
+const vcpusPerHost = Math.ceil((vms / hostCount) * 1.05)
+const prefix = 'fd00:1:2:3::/64'
+
+const sql = {
+  project: statement(
+    'bench.project',
+    `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES ($1, 'bench', 'bench', 'unlimited', '${prefix}')`,
+  ),
+  app: statement(
+    'bench.app',
+    `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
+       max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_webhook_secret)
+     VALUES ($1, $2, $3, '', 8080, '/', 0, ${replicas}, 1, 100, false, 80, 80, $3 || '.bench', ''::bytea)`,
+  ),
+  hosts: statement<{ count: number }>('bench.hosts', 'SELECT count(*)::int AS count FROM host'),
+  placed: statement<{ placed: number; steady: number }>(
+    'bench.placed',
+    `SELECT count(*) FILTER (WHERE phase <> 'placing')::int AS placed, count(*) FILTER (WHERE phase = 'steady')::int AS steady
+     FROM machine WHERE kind = 'vm'`,
+  ),
+  serving: statement<{ count: number }>(
+    'bench.serving',
+    `SELECT count(*)::int AS count FROM machine WHERE kind = 'deployment' AND phase = 'serving'`,
+  ),
+  oversold: statement<{ count: number }>(
+    'bench.oversold',
+    `SELECT count(*)::int AS count FROM host h WHERE used_vcpus > vcpus OR used_memory_mib > memory_mib OR used_disk_mib > disk_mib
+       OR used_vcpus <> (SELECT coalesce(sum(vcpus), 0) FROM vm WHERE host_id = h.id)`,
+  ),
+}
+
+const cpuMs = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+const heapBytes = () => {
+  globalThis.gc?.()
+  return process.memoryUsage().heapUsed + process.memoryUsage().external
+}
+
+export const scale: Benchmark = {
+  name: 'scale',
+  goal: '10,000 VMs on 100 hosts: 1,000 placements/s, no-op pass < 0.5 s of CPU, 32 KiB each',
+  async run(report) {
+    await using cleanup = new AsyncDisposableStack()
+    const awake = setInterval(() => undefined, 1000)
+    cleanup.defer(() => clearInterval(awake))
+    const server = cleanup.use(await startPrivateServer('embedded'))
+    if (!server) throw new Error('no PostgreSQL server programs: run npm install')
+    const log = pino({ level: 'fatal' })
+    const db = await connectDb({ url: databaseUrl(server.adminUrl, templateName), log })
+    cleanup.defer(() => db.close())
+    const bus = createMemoryBus()
+    cleanup.defer(() => bus.close())
+    const config = {
+      ...parseControlConfig({ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_CAPTCHA: 'off', MOTE_CPU_OVERCOMMIT: '1' }),
+      hostTimeoutSeconds: 3600,
+    }
+    const hosts = await Promise.all(
+      Array.from({ length: hostCount }, (_, n) => instantHost(bus, `host-${n}`, vcpusPerHost)),
+    )
+    await makeRows(db)
+    const before = heapBytes()
+    const control = await startControl({ config, db, bus, log, host: '127.0.0.1', port: 0 })
+    cleanup.defer(() => control.stop())
+    await placeAll(db, hosts, report)
+    await atRest(hosts, before, report)
+  },
+}
+
+async function makeRows(db: Db): Promise<void> {
+  const projectId = newId()
+  await db.run(sql.project, [projectId])
+  for (let n = 0; n < apps; n++) {
+    const appId = newId()
+    await db.run(sql.app, [appId, projectId, `app-${n}`])
+    await db.tx(tx =>
+      createDeployment(tx, {
+        ...{ projectId, appId, image: 'example/app:1', hypervisor: 0, vcpus: 1, memoryMib: 512, diskMib: 1024 },
+        ...{ port: 8080, replicas, ipv6Prefix: prefix, triggerSource: 'api' },
+      }),
+    )
+  }
+}
+
+/** All of them wait for hosts; then the hosts are there. */
+async function placeAll(db: Db, hosts: readonly InstantHost[], report: Report): Promise<void> {
+  for (const host of hosts) await host.beat(true)
+  await until(async () => (await db.one(sql.hosts)).count === hostCount)
+  const began = performance.now()
+  const cpuBegan = cpuMs()
+  await until(async () => (await db.one(sql.placed)).placed === vms)
+  const placedMs = performance.now() - began
+  report.note(
+    `CPU of this process for one placement and all that went on meanwhile: ${((cpuMs() - cpuBegan) / vms).toFixed(2)} ms`,
+  )
+  await until(async () => (await db.one(sql.serving)).count === apps)
+  report.note(`all placed after ${seconds(placedMs)} s, all serving after ${seconds(performance.now() - began)} s`)
+  report.verdict('hosts oversold, or with room that is not accounted for', (await db.one(sql.oversold)).count, 0)
+  report.verdict('ms for one placement, of many at once', placedMs / vms, 1)
+}
+
+async function atRest(hosts: readonly InstantHost[], before: number, report: Report): Promise<void> {
+  // What was poked by the placements is still looked at.
+  await pause(3000)
+  const passes: number[] = []
+  for (let n = 0; n < 5; n++) {
+    const began = cpuMs()
+    for (const host of hosts) await host.beat(true)
+    await pause(1500)
+    passes.push(cpuMs() - began)
+  }
+  report.verdict(
+    'CPU of a pass over all of them, s',
+    report.samples('a full beat of every host', 'ms', passes).median / 1000,
+    0.5,
+  )
+  const numbers: number[] = []
+  for (let n = 0; n < 5; n++) {
+    const began = cpuMs()
+    for (const host of hosts) await host.beat(false)
+    await pause(500)
+    numbers.push(cpuMs() - began)
+  }
+  report.samples('CPU of the numbers of every VM', 'ms', numbers)
+  const eachKib = (heapBytes() - before) / vms / 1024
+  report.verdict('memory of each, hosts included, KiB', eachKib, 32)
+}
+
+const seconds = (ms: number) => (ms / 1000).toFixed(1)
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + 300_000; performance.now() < end; await pause(50)) if (await condition()) return
+  throw new Error('it did not happen within five minutes')
+}

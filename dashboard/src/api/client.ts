@@ -1,0 +1,25 @@
+import { ApiFailure, createClient } from '@mote/client'
+import { currentProject } from './project.ts'
+import { currentToken, type Refresh, renew } from './session.ts'
+
+const anonymous = createClient({ baseUrl: '', retries: 0 })
+
+export const refresh: Refresh = async refresh_token => {
+  try {
+    return await anonymous.refreshSession({ body: { refresh_token } })
+  } catch (cause) {
+    if (cause instanceof ApiFailure && cause.status === 401) return undefined
+    throw cause
+  }
+}
+
+/** Every request of the dashboard: as who is signed in, in the project that is chosen. */
+export const api = createClient({
+  baseUrl: '',
+  token: currentToken,
+  renew: refused => renew(refused, refresh),
+  project: () => currentProject.get(),
+})
+
+/** Whether the operation does not exist on this server (yet). */
+export const isNotAvailable = (error: unknown) => error instanceof ApiFailure && error.status === 501

@@ -1,0 +1,53 @@
+/** Event streams in components: open while the page is looked at, gone on where they stopped when it is again. */
+import type { StreamEvent, StreamOptions } from '@mote/client'
+import { useEffect, useRef, useState } from 'react'
+
+export type LiveState = 'connecting' | 'open' | 'waiting' | 'refused'
+
+/**
+ * A browser has six connections to a server in all tabs together (HTTP/1.1), so a tab that nobody sees holds none.
+ * @param open starts the stream; a new `key` starts another one, undefined none
+ */
+export function useStream(
+  key: string | undefined,
+  open: (options: StreamOptions) => AsyncGenerator<StreamEvent>,
+  onEvent: (event: StreamEvent) => void,
+): { readonly state: LiveState; readonly error: unknown } {
+  const [state, setState] = useState<LiveState>('connecting')
+  const [error, setError] = useState<unknown>()
+  const latest = useRef({ open, onEvent })
+  latest.current = { open, onEvent }
+
+  useEffect(() => {
+    if (key === undefined) return
+    let lastEventId: string | undefined
+    let stop: AbortController | undefined
+    const read = async (signal: AbortSignal) => {
+      try {
+        for await (const event of latest.current.open({ signal, lastEventId, onState: setState })) {
+          lastEventId = event.id ?? lastEventId
+          if (!signal.aborted) latest.current.onEvent(event)
+        }
+      } catch (cause) {
+        if (signal.aborted) return
+        setError(cause)
+        setState('refused')
+      }
+    }
+    const follow = () => {
+      if (document.visibilityState === 'hidden') return stop?.abort()
+      if (stop && !stop.signal.aborted) return
+      stop = new AbortController()
+      setState('connecting')
+      setError(undefined)
+      void read(stop.signal)
+    }
+    follow()
+    document.addEventListener('visibilitychange', follow)
+    return () => {
+      document.removeEventListener('visibilitychange', follow)
+      stop?.abort()
+    }
+  }, [key])
+  return { state, error }
+}

@@ -1,0 +1,168 @@
+/** What the pages read, as TanStack Query options: one key and one request for each thing, all of the chosen project. */
+import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-query'
+import { ApiFailure, everyItem } from '@mote/client'
+import { api } from './client.ts'
+import { currentProject } from './project.ts'
+import { balloonOf, migrationOf, snapshotsOf } from './shapes.ts'
+
+/** The server refuses for a reason; only what is out of its hands is tried again. */
+const isWorthRetrying = (failures: number, error: Error) =>
+  failures < 2 && (!(error instanceof ApiFailure) || error.status >= 502)
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: { staleTime: 2_000, retry: isWorthRetrying, refetchOnWindowFocus: true },
+    mutations: { retry: false },
+  },
+})
+
+/** Keys of a project's things begin with it: what another project answered is never shown here. */
+const inProject = (...key: readonly unknown[]) => ['project', currentProject.get(), ...key] as const
+
+async function all<T>(items: AsyncGenerator<T>): Promise<readonly T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+export const queries = {
+  me: () => queryOptions({ queryKey: ['me'], queryFn: ({ signal }) => api.getMe({ signal }), staleTime: 60_000 }),
+  projects: () =>
+    queryOptions({ queryKey: ['projects'], queryFn: ({ signal }) => api.listProjects({ signal }), staleTime: 30_000 }),
+  invitations: () =>
+    queryOptions({ queryKey: ['invitations'], queryFn: ({ signal }) => api.listInvitations({ signal }) }),
+  members: (slug: string) =>
+    queryOptions({
+      queryKey: ['members', slug],
+      queryFn: ({ signal }) => api.listMembers({ tenant_slug: slug }, { signal }),
+    }),
+  tokens: () => queryOptions({ queryKey: ['tokens'], queryFn: ({ signal }) => api.listTokens({ signal }) }),
+  sessions: () => queryOptions({ queryKey: ['sessions'], queryFn: ({ signal }) => api.listSessions({ signal }) }),
+
+  apps: () =>
+    queryOptions({
+      queryKey: inProject('apps'),
+      queryFn: ({ signal }) => all(everyItem(query => api.listApps({ query }, { signal }))),
+      refetchInterval: 15_000,
+    }),
+  app: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('app', app_name),
+      queryFn: ({ signal }) => api.getApp({ app_name }, { signal }),
+      refetchInterval: 10_000,
+    }),
+  active: () =>
+    queryOptions({
+      queryKey: inProject('active'),
+      queryFn: ({ signal }) => all(everyItem(query => api.listActiveDeployments({ query }, { signal }))),
+      refetchInterval: 5_000,
+    }),
+  deployments: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('deployments', app_name),
+      queryFn: ({ signal }) => api.listDeployments({ app_name, query: { limit: 50 } }, { signal }),
+    }),
+  deployment: (app_name: string, job_id: string) =>
+    queryOptions({
+      queryKey: inProject('deployment', app_name, job_id),
+      queryFn: ({ signal }) => api.getDeployment({ app_name, job_id }, { signal }),
+    }),
+  env: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('env', app_name),
+      queryFn: ({ signal }) => api.listAppEnv({ app_name }, { signal }),
+    }),
+  rules: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('rules', app_name),
+      queryFn: ({ signal }) => api.listSecurityRules({ app_name }, { signal }),
+    }),
+  appVolumes: (app_id: string) =>
+    queryOptions({
+      queryKey: inProject('app-volumes', app_id),
+      queryFn: ({ signal }) => api.listAppVolumes({ app_id }, { signal }),
+    }),
+  vmSnapshots: (app_name: string, job_id: string) =>
+    queryOptions({
+      queryKey: inProject('vm-snapshots', app_name, job_id),
+      queryFn: async ({ signal }) => snapshotsOf(await api.listVmSnapshots({ app_name, job_id }, { signal })),
+    }),
+  balloon: (app_name: string, job_id: string) =>
+    queryOptions({
+      queryKey: inProject('balloon', app_name, job_id),
+      queryFn: async ({ signal }) => balloonOf(await api.getBalloon({ app_name, job_id }, { signal })),
+    }),
+  migration: (app_name: string, job_id: string) =>
+    queryOptions({
+      queryKey: inProject('migration', app_name, job_id),
+      queryFn: async ({ signal }) => migrationOf(await api.getMigration({ app_name, job_id }, { signal })),
+    }),
+  repositories: () =>
+    queryOptions({
+      queryKey: inProject('repositories'),
+      queryFn: ({ signal }) => api.listRepositories({ signal }),
+      staleTime: 60_000,
+    }),
+
+  volumes: () => queryOptions({ queryKey: inProject('volumes'), queryFn: ({ signal }) => api.listVolumes({ signal }) }),
+  volumeUsage: (volume_id: string) =>
+    queryOptions({
+      queryKey: inProject('volume-usage', volume_id),
+      queryFn: ({ signal }) => api.getVolumeUsage({ volume_id }, { signal }),
+      refetchInterval: 30_000,
+    }),
+  volumeSnapshots: (volume_id: string) =>
+    queryOptions({
+      queryKey: inProject('volume-snapshots', volume_id),
+      queryFn: ({ signal }) => api.listVolumeSnapshots({ volume_id }, { signal }),
+    }),
+
+  databases: () =>
+    queryOptions({ queryKey: inProject('databases'), queryFn: ({ signal }) => api.listDatabases({ signal }) }),
+  connection: (id: string) =>
+    queryOptions({
+      queryKey: inProject('connection', id),
+      queryFn: ({ signal }) => api.getDatabaseConnection({ id }, { signal }),
+    }),
+  branches: (id: string) =>
+    queryOptions({
+      queryKey: inProject('branches', id),
+      queryFn: ({ signal }) => api.listDatabaseBranches({ id }, { signal }),
+    }),
+  backups: (id: string) =>
+    queryOptions({
+      queryKey: inProject('backups', id),
+      queryFn: ({ signal }) => api.getDatabaseBackups({ id }, { signal }),
+    }),
+  databaseSnapshots: (id: string) =>
+    queryOptions({
+      queryKey: inProject('database-snapshots', id),
+      queryFn: ({ signal }) => api.listDatabaseSnapshots({ id }, { signal }),
+    }),
+
+  mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),
+  hosts: () =>
+    queryOptions({
+      queryKey: ['hosts'],
+      queryFn: ({ signal }) => api.listHosts({ signal }),
+      refetchInterval: 5_000,
+    }),
+  billing: () => queryOptions({ queryKey: inProject('billing'), queryFn: ({ signal }) => api.getBilling({ signal }) }),
+  products: () =>
+    queryOptions({ queryKey: ['products'], queryFn: ({ signal }) => api.listBillingProducts({ signal }) }),
+  notifications: (limit: number, unread_only: boolean) =>
+    queryOptions({
+      queryKey: ['notifications', limit, unread_only],
+      queryFn: ({ signal }) => api.listNotifications({ query: { limit, unread_only } }, { signal }),
+    }),
+  audit: (query: { readonly action?: string; readonly resource_type?: string; readonly offset: number }) =>
+    queryOptions({
+      queryKey: inProject('audit', query),
+      queryFn: ({ signal }) => api.listAuditLogs({ query: { ...query, limit: 50 } }, { signal }),
+      placeholderData: keepPreviousData,
+    }),
+}
+
+/** Reads everything of the project whose key begins like this again. */
+export const refreshAll = (...names: readonly string[]) =>
+  Promise.all(names.map(name => queryClient.invalidateQueries({ queryKey: inProject(name) })))

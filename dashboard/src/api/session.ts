@@ -1,0 +1,119 @@
+/**
+ * Who is signed in (docs/dashboard.md, "Tokens"). The access token lives in memory; a page that goes away hands it over
+ * to its successor in this tab, because a refresh that a reload cuts off would cost every session: refresh tokens are
+ * good once. The refresh token is shared by all tabs, and only one of them at a time may use it (Web Locks).
+ */
+import type { RefreshResponse } from '@mote/client'
+import { createStore } from './store.ts'
+
+type Tokens = RefreshResponse
+type Message = { readonly kind: 'tokens'; readonly token: string } | { readonly kind: 'out' } | { readonly kind: 'ask' }
+
+const refreshKey = 'mote.refresh'
+const handoverKey = 'mote.handover'
+/** How long a new tab waits for another one to hand its access token over. */
+const askMs = 80
+
+/** Web Locks need https or localhost. Without them each tab keeps its refresh token to itself. */
+const isShared = 'locks' in navigator
+const channel = new BroadcastChannel('mote.session')
+const say = (message: Message) => channel.postMessage(message)
+
+export type SessionState = 'starting' | 'in' | 'out'
+export const sessionState = createStore<SessionState>('starting')
+
+let accessToken: string | undefined
+let ownRefreshToken: string | undefined
+
+const refreshToken = () => (isShared ? (localStorage.getItem(refreshKey) ?? undefined) : ownRefreshToken)
+
+function keep({ token, refresh_token }: Tokens): void {
+  if (isShared) localStorage.setItem(refreshKey, refresh_token)
+  else ownRefreshToken = refresh_token
+  enter(token)
+  say({ kind: 'tokens', token })
+}
+
+function enter(token: string): void {
+  accessToken = token
+  sessionState.set('in')
+}
+
+function forget(): void {
+  accessToken = undefined
+  ownRefreshToken = undefined
+  localStorage.removeItem(refreshKey)
+  sessionState.set('out')
+}
+
+export const currentToken = () => accessToken
+export const signedIn = keep
+
+/** The refresh token to revoke; every tab is signed out. */
+export function signOut(): string | undefined {
+  const token = refreshToken()
+  forget()
+  say({ kind: 'out' })
+  return token
+}
+
+/**
+ * Takes the session up where the last page left it.
+ * @param refresh exchanges a refresh token; undefined when the server refused it
+ */
+export async function startSession(refresh: Refresh): Promise<void> {
+  channel.addEventListener('message', ({ data }: MessageEvent<Message>) => {
+    if (data.kind === 'out') forget()
+    if (data.kind === 'tokens') enter(data.token)
+    if (data.kind === 'ask' && accessToken) say({ kind: 'tokens', token: accessToken })
+  })
+  // Before the page goes, also into the back/forward cache.
+  addEventListener('pagehide', () => {
+    if (accessToken) sessionStorage.setItem(handoverKey, JSON.stringify({ accessToken, ownRefreshToken }))
+  })
+  addEventListener('pageshow', () => sessionStorage.removeItem(handoverKey))
+  takeOver()
+  if (accessToken) return sessionState.set('in')
+  if (refreshToken() === undefined) return sessionState.set('out')
+  await askOthers()
+  if (accessToken) return
+  await renew(undefined, refresh)
+}
+
+function takeOver(): void {
+  const text = sessionStorage.getItem(handoverKey)
+  sessionStorage.removeItem(handoverKey)
+  const left: unknown = text === null ? undefined : JSON.parse(text)
+  if (typeof left !== 'object' || left === null) return
+  const [access, refresh]: unknown[] = [Reflect.get(left, 'accessToken'), Reflect.get(left, 'ownRefreshToken')]
+  // Signed out in another tab while this page was reloading.
+  if (isShared && refreshToken() === undefined) return
+  if (typeof access === 'string') accessToken = access
+  if (typeof refresh === 'string') ownRefreshToken = refresh
+}
+
+async function askOthers(): Promise<void> {
+  say({ kind: 'ask' })
+  const deadlineMs = performance.now() + askMs
+  while (!accessToken && performance.now() < deadlineMs) await new Promise(resolve => setTimeout(resolve, 10))
+}
+
+export type Refresh = (refreshToken: string) => Promise<Tokens | undefined>
+
+/**
+ * Another access token for the one that was refused. One tab at a time; who comes second finds the new one there.
+ * @returns whether there is one now
+ */
+export async function renew(refused: string | undefined, refresh: Refresh): Promise<boolean> {
+  const exchange = async () => {
+    if (accessToken && accessToken !== refused) return true
+    const token = refreshToken()
+    const fresh = token === undefined ? undefined : await refresh(token)
+    if (fresh) keep(fresh)
+    else forget()
+    return fresh !== undefined
+  }
+  if (!isShared) return (running ??= exchange().finally(() => (running = undefined)))
+  return navigator.locks.request('mote.refresh', exchange)
+}
+let running: Promise<boolean> | undefined

@@ -1,0 +1,102 @@
+import { useQuery } from '@tanstack/react-query'
+import { Mail } from 'lucide-react'
+import { api } from '../../api/client.ts'
+import { queries, queryClient } from '../../api/queries.ts'
+import { leave } from '../../shell/account-menu.tsx'
+import { ActionButton } from '../../ui/action.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Destroy } from '../../ui/dialog.tsx'
+import { Check, Field, Form } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { Loaded } from '../../ui/states.tsx'
+import { toast } from '../../ui/toast.tsx'
+
+export function Profile() {
+  const me = useQuery(queries.me())
+  return (
+    <Loaded query={me}>
+      {user => (
+        <div className="space-y-4">
+          <Invitations />
+          <Card title="Profile" lead={user.email}>
+            <Form
+              className="max-w-xl"
+              submit="Save"
+              send={async values => {
+                await api.updateMe({
+                  body: {
+                    first_name: values.text('first_name'),
+                    last_name: values.text('last_name'),
+                    email_notifications: values.checked('email_notifications'),
+                    marketing_emails: values.checked('marketing_emails'),
+                  },
+                })
+                await queryClient.invalidateQueries({ queryKey: ['me'] })
+                toast({ tone: 'good', title: 'Profile was saved' })
+              }}
+            >
+              <div className="grid grid-cols-2 gap-3">
+                <Field label="First name" name="first_name" maxLength={100} defaultValue={user.first_name ?? ''} />
+                <Field label="Last name" name="last_name" maxLength={100} defaultValue={user.last_name ?? ''} />
+              </div>
+              <Check
+                label="E-mails about my projects"
+                name="email_notifications"
+                defaultChecked={user.email_notifications}
+                hint="Failed deployments, trouble with volumes and payments. E-mails about security always come."
+              />
+              <Check label="News about the product" name="marketing_emails" defaultChecked={user.marketing_emails} />
+            </Form>
+          </Card>
+          <Card danger title="Delete the account" lead="Projects that only you are a member of go with it.">
+            <Destroy
+              name={user.email}
+              what="account"
+              consequence="Your sessions and tokens end at once. Projects of which you are the only member are deleted with everything in them."
+              send={async () => {
+                await api.deleteMe()
+                await leave()
+              }}
+              trigger={open => (
+                <Button look="danger" onClick={open}>
+                  Delete account
+                </Button>
+              )}
+            />
+          </Card>
+        </div>
+      )}
+    </Loaded>
+  )
+}
+
+/** Shown only when there are some. */
+function Invitations() {
+  const invitations = useQuery(queries.invitations())
+  if (!invitations.data || invitations.data.length === 0) return null
+  return (
+    <Card flush title="Invitations">
+      <ul className="divide-y divide-line">
+        {invitations.data.map(one => (
+          <li key={one.id} className="flex flex-wrap items-center gap-3 px-4 py-3">
+            <Mail aria-hidden="true" size={16} className="text-muted" />
+            <span className="flex-1">
+              <span className="font-medium">{one.project_name}</span> invites you as {one.role}.
+            </span>
+            <ActionButton
+              look="primary"
+              done={`You are a member of ${one.project_name} now`}
+              act={async () => {
+                await api.acceptInvitation({ invitation_id: one.id })
+                await queryClient.invalidateQueries({ queryKey: ['invitations'] })
+                await queryClient.invalidateQueries({ queryKey: ['projects'] })
+              }}
+            >
+              Accept
+            </ActionButton>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}

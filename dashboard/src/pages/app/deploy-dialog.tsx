@@ -1,0 +1,58 @@
+import type { App } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { api } from '../../api/client.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { Field } from '../../ui/form.tsx'
+import { SizeFields, sizeOf } from './size-fields.tsx'
+
+/** Deploys an image with a size; goes to the deployment, to watch it come up. */
+export function DeployDialog({
+  app,
+  trigger,
+}: {
+  readonly app: App
+  readonly trigger: (open: () => void) => ReactNode
+}) {
+  const navigate = useNavigate()
+  const active = useQuery(queries.active())
+  const running = active.data?.find(one => one.deployment_id === app.active_deployment_id)
+  return (
+    <FormDialog
+      trigger={trigger}
+      title={`Deploy ${app.name}`}
+      lead="The new version takes over once it is healthy. Until then the old one serves."
+      submit="Deploy"
+      send={async values => {
+        const { job_id } = await api.deployApp({
+          app_name: app.name,
+          body: { image: values.optional('image'), ...sizeOf(values) },
+        })
+        await refreshAll('active', 'deployments')
+        await navigate({ to: '/apps/$app/deployments/$job', params: { app: app.name, job: job_id } })
+      }}
+      fields={
+        <>
+          <Field
+            label="Image"
+            name="image"
+            mono
+            autoFocus
+            spellCheck={false}
+            autoComplete="off"
+            defaultValue={running?.image ?? ''}
+            placeholder="docker.io/library/nginx:1.27"
+            hint={
+              app.git_url
+                ? 'Leave it empty to build the source again.'
+                : 'Leave it empty to deploy the last image again.'
+            }
+          />
+          <SizeFields vcpus={running?.vcpus} memoryMib={running?.memory_mib} />
+        </>
+      }
+    />
+  )
+}

@@ -1,0 +1,122 @@
+import type { App, Deployment } from '@mote/client'
+import { Link } from '@tanstack/react-router'
+import { CornerUpLeft, Rocket } from 'lucide-react'
+import { api } from '../../api/client.ts'
+import { refreshAll } from '../../api/queries.ts'
+import { Button } from '../../ui/button.tsx'
+import { DialogButton } from '../../ui/dialog.tsx'
+import { ActionButton } from '../../ui/action.tsx'
+import { Mono } from '../../ui/layout.tsx'
+import { Badge, Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Ago } from '../../ui/time.tsx'
+import { whyNot } from './verbs.ts'
+
+export function DeploymentTable({
+  app,
+  deployments,
+}: {
+  readonly app: App
+  readonly deployments: readonly Deployment[]
+}) {
+  return (
+    <Table
+      label={`Deployments of ${app.name}`}
+      rows={deployments}
+      keyOf={one => one.id}
+      columns={[
+        {
+          title: 'Deployment',
+          cell: one => (
+            <div className="min-w-0">
+              <Link
+                to="/apps/$app/deployments/$job"
+                params={{ app: app.name, job: one.job_id }}
+                className="font-mono text-xs font-medium hover:underline"
+              >
+                {one.job_id}
+              </Link>
+              {one.git_commit_message && (
+                <p className="max-w-72 truncate text-xs text-muted">{one.git_commit_message}</p>
+              )}
+            </div>
+          ),
+        },
+        {
+          title: 'Status',
+          cell: one => (
+            <span className="flex items-center gap-2">
+              <Status status={one.status} />
+              {one.id === app.active_deployment_id && <Badge tone="good">Serving</Badge>}
+            </span>
+          ),
+        },
+        { title: 'Image', wideOnly: true, cell: one => <Mono>{one.image_tag}</Mono> },
+        { title: 'By', wideOnly: true, cell: one => <span className="text-muted">{one.trigger_source}</span> },
+        {
+          title: 'When',
+          wideOnly: true,
+          cell: one => (
+            <span className="text-muted">
+              <Ago at={one.created_at} />
+            </span>
+          ),
+        },
+        {
+          title: '_Actions',
+          right: true,
+          cell: one => <Activate app={app} deployment={one} newest={deployments[0]} />,
+        },
+      ]}
+    />
+  )
+}
+
+function Activate({
+  app,
+  deployment,
+  newest,
+}: {
+  readonly app: App
+  readonly deployment: Deployment
+  readonly newest: Deployment | undefined
+}) {
+  const isServing = deployment.id === app.active_deployment_id
+  const verb = deployment.id === newest?.id ? 'Activate' : 'Roll back'
+  const reason = whyNot('activate', deployment.status, isServing)
+  return (
+    <DialogButton
+      title={`${verb} to ${deployment.image_tag}`}
+      lead="Its virtual machines are started as they were then. What serves now goes on until they are healthy."
+      trigger={open => (
+        <Button size="small" look="quiet" reason={reason} onClick={open} aria-label={`${verb} to ${deployment.job_id}`}>
+          {verb === 'Activate' ? (
+            <Rocket aria-hidden="true" size={13} />
+          ) : (
+            <CornerUpLeft aria-hidden="true" size={13} />
+          )}
+          {verb}
+        </Button>
+      )}
+    >
+      {close => (
+        <div className="flex justify-end gap-2">
+          <Button look="quiet" onClick={close}>
+            Cancel
+          </Button>
+          <ActionButton
+            look="primary"
+            done={`${deployment.image_tag} takes over`}
+            act={async () => {
+              await api.activateDeployment({ app_name: app.name, deployment_id: deployment.id })
+              close()
+              await refreshAll('app', 'apps', 'active', 'deployments')
+            }}
+          >
+            {verb}
+          </ActionButton>
+        </div>
+      )}
+    </DialogButton>
+  )
+}

@@ -1,0 +1,42 @@
+import { useQuery } from '@tanstack/react-query'
+import { Rocket } from 'lucide-react'
+import { queries } from '../../api/queries.ts'
+import { Button } from '../../ui/button.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
+import { DeployDialog } from './deploy-dialog.tsx'
+import { DeploymentTable } from './deployment-table.tsx'
+import { useApp } from './use-app.ts'
+
+export function Deployments() {
+  const app = useApp()
+  const deployments = useQuery(queries.deployments(app.name))
+  return (
+    <Card flush title="Deployments" lead="Any of them can be activated again: that is a rollback.">
+      <Loaded query={deployments}>
+        {all =>
+          all.length === 0 ? (
+            <Empty
+              icon={Rocket}
+              title="No deployments yet"
+              action={
+                <DeployDialog
+                  app={app}
+                  trigger={open => (
+                    <Button look="primary" onClick={open}>
+                      Deploy an image
+                    </Button>
+                  )}
+                />
+              }
+            >
+              Deploy an image, and every version you have deployed is listed here to go back to.
+            </Empty>
+          ) : (
+            <DeploymentTable app={app} deployments={all} />
+          )
+        }
+      </Loaded>
+    </Card>
+  )
+}

@@ -1,0 +1,21 @@
+import { api } from '../../api/client.ts'
+import { Card } from '../../ui/layout.tsx'
+import { LogView } from '../../ui/log-view.tsx'
+import { useApp } from './use-app.ts'
+
+/** Lines of the past to begin with. */
+const tail = 1000
+
+export function Logs() {
+  const app = useApp()
+  return (
+    <Card flush className="overflow-hidden">
+      <LogView
+        source={app.name}
+        name={app.name}
+        open={options => api.streamAppLogs({ app_name: app.name, query: { tail } }, options)}
+        className="h-[calc(100dvh-17rem)] min-h-96"
+      />
+    </Card>
+  )
+}

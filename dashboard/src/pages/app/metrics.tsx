@@ -1,0 +1,88 @@
+import { Activity } from 'lucide-react'
+import { Chart, type Series } from '../../ui/chart.tsx'
+import { bytes, percent } from '../../ui/format.ts'
+import { Card } from '../../ui/layout.tsx'
+import { LiveDot } from '../../ui/log-view.tsx'
+import { Empty, Skeleton } from '../../ui/states.tsx'
+import type { Point } from './samples.ts'
+import { useApp } from './use-app.ts'
+import { useMetrics } from './use-metrics.ts'
+
+const rate = (value: number) => `${bytes(value)}/s`
+
+export function Metrics() {
+  const app = useApp()
+  const { points, state } = useMetrics(app.name)
+  if (points.length === 0 && state === 'open')
+    return (
+      <Card>
+        <Empty icon={Activity} title="Nothing runs">
+          Deploy or activate a deployment, and its processor, memory and network are shown here live.
+        </Empty>
+      </Card>
+    )
+  return (
+    <div className="space-y-4">
+      <div className="flex items-center justify-between text-muted">
+        <p>The last five minutes, a point each second.</p>
+        <LiveDot state={state} />
+      </div>
+      {points.length === 0 ? <Skeleton className="h-64" /> : <Charts points={points} />}
+    </div>
+  )
+}
+
+export function Charts({ points, heightPx = 170 }: { readonly points: readonly Point[]; readonly heightPx?: number }) {
+  const times = points.map(point => point.at)
+  const now = points.at(-1)
+  if (!now) return null
+  const cpu: readonly Series[] = [{ name: 'CPU', colour: '--accent', values: points.map(point => point.cpuPercent) }]
+  const memory: readonly Series[] = [{ name: 'Memory', colour: '--good', values: points.map(point => point.ramBytes) }]
+  const network: readonly Series[] = [
+    { name: 'In', colour: '--info', values: points.map(point => point.rxRate) },
+    { name: 'Out', colour: '--warn', values: points.map(point => point.txRate) },
+  ]
+  const traffic = `${rate(now.rxRate ?? 0)} in · ${rate(now.txRate ?? 0)} out`
+  const chart = { times, heightPx }
+  return (
+    <div className="grid gap-4 lg:grid-cols-2">
+      <Numbers title="CPU" now={percent(now.cpuPercent)}>
+        <Chart {...chart} label={`CPU, now ${percent(now.cpuPercent)}`} series={cpu} format={percent} atLeast={10} />
+      </Numbers>
+      <Numbers title="Memory" now={`${bytes(now.ramBytes)} of ${bytes(now.memoryBytes)}`}>
+        <Chart
+          {...chart}
+          label={`Memory, now ${bytes(now.ramBytes)} of ${bytes(now.memoryBytes)}`}
+          series={memory}
+          format={bytes}
+          atLeast={now.memoryBytes}
+        />
+      </Numbers>
+      <Numbers title="Network" now={traffic} className="lg:col-span-2">
+        <Chart {...chart} label={`Network, now ${traffic}`} series={network} format={rate} atLeast={1024} />
+      </Numbers>
+    </div>
+  )
+}
+
+function Numbers({
+  title,
+  now,
+  children,
+  className,
+}: {
+  readonly title: string
+  readonly now: string
+  readonly children: React.ReactNode
+  readonly className?: string
+}) {
+  return (
+    <Card
+      title={title}
+      actions={<span className="font-medium text-muted tabular-nums">{now}</span>}
+      {...(className ? { className } : {})}
+    >
+      {children}
+    </Card>
+  )
+}

@@ -1,0 +1,176 @@
+import type { App, LiveDeployment } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Rocket } from 'lucide-react'
+import { api } from '../../api/client.ts'
+import { queries } from '../../api/queries.ts'
+import { Button, LinkButton } from '../../ui/button.tsx'
+import { bytes, mib, percent } from '../../ui/format.ts'
+import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
+import { LiveDot, LogView } from '../../ui/log-view.tsx'
+import { Empty, Loaded, Notice, Skeleton } from '../../ui/states.tsx'
+import { Status } from '../../ui/status.tsx'
+import { DeployDialog } from './deploy-dialog.tsx'
+import { DeploymentTable } from './deployment-table.tsx'
+import { liveOf } from './live.ts'
+import { Charts } from './metrics.tsx'
+import { useApp } from './use-app.ts'
+import { useMetrics } from './use-metrics.ts'
+
+const shownDeployments = 5
+
+export function Overview() {
+  const app = useApp()
+  const deployments = useQuery(queries.deployments(app.name))
+  const active = useQuery(queries.active())
+  if (deployments.data?.length === 0) return <FirstDeploy app={app} />
+  const live = liveOf(app, active.data ?? [])
+  return (
+    <div className="space-y-4">
+      <Waiting app={app} active={active.data ?? []} />
+      {app.scale_state === 'scaled_to_zero' && (
+        <Notice>Nobody has asked for this app for a while, so it sleeps. The next request wakes it.</Notice>
+      )}
+      <Serving app={app} live={live} isLoading={active.isPending} />
+      {live && <LiveCharts name={app.name} />}
+      <Card
+        flush
+        title="Deployments"
+        actions={
+          <LinkButton look="quiet" size="small" to="/apps/$app/deployments" params={{ app: app.name }}>
+            All deployments
+          </LinkButton>
+        }
+      >
+        <Loaded query={deployments}>
+          {all => <DeploymentTable app={app} deployments={all.slice(0, shownDeployments)} />}
+        </Loaded>
+      </Card>
+      <Card
+        flush
+        title="Log"
+        className="overflow-hidden"
+        actions={
+          <LinkButton look="quiet" size="small" to="/apps/$app/logs" params={{ app: app.name }}>
+            Whole log
+          </LinkButton>
+        }
+      >
+        <LogView
+          source={app.name}
+          name={app.name}
+          open={options => api.streamAppLogs({ app_name: app.name, query: { tail: 100 } }, options)}
+          className="h-72"
+        />
+      </Card>
+    </div>
+  )
+}
+
+function FirstDeploy({ app }: { readonly app: App }) {
+  return (
+    <Card>
+      <Empty
+        icon={Rocket}
+        title="Nothing is deployed yet"
+        action={
+          <DeployDialog
+            app={app}
+            trigger={open => (
+              <Button look="primary" onClick={open}>
+                Deploy an image
+              </Button>
+            )}
+          />
+        }
+      >
+        The first deployment starts virtual machines, waits until port {app.port} answers on {app.health_check_path},
+        and then puts the app online.
+      </Empty>
+    </Card>
+  )
+}
+
+/** A deployment that is not the one that serves, and is on its way to be it. */
+function Waiting({ app, active }: { readonly app: App; readonly active: readonly LiveDeployment[] }) {
+  const coming = active.find(
+    one => one.app_id === app.id && ['pending', 'building', 'scheduled', 'starting'].includes(one.status),
+  )
+  if (!coming) return null
+  return (
+    <Notice>
+      A deployment of <Mono>{coming.image}</Mono> is {coming.status}.{' '}
+      <Link
+        to="/apps/$app/deployments/$job"
+        params={{ app: app.name, job: coming.job_id }}
+        className="font-medium underline"
+      >
+        Watch it
+      </Link>
+    </Notice>
+  )
+}
+
+function Serving({
+  app,
+  live,
+  isLoading,
+}: {
+  readonly app: App
+  readonly live: LiveDeployment | undefined
+  readonly isLoading: boolean
+}) {
+  if (isLoading) return <Skeleton className="h-40" />
+  if (!live) return <Notice tone="warn">Nothing runs. Deploy, or activate one of the deployments below.</Notice>
+  return (
+    <Card
+      title="Serving now"
+      actions={
+        <LinkButton
+          look="plain"
+          size="small"
+          to="/apps/$app/deployments/$job"
+          params={{ app: app.name, job: live.job_id }}
+        >
+          Manage
+        </LinkButton>
+      }
+    >
+      <Facts>
+        <Fact name="Status">
+          <Status status={live.status} />
+        </Fact>
+        <Fact name="Image">
+          <Mono>{live.image}</Mono>
+        </Fact>
+        <Fact name="Size">
+          {live.vcpus} vCPU · {mib(live.memory_mib)}
+        </Fact>
+        <Fact name="Replicas">
+          {app.autoscaling_enabled
+            ? `${app.desired_replicas} (from ${app.min_replicas} to ${app.max_replicas})`
+            : app.desired_replicas}
+        </Fact>
+        <Fact name="CPU">{percent(live.cpu_usage)}</Fact>
+        <Fact name="Memory">{bytes(live.ram_used_bytes)}</Fact>
+        <Fact name="Hypervisor">{live.hypervisor || '–'}</Fact>
+        <Fact name="Private address">
+          <Mono>{live.ipv6_address || '–'}</Mono>
+        </Fact>
+      </Facts>
+    </Card>
+  )
+}
+
+function LiveCharts({ name }: { readonly name: string }) {
+  const { points, state } = useMetrics(name)
+  if (points.length === 0) return <Skeleton className="h-44" />
+  return (
+    <section aria-label="Live numbers">
+      <div className="mb-2 flex justify-end">
+        <LiveDot state={state} />
+      </div>
+      <Charts points={points} heightPx={120} />
+    </section>
+  )
+}

@@ -1,0 +1,47 @@
+/** The live numbers of an app over the last minutes. Pure. */
+import type { Sample } from '../../api/shapes.ts'
+import { windowSeconds } from '../../ui/chart.tsx'
+
+/** The whole app at one instant. */
+export interface Point {
+  /** Seconds since 1970. */
+  readonly at: number
+  /** Mean of the deployments, 0 to 100. */
+  readonly cpuPercent: number
+  readonly ramBytes: number
+  readonly memoryBytes: number
+  /** Per second since the point before; null for the first and after a restart, when counters begin again. */
+  readonly rxRate: number | null
+  readonly txRate: number | null
+  readonly rxBytes: number
+  readonly txBytes: number
+}
+
+const sum = (samples: readonly Sample[], value: (sample: Sample) => number) =>
+  samples.reduce((total, sample) => total + value(sample), 0)
+
+/** What samples of one instant mean for the app. */
+export function pointOf(samples: readonly Sample[], before: Point | undefined): Point {
+  const at = Math.max(...samples.map(sample => sample.at))
+  const rxBytes = sum(samples, sample => sample.rxBytes)
+  const txBytes = sum(samples, sample => sample.txBytes)
+  const seconds = before ? at - before.at : 0
+  const rate = (now: number, then: number | undefined) =>
+    then === undefined || seconds <= 0 || now < then ? null : (now - then) / seconds
+  return {
+    at,
+    cpuPercent: sum(samples, sample => sample.cpuPercent) / samples.length,
+    ramBytes: sum(samples, sample => sample.ramBytes),
+    memoryBytes: sum(samples, sample => sample.memoryMib) * 1024 * 1024,
+    rxRate: rate(rxBytes, before?.rxBytes),
+    txRate: rate(txBytes, before?.txBytes),
+    rxBytes,
+    txBytes,
+  }
+}
+
+/** With the newest added and what is out of sight dropped. */
+export const withPoint = (points: readonly Point[], point: Point): readonly Point[] => [
+  ...points.filter(one => one.at > point.at - windowSeconds - 5 && one.at < point.at),
+  point,
+]

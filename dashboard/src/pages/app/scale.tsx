@@ -1,0 +1,113 @@
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../../api/client.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import { Field, Form } from '../../ui/form.tsx'
+import { plural } from '../../ui/format.ts'
+import { Card } from '../../ui/layout.tsx'
+import { Notice } from '../../ui/states.tsx'
+import { toast } from '../../ui/toast.tsx'
+import { Toggle } from '../../ui/toggle.tsx'
+import { useApp } from './use-app.ts'
+
+export function Scale() {
+  const app = useApp()
+  const billing = useQuery(queries.billing())
+  const [isAutomatic, setAutomatic] = useState(app.autoscaling_enabled)
+  const isAllowed = billing.data?.plan_limits?.autoscaling_allowed !== false || app.autoscaling_enabled
+  return (
+    <Card title="Scale" lead={`Now ${plural(app.desired_replicas, 'replica')}, each a virtual machine of its own.`}>
+      <div className="max-w-xl space-y-6">
+        {!isAllowed && (
+          <Notice tone="warn">
+            The plan of this project has no autoscaling. The number of replicas can be set by hand.
+          </Notice>
+        )}
+        {isAllowed && (
+          <Toggle
+            label="Autoscaling"
+            hint="More replicas while they are busy, fewer when it is quiet."
+            checked={isAutomatic}
+            onChange={setAutomatic}
+          />
+        )}
+        <Form
+          key={`${isAutomatic}${app.desired_replicas}`}
+          submit="Save"
+          send={async values => {
+            await api.scaleApp({
+              app_name: app.name,
+              body: {
+                autoscaling_enabled: isAutomatic,
+                desired_replicas: values.number('desired_replicas'),
+                min_replicas: values.number('min_replicas'),
+                max_replicas: values.number('max_replicas'),
+                cpu_threshold: values.number('cpu_threshold'),
+                mem_threshold: values.number('mem_threshold'),
+              },
+            })
+            await refreshAll('app', 'apps', 'active')
+            toast({ tone: 'good', title: 'Scaling was changed' })
+          }}
+        >
+          {!isAutomatic && (
+            <Field
+              label="Replicas"
+              name="desired_replicas"
+              type="number"
+              min={0}
+              max={1000}
+              required
+              defaultValue={app.desired_replicas}
+              hint="Started and stopped one by one, without an outage."
+            />
+          )}
+          <div className="grid grid-cols-2 gap-3">
+            <Field
+              label="At least"
+              name="min_replicas"
+              type="number"
+              min={0}
+              max={1000}
+              required
+              defaultValue={app.min_replicas}
+              hint="0: sleeps when nobody asks, and wakes with the next request."
+            />
+            <Field
+              label="At most"
+              name="max_replicas"
+              type="number"
+              min={1}
+              max={1000}
+              required
+              defaultValue={app.max_replicas}
+            />
+          </div>
+          {isAutomatic && (
+            <div className="grid grid-cols-2 gap-3">
+              <Field
+                label="CPU threshold, %"
+                name="cpu_threshold"
+                type="number"
+                min={1}
+                max={100}
+                required
+                defaultValue={app.cpu_threshold}
+                hint="Above it, replicas are added."
+              />
+              <Field
+                label="Memory threshold, %"
+                name="mem_threshold"
+                type="number"
+                min={1}
+                max={100}
+                required
+                defaultValue={app.mem_threshold}
+              />
+            </div>
+          )}
+        </Form>
+      </div>
+    </Card>
+  )
+}

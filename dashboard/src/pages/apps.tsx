@@ -1,0 +1,152 @@
+import type { App, LiveDeployment } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Boxes, ExternalLink, Plus, Search } from 'lucide-react'
+import { useState } from 'react'
+import { queries } from '../api/queries.ts'
+import { addressOf } from '../api/settings.ts'
+import { LinkButton } from '../ui/button.tsx'
+import { controlLook } from '../ui/form.tsx'
+import { bytes, mib, percent, plural } from '../ui/format.ts'
+import { Card, Page } from '../ui/layout.tsx'
+import { Meter } from '../ui/meter.tsx'
+import { Empty, Loaded } from '../ui/states.tsx'
+import { Status } from '../ui/status.tsx'
+import { Ago } from '../ui/time.tsx'
+import { appStatus, liveOf } from './app/live.ts'
+
+/** From here on finding one by eye takes longer than typing. */
+const searchFrom = 6
+
+export function Apps() {
+  const apps = useQuery(queries.apps())
+  const active = useQuery(queries.active())
+  const [wanted, setWanted] = useState('')
+  const found = apps.data?.filter(app => app.name.includes(wanted.toLowerCase()))
+  return (
+    <Page
+      title="Apps"
+      lead="Each runs in virtual machines of its own and answers at a hostname of its own."
+      actions={
+        <LinkButton to="/apps/new" look="primary">
+          <Plus aria-hidden="true" size={15} /> New app
+        </LinkButton>
+      }
+    >
+      {(apps.data?.length ?? 0) >= searchFrom && (
+        <div className="relative mb-4 max-w-xs">
+          <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
+          <input
+            type="search"
+            aria-label="Find an app"
+            placeholder="Find an app"
+            value={wanted}
+            onChange={event => setWanted(event.target.value)}
+            className={`${controlLook} border-line-strong pl-8`}
+          />
+        </div>
+      )}
+      <Card flush>
+        <Loaded query={apps}>
+          {all =>
+            all.length === 0 ? (
+              <Empty
+                icon={Boxes}
+                title="No apps yet"
+                action={
+                  <LinkButton to="/apps/new" look="primary">
+                    Deploy your first app
+                  </LinkButton>
+                }
+              >
+                Take a container image you have, or one that is public such as nginx. It runs in a microVM within
+                seconds.
+              </Empty>
+            ) : (
+              <ul aria-label="Apps" className="divide-y divide-line">
+                {found?.map(app => (
+                  <AppRow key={app.id} app={app} active={active.data ?? []} />
+                ))}
+                {found?.length === 0 && (
+                  <li className="px-4 py-8 text-center text-muted">No app has “{wanted}” in its name.</li>
+                )}
+              </ul>
+            )
+          }
+        </Loaded>
+      </Card>
+    </Page>
+  )
+}
+
+function AppRow({ app, active }: { readonly app: App; readonly active: readonly LiveDeployment[] }) {
+  const live = liveOf(app, active)
+  return (
+    <li className="relative grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-6 gap-y-2 px-4 py-3 hover:bg-hover/50 md:grid-cols-[minmax(0,1.6fr)_7.5rem_9rem_8rem_8rem]">
+      <div className="flex min-w-0 items-center gap-3">
+        <span
+          aria-hidden="true"
+          className="grid size-9 shrink-0 place-items-center rounded-lg border border-line bg-hover font-mono text-sm font-semibold text-muted"
+        >
+          {app.name.slice(0, 2)}
+        </span>
+        <div className="min-w-0">
+          <Link
+            to="/apps/$app"
+            params={{ app: app.name }}
+            className="font-semibold after:absolute after:inset-0 hover:underline"
+          >
+            {app.name}
+          </Link>
+          <Address hostname={app.hostname} />
+        </div>
+      </div>
+      <Status status={appStatus(app, active)} />
+      <Load live={live} replicas={Math.max(app.desired_replicas, 1)} />
+      <div className="hidden text-muted md:block">
+        <p className="tabular-nums">
+          {live ? plural(Math.max(app.desired_replicas, 1), 'replica') : plural(app.desired_replicas, 'replica')}
+        </p>
+        <p className="truncate text-xs text-faint">
+          {live ? `${live.vcpus} vCPU · ${mib(live.memory_mib)}` : 'not running'}
+        </p>
+      </div>
+      <span className="hidden text-right text-xs text-faint md:block">
+        created <Ago at={app.created_at} />
+      </span>
+    </li>
+  )
+}
+
+function Load({ live, replicas }: { readonly live: LiveDeployment | undefined; readonly replicas: number }) {
+  if (!live) return <span className="hidden text-faint md:block">–</span>
+  const memoryBytes = replicas * live.memory_mib * 1024 * 1024
+  return (
+    <div className="hidden space-y-1.5 md:block">
+      <div className="grid grid-cols-[1fr_3.5rem] items-center gap-2 text-xs text-muted tabular-nums">
+        <Meter bare label="CPU" value={live.cpu_usage} max={100} text={percent(live.cpu_usage)} />
+        <span aria-hidden="true">{percent(live.cpu_usage)}</span>
+        <Meter bare label="Memory" value={live.ram_used_bytes} max={memoryBytes} text={bytes(live.ram_used_bytes)} />
+        <span aria-hidden="true" className="whitespace-nowrap">
+          {bytes(live.ram_used_bytes)}
+        </span>
+      </div>
+    </div>
+  )
+}
+
+function Address({ hostname }: { readonly hostname: string | null | undefined }) {
+  if (!hostname) return null
+  const address = addressOf(hostname)
+  return (
+    <a
+      href={address}
+      target="_blank"
+      rel="noreferrer"
+      className="relative z-10 flex w-fit max-w-full items-center gap-1 font-mono text-xs text-muted hover:text-text hover:underline"
+    >
+      <span className="truncate">{hostname}</span>
+      <ExternalLink aria-label="opens in a new tab" size={11} className="shrink-0" />
+    </a>
+  )
+}

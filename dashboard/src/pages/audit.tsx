@@ -1,0 +1,171 @@
+import type { AuditLog } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { ChevronLeft, ChevronRight, ScrollText } from 'lucide-react'
+import { useState } from 'react'
+import { queries } from '../api/queries.ts'
+import { useProject } from '../shell/use-project.ts'
+import { Button } from '../ui/button.tsx'
+import { DialogButton } from '../ui/dialog.tsx'
+import { controlLook } from '../ui/form.tsx'
+import { exactTime, shortId } from '../ui/format.ts'
+import { Card, Mono, Page } from '../ui/layout.tsx'
+import { Empty, Loaded } from '../ui/states.tsx'
+import { Table } from '../ui/table.tsx'
+import { Ago } from '../ui/time.tsx'
+
+const pageSize = 50
+const resourceTypes = [
+  ...['account', 'app', 'billing', 'database', 'deployment', 'host', 'invitation', 'member', 'project'],
+  ...['security_rule', 'session', 'token', 'volume', 'volume_snapshot'],
+] as const
+
+export function Audit() {
+  const [action, setAction] = useState('')
+  const [resource, setResource] = useState('')
+  const [offset, setOffset] = useState(0)
+  const audit = useQuery(
+    queries.audit({ offset, ...(action ? { action } : {}), ...(resource ? { resource_type: resource } : {}) }),
+  )
+  const project = useProject()
+  const members = useQuery({ ...queries.members(project?.tenant_id ?? ''), enabled: project !== undefined })
+  const nameOf = (id: string) => members.data?.members.find(member => member.user_id === id)?.email ?? shortId(id)
+  const filter = (set: (value: string) => void) => (event: { target: { value: string } }) => {
+    set(event.target.value)
+    setOffset(0)
+  }
+  return (
+    <Page title="Audit log" lead="Who changed what in this project. Rows cannot be changed, and are chained by hashes.">
+      <div className="mb-4 flex flex-wrap gap-3">
+        <div className="w-56">
+          <input
+            type="search"
+            aria-label="Action"
+            placeholder="Action, such as app.create"
+            value={action}
+            onChange={filter(setAction)}
+            className={`${controlLook} border-line-strong`}
+          />
+        </div>
+        <div className="w-48">
+          <select
+            aria-label="Kind of thing"
+            value={resource}
+            onChange={filter(setResource)}
+            className={`${controlLook} border-line-strong`}
+          >
+            <option value="">Every kind of thing</option>
+            {resourceTypes.map(type => (
+              <option key={type} value={type}>
+                {type.replaceAll('_', ' ')}
+              </option>
+            ))}
+          </select>
+        </div>
+      </div>
+      <Card flush>
+        <Loaded query={audit}>
+          {({ items, total }) =>
+            items.length === 0 ? (
+              <Empty
+                icon={ScrollText}
+                title={action || resource ? 'Nothing fits the filter' : 'Nothing has happened yet'}
+              >
+                {action
+                  ? 'Actions are written in full, for example app.create.'
+                  : 'Every change in this project is recorded here.'}
+              </Empty>
+            ) : (
+              <>
+                <AuditTable rows={items} nameOf={nameOf} />
+                <div className="flex items-center justify-between border-t border-line px-4 py-2 text-muted">
+                  <span className="tabular-nums">
+                    {offset + 1}–{offset + items.length} of {total}
+                  </span>
+                  <span className="flex gap-1">
+                    <Button
+                      look="quiet"
+                      size="smallIcon"
+                      aria-label="Newer"
+                      reason={offset === 0 ? 'These are the newest.' : undefined}
+                      onClick={() => setOffset(Math.max(0, offset - pageSize))}
+                    >
+                      <ChevronLeft aria-hidden="true" size={15} />
+                    </Button>
+                    <Button
+                      look="quiet"
+                      size="smallIcon"
+                      aria-label="Older"
+                      reason={offset + items.length >= total ? 'These are the oldest.' : undefined}
+                      onClick={() => setOffset(offset + pageSize)}
+                    >
+                      <ChevronRight aria-hidden="true" size={15} />
+                    </Button>
+                  </span>
+                </div>
+              </>
+            )
+          }
+        </Loaded>
+      </Card>
+    </Page>
+  )
+}
+
+function AuditTable({ rows, nameOf }: { readonly rows: readonly AuditLog[]; readonly nameOf: (id: string) => string }) {
+  return (
+    <Table
+      label="Audit log, newest first"
+      rows={rows}
+      keyOf={row => row.id}
+      columns={[
+        { title: 'Action', cell: row => <Mono className="font-medium">{row.action}</Mono> },
+        { title: 'Who', cell: row => <span className="block max-w-48 truncate">{nameOf(row.user_id)}</span> },
+        {
+          title: 'What',
+          wideOnly: true,
+          cell: row => (
+            <span className="text-muted">
+              {row.resource_type.replaceAll('_', ' ')} <Mono>{row.resource_id ? shortId(row.resource_id) : ''}</Mono>
+            </span>
+          ),
+        },
+        { title: 'From', wideOnly: true, cell: row => <Mono className="text-muted">{row.ip_address ?? '–'}</Mono> },
+        {
+          title: 'When',
+          wideOnly: true,
+          cell: row => (
+            <span className="text-muted">
+              <Ago at={row.created_at} />
+            </span>
+          ),
+        },
+        { title: '_Details', right: true, cell: row => <Details row={row} /> },
+      ]}
+    />
+  )
+}
+
+function Details({ row }: { readonly row: AuditLog }) {
+  return (
+    <DialogButton
+      wide
+      title={row.action}
+      lead={exactTime(new Date(row.created_at))}
+      trigger={open => (
+        <Button look="quiet" size="small" onClick={open} aria-label={`Details of ${row.action}`}>
+          Details
+        </Button>
+      )}
+    >
+      {() => (
+        <pre
+          tabIndex={0}
+          aria-label="The whole row"
+          className="max-h-[60vh] overflow-auto rounded-md border border-line bg-bg p-3 font-mono text-xs"
+        >
+          {JSON.stringify(row, null, 2)}
+        </pre>
+      )}
+    </DialogButton>
+  )
+}

@@ -1,0 +1,169 @@
+import type { Database } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { Database as DatabaseIcon, GitBranch, Trash2 } from 'lucide-react'
+import { api } from '../../api/client.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import { Button, LinkButton } from '../../ui/button.tsx'
+import { CopyBox } from '../../ui/copy.tsx'
+import { Destroy } from '../../ui/dialog.tsx'
+import { mib } from '../../ui/format.ts'
+import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
+import { Empty, Loaded } from '../../ui/states.tsx'
+import { Badge, isMoving, Status } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Ago } from '../../ui/time.tsx'
+import { Backups } from './backups.tsx'
+
+export function DatabasePage() {
+  const { id } = useParams({ from: '/shell/databases/$id' })
+  const databases = useQuery({
+    ...queries.databases(),
+    refetchInterval: ({ state }) => (state.data?.some(one => isMoving(one.status)) ? 1000 : 15_000),
+  })
+  const database = databases.data?.find(one => one.id === id)
+  return (
+    <Page
+      title={
+        <span className="flex items-center gap-3">
+          {database?.name ?? 'Database'} {database && <Status status={database.status} />}
+        </span>
+      }
+      actions={database && <Delete database={database} />}
+    >
+      <Loaded query={databases}>
+        {() =>
+          database ? (
+            <div className="space-y-4">
+              <Card>
+                <Facts>
+                  <Fact name="Engine">PostgreSQL {database.postgres_version}</Fact>
+                  <Fact name="Size">
+                    {database.vcpus} vCPU · {mib(database.memory_mib)}
+                  </Fact>
+                  <Fact name="Disk">{mib(database.disk_mib)}</Fact>
+                  <Fact name="Created">
+                    <Ago at={database.created_at} />
+                  </Fact>
+                </Facts>
+              </Card>
+              <Connection database={database} />
+              <Branches id={id} />
+              <Backups database={database} />
+            </div>
+          ) : (
+            <Empty
+              icon={DatabaseIcon}
+              title="There is no such database"
+              action={<LinkButton to="/databases">All databases</LinkButton>}
+            >
+              It may have been deleted, or belong to another project.
+            </Empty>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+function Connection({ database }: { readonly database: Database }) {
+  const isUp = database.status === 'running' || database.status === 'suspended'
+  const connection = useQuery({ ...queries.connection(database.id), enabled: isUp, gcTime: 0 })
+  return (
+    <Card title="Connect" lead="Copied commands work as they are. They hold the password: keep them to yourself.">
+      {isUp ? (
+        <Loaded query={connection}>
+          {info => (
+            <div className="space-y-3">
+              <div>
+                <h3 className="mb-1 text-xs text-muted">psql</h3>
+                <CopyBox text={info.psql_command} label="psql command" />
+              </div>
+              <div>
+                <h3 className="mb-1 text-xs text-muted">Through an SSH tunnel, from anywhere</h3>
+                <CopyBox text={info.ssh_tunnel_command} label="SSH tunnel command" />
+              </div>
+              <Facts>
+                <Fact name="Host">
+                  <Mono>{info.database_host}</Mono>
+                </Fact>
+                <Fact name="Port">{info.database_port}</Fact>
+                <Fact name="User">
+                  <Mono>{info.database_user}</Mono>
+                </Fact>
+                <Fact name="Database">
+                  <Mono>{info.database_name}</Mono>
+                </Fact>
+              </Facts>
+            </div>
+          )}
+        </Loaded>
+      ) : (
+        <p className="text-muted">It is {database.status}. The commands are here as soon as it accepts connections.</p>
+      )}
+    </Card>
+  )
+}
+
+function Branches({ id }: { readonly id: string }) {
+  const branches = useQuery(queries.branches(id))
+  return (
+    <Card flush title="Branches" lead="Lines of its history. Restoring begins another one.">
+      <Loaded query={branches}>
+        {all =>
+          all.length === 0 ? (
+            <Empty icon={GitBranch} title="No branches yet" />
+          ) : (
+            <Table
+              label="Branches"
+              rows={all}
+              keyOf={one => one.branch_name}
+              columns={[
+                {
+                  title: 'Name',
+                  cell: one => (
+                    <span className="flex items-center gap-2">
+                      <Mono className="font-medium">{one.branch_name}</Mono>
+                      {one.is_current && <Badge tone="good">Current</Badge>}
+                    </span>
+                  ),
+                },
+                { title: 'Status', cell: one => <Status status={one.status} /> },
+                {
+                  title: 'Created',
+                  right: true,
+                  cell: one => (
+                    <span className="text-muted">
+                      <Ago at={one.created_at} />
+                    </span>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Card>
+  )
+}
+
+function Delete({ database }: { readonly database: Database }) {
+  const navigate = useNavigate()
+  return (
+    <Destroy
+      name={database.name}
+      what="database"
+      consequence="Its data, its branches and its backups are gone for good."
+      send={async () => {
+        await api.deleteDatabase({ id: database.id })
+        await navigate({ to: '/databases' })
+        await refreshAll('databases')
+      }}
+      trigger={open => (
+        <Button onClick={open} reason={database.status === 'deleting' ? 'It is being deleted already.' : undefined}>
+          <Trash2 aria-hidden="true" size={14} /> Delete
+        </Button>
+      )}
+    />
+  )
+}

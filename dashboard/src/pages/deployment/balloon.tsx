@@ -1,0 +1,82 @@
+import type { LiveDeploymentStatus } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { api } from '../../api/client.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import type { Balloon as Sizes } from '../../api/shapes.ts'
+import { ActionButton } from '../../ui/action.tsx'
+import { mib } from '../../ui/format.ts'
+import { Card } from '../../ui/layout.tsx'
+import { messageOf, Skeleton } from '../../ui/states.tsx'
+import { Slider } from '../../ui/slider.tsx'
+import { whyNotRunning } from './machine.ts'
+
+interface Props {
+  readonly app_name: string
+  readonly live: LiveDeploymentStatus
+}
+
+/** Gives memory of a running machine back to its host, and takes it again. */
+export function Balloon({ app_name, live }: Props) {
+  const reason = whyNotRunning(live.status)
+  const balloon = useQuery({
+    ...queries.balloon(app_name, live.job_id),
+    enabled: reason === undefined,
+    refetchInterval: 5000,
+  })
+  return (
+    <Card title="Memory" lead="Lend what it does not need to others, while it runs.">
+      {reason !== undefined && <p className="text-muted">{reason}</p>}
+      {reason === undefined && balloon.error && <p className="text-muted">{messageOf(balloon.error)}</p>}
+      {reason === undefined && balloon.isPending && <Skeleton className="h-16" />}
+      {reason === undefined && balloon.data && (
+        <Control key={balloon.data.targetMib} app_name={app_name} job_id={live.job_id} sizes={balloon.data} />
+      )}
+    </Card>
+  )
+}
+
+function Control({
+  app_name,
+  job_id,
+  sizes,
+}: {
+  readonly app_name: string
+  readonly job_id: string
+  readonly sizes: Sizes
+}) {
+  const [target, setTarget] = useState(sizes.targetMib)
+  const isChanged = target !== sizes.targetMib
+  return (
+    <div className="space-y-3">
+      <div className="flex items-baseline justify-between">
+        <span className="text-lg font-semibold tabular-nums">{mib(target)}</span>
+        <span className="text-xs text-muted tabular-nums">has {mib(sizes.actualMib)} now</span>
+      </div>
+      <Slider
+        label="Memory it should have"
+        value={target}
+        min={sizes.floorMib}
+        max={sizes.memoryMib}
+        step={32}
+        text={mib(target)}
+        onChange={setTarget}
+      />
+      <div className="flex items-center justify-between text-xs text-muted tabular-nums">
+        <span>{mib(sizes.floorMib)}</span>
+        <span>{mib(sizes.memoryMib)}</span>
+      </div>
+      <ActionButton
+        className="w-full"
+        reason={isChanged ? undefined : 'Move the slider first.'}
+        done="Memory is being changed"
+        act={async () => {
+          await api.setBalloon({ app_name, job_id, body: { target_memory_mib: target } })
+          await refreshAll('balloon')
+        }}
+      >
+        Apply
+      </ActionButton>
+    </div>
+  )
+}

@@ -1,0 +1,58 @@
+import type { ExecAnswer, LiveDeploymentStatus } from '@mote/client'
+import { useState } from 'react'
+import { api } from '../../api/client.ts'
+import { Field, Form } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { Badge } from '../../ui/status.tsx'
+import { whyNotRunning } from './machine.ts'
+
+/** Words as a shell would split them: blanks part them, quotes keep them together. Nothing else has a meaning. */
+export const wordsOf = (line: string): readonly string[] =>
+  [...line.matchAll(/(?:"([^"]*)"|'([^']*)'|[^\s"']+)+/g)].map(([word]) =>
+    word.replaceAll(/"([^"]*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? ''),
+  )
+
+export function Exec({ app_name, live }: { readonly app_name: string; readonly live: LiveDeploymentStatus }) {
+  const [answer, setAnswer] = useState<ExecAnswer>()
+  const reason = whyNotRunning(live.status)
+  return (
+    <Card title="Run a command" lead="In the machine, without a shell. It may take up to 30 seconds.">
+      {reason ? (
+        <p className="text-muted">{reason}</p>
+      ) : (
+        <Form
+          submit="Run"
+          look="plain"
+          send={async values => {
+            const command = wordsOf(values.text('command'))
+            setAnswer(await api.execInVm({ app_name, job_id: live.job_id, body: { command, timeout_seconds: 30 } }))
+          }}
+        >
+          <Field
+            label="Command"
+            name="command"
+            mono
+            required
+            placeholder="uname -a"
+            autoComplete="off"
+            spellCheck={false}
+          />
+        </Form>
+      )}
+      {answer && (
+        <div className="mt-4">
+          <Badge tone={answer.exit_code === 0 ? 'good' : 'bad'}>{`exit code ${answer.exit_code}`}</Badge>
+          <pre
+            tabIndex={0}
+            aria-label="What it wrote"
+            className="mt-2 max-h-72 overflow-auto rounded-md border border-line bg-bg p-3 font-mono text-xs whitespace-pre-wrap"
+          >
+            {answer.stdout}
+            {answer.stderr && <span className="text-bad">{answer.stderr}</span>}
+            {answer.truncated && <span className="text-warn">… there was more</span>}
+          </pre>
+        </div>
+      )}
+    </Card>
+  )
+}

@@ -1,0 +1,118 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useParams } from '@tanstack/react-router'
+import { api } from '../../api/client.ts'
+import { queries } from '../../api/queries.ts'
+import { bytes, mib, percent, shortId } from '../../ui/format.ts'
+import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
+import { LogView } from '../../ui/log-view.tsx'
+import { Loaded, Notice } from '../../ui/states.tsx'
+import { Badge, isMoving, Status } from '../../ui/status.tsx'
+import { Ago } from '../../ui/time.tsx'
+import { Balloon } from './balloon.tsx'
+import { Exec } from './exec.tsx'
+import { Migration } from './migration.tsx'
+import { Progress } from './progress.tsx'
+import { Snapshots } from './snapshots.tsx'
+import { isOnTheWay } from './steps.ts'
+import { Verbs } from './verbs.tsx'
+import { RuntimeVolumes } from './volumes.tsx'
+
+/** How often it is looked at while it changes; each step of a start is seen. */
+const busyMs = 700
+const calmMs = 5000
+
+/** Admins know hosts by name. */
+function HostName({ id }: { readonly id: string }) {
+  const me = useQuery(queries.me())
+  const hosts = useQuery({ ...queries.hosts(), enabled: me.data?.role === 'Admin' })
+  const host = hosts.data?.find(one => one.id === id)
+  return host ? host.name : <Mono>{shortId(id) || '–'}</Mono>
+}
+
+export function DeploymentPage() {
+  const { app: name, job } = useParams({ from: '/shell/apps/$app/deployments/$job' })
+  const deployment = useQuery({
+    ...queries.deployment(name, job),
+    refetchInterval: ({ state }) => (state.data && isMoving(state.data.status) ? busyMs : calmMs),
+  })
+  const app = useQuery(queries.app(name))
+  return (
+    <Page
+      title={
+        <span className="flex flex-wrap items-center gap-3">
+          <Mono className="text-lg!">{job}</Mono>
+          {deployment.data && <Status status={deployment.data.status} />}
+          {app.data && deployment.data && app.data.active_deployment_id === deployment.data.deployment_id && (
+            <Badge tone="good">Serving</Badge>
+          )}
+        </span>
+      }
+      lead={
+        <>
+          Deployment of{' '}
+          <Link to="/apps/$app" params={{ app: name }} className="font-medium text-accent-text hover:underline">
+            {name}
+          </Link>
+        </>
+      }
+      actions={deployment.data && app.data && <Verbs app={app.data} live={deployment.data} />}
+    >
+      <Loaded query={deployment}>
+        {live => (
+          <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_320px]">
+            <div className="min-w-0 space-y-4">
+              {live.error_message && (
+                <Notice tone={isOnTheWay(live.status) ? 'warn' : 'bad'}>
+                  <span className="whitespace-pre-wrap">{live.error_message}</span>
+                </Notice>
+              )}
+              <Card title="Virtual machine">
+                <Facts>
+                  <Fact name="Image">
+                    <Mono>{live.image}</Mono>
+                  </Fact>
+                  <Fact name="Size">
+                    {live.vcpus} vCPU · {mib(live.memory_mib)}
+                  </Fact>
+                  <Fact name="Hypervisor">{live.hypervisor || 'chosen when placed'}</Fact>
+                  <Fact name="Host">
+                    <HostName id={live.host_id} />
+                  </Fact>
+                  <Fact name="CPU">{percent(live.cpu_usage)}</Fact>
+                  <Fact name="Memory in use">{bytes(live.ram_used_bytes)}</Fact>
+                  <Fact name="Received · sent">
+                    {bytes(live.rx_bytes)} · {bytes(live.tx_bytes)}
+                  </Fact>
+                  <Fact name="Healthy since">
+                    <Ago at={live.started_at ? new Date(live.started_at * 1000).toISOString() : null} />
+                  </Fact>
+                  <Fact name="Private address">
+                    <Mono>{live.ipv6_address || '–'}</Mono>
+                  </Fact>
+                </Facts>
+              </Card>
+              <Card flush title="Log" className="overflow-hidden">
+                <LogView
+                  source={`${name}/${job}`}
+                  name={`${name}-${job}`}
+                  open={options =>
+                    api.streamDeploymentLogs({ app_name: name, job_id: job, query: { tail: 500 } }, options)
+                  }
+                  className="h-80"
+                />
+              </Card>
+              <Snapshots app_name={name} live={live} />
+              <RuntimeVolumes app_name={name} live={live} />
+              <Exec app_name={name} live={live} />
+            </div>
+            <div className="space-y-4">
+              <Progress live={live} />
+              <Balloon app_name={name} live={live} />
+              <Migration app_name={name} live={live} />
+            </div>
+          </div>
+        )}
+      </Loaded>
+    </Page>
+  )
+}

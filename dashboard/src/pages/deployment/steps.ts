@@ -1,0 +1,51 @@
+/** How far a deployment is, from what the server says. Pure. */
+import type { LiveDeploymentStatus } from '@mote/client'
+
+export interface Step {
+  readonly name: string
+  readonly state: 'done' | 'now' | 'next' | 'failed'
+  readonly ms: number | undefined
+}
+
+/** What a host reports (`steps` of the live status), as people say it. A host leaves out what it did not need to do. */
+const hostSteps = [
+  ['image', 'Image fetched'],
+  ['base', 'Base disk made'],
+  ['disk', 'Writable disk made'],
+  ['spawn', 'Machine started'],
+  ['boot', 'System booted'],
+  ['healthy', 'Health check passed'],
+] as const
+
+const settled = new Set([
+  'running',
+  'paused',
+  'pausing',
+  'resuming',
+  'sleeping',
+  'migrating',
+  'unhealthy',
+  'superseded',
+  'stopped',
+])
+const ended = new Set(['failed', 'cancelled'])
+
+export const isOnTheWay = (status: string) => ['pending', 'building', 'scheduled', 'starting'].includes(status)
+
+export function stepsOf(live: LiveDeploymentStatus): readonly Step[] {
+  const done = new Map(live.steps.map(step => [step.name, step.ms]))
+  const isUp = settled.has(live.status) && live.started_at > 0
+  const reached = Math.max(-1, ...hostSteps.map(([name], index) => (done.has(name) ? index : -1)))
+  const names: Step[] = [
+    { name: 'Accepted', state: 'done', ms: undefined },
+    { name: 'Placed on a host', state: live.host_id || live.scheduled_at > 0 ? 'done' : 'next', ms: undefined },
+  ]
+  for (const [index, [name, text]] of hostSteps.entries()) {
+    const wasSkipped = !done.has(name) && (isUp || index < reached)
+    if (!wasSkipped) names.push({ name: text, state: done.has(name) ? 'done' : 'next', ms: done.get(name) })
+  }
+  names.push({ name: 'Online', state: isUp ? 'done' : 'next', ms: undefined })
+  const first = names.findIndex(step => step.state === 'next')
+  const now = ended.has(live.status) ? 'failed' : isOnTheWay(live.status) ? 'now' : 'next'
+  return names.map((step, index) => (index === first ? { ...step, state: now } : step))
+}

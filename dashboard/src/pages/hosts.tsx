@@ -1,0 +1,183 @@
+import type { Host } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { Ellipsis, Server } from 'lucide-react'
+import { useState } from 'react'
+import { api } from '../api/client.ts'
+import { queries, queryClient } from '../api/queries.ts'
+import { attempt } from '../ui/action.tsx'
+import { Button } from '../ui/button.tsx'
+import { Destroy } from '../ui/dialog.tsx'
+import { mib, plural } from '../ui/format.ts'
+import { Card, Page } from '../ui/layout.tsx'
+import { Menu, MenuItem, MenuLine } from '../ui/menu.tsx'
+import { Meter } from '../ui/meter.tsx'
+import { Empty, Loaded } from '../ui/states.tsx'
+import { Badge, Status } from '../ui/status.tsx'
+import { Ago } from '../ui/time.tsx'
+
+const refresh = () => queryClient.invalidateQueries({ queryKey: ['hosts'] })
+
+export function Hosts() {
+  const hosts = useQuery(queries.hosts())
+  return (
+    <Page title="Hosts" lead="The machines that virtual machines run on, and how full they are.">
+      <Loaded query={hosts}>
+        {all =>
+          all.length === 0 ? (
+            <Card>
+              <Empty icon={Server} title="No hosts yet">
+                Start an agent on a machine (mote agent), and it appears here within seconds.
+              </Empty>
+            </Card>
+          ) : (
+            <div className="space-y-4">
+              <Capacity hosts={all} />
+              {all.map(host => (
+                <HostCard key={host.id} host={host} />
+              ))}
+            </div>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+const sum = (hosts: readonly Host[], value: (host: Host) => number) =>
+  hosts.reduce((total, host) => total + value(host), 0)
+
+function Capacity({ hosts }: { readonly hosts: readonly Host[] }) {
+  const takes = hosts.filter(host => host.status === 'up' && !host.cordoned)
+  return (
+    <Card
+      title={`${plural(hosts.length, 'host')}, ${takes.length} taking machines`}
+      lead={`${plural(
+        sum(hosts, host => host.vms),
+        'virtual machine',
+      )} in all`}
+    >
+      <Meters
+        vcpus={[sum(takes, host => host.used_vcpus), sum(takes, host => host.vcpus)]}
+        memory={[sum(takes, host => host.used_memory_mib), sum(takes, host => host.memory_mib)]}
+        disk={[sum(takes, host => host.used_disk_mib), sum(takes, host => host.disk_mib)]}
+      />
+    </Card>
+  )
+}
+
+type Share = readonly [used: number, all: number]
+
+function Meters({ vcpus, memory, disk }: { readonly vcpus: Share; readonly memory: Share; readonly disk: Share }) {
+  return (
+    <div className="grid gap-x-6 gap-y-3 sm:grid-cols-3">
+      <Meter label="vCPUs promised" value={vcpus[0]} max={vcpus[1]} text={`${vcpus[0]} of ${vcpus[1]}`} />
+      <Meter label="Memory" value={memory[0]} max={memory[1]} text={`${mib(memory[0])} of ${mib(memory[1])}`} />
+      <Meter label="Disk" value={disk[0]} max={disk[1]} text={`${mib(disk[0])} of ${mib(disk[1])}`} />
+    </div>
+  )
+}
+
+function HostCard({ host }: { readonly host: Host }) {
+  return (
+    <Card
+      title={
+        <span className="flex flex-wrap items-center gap-2">
+          {host.name}
+          <Status status={host.status} />
+          {host.draining ? <Status status="draining" /> : host.cordoned && <Status status="cordoned" />}
+        </span>
+      }
+      lead={`${host.arch} · ${host.network} network · version ${host.version}`}
+      actions={<Verbs host={host} />}
+    >
+      <Meters
+        vcpus={[host.used_vcpus, host.vcpus]}
+        memory={[host.used_memory_mib, host.memory_mib]}
+        disk={[host.used_disk_mib, host.disk_mib]}
+      />
+      <div className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-xs text-muted">
+        <span className="tabular-nums">{plural(host.vms, 'machine')}</span>
+        {host.strays > 0 && <Badge tone="warn">{plural(host.strays, 'stray')}</Badge>}
+        <span>
+          seen <Ago at={host.last_seen_at} />
+        </span>
+        <ul className="flex flex-wrap gap-1.5" aria-label="Hypervisors">
+          {host.hypervisors.map(({ name, available, detail }) => (
+            <li key={name} title={detail}>
+              <Badge tone={available ? 'good' : 'calm'}>{available ? name : `${name}: not available`}</Badge>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </Card>
+  )
+}
+
+function Verbs({ host }: { readonly host: Host }) {
+  const [asked, setAsked] = useState<'drain' | 'remove'>()
+  const target = { host_id: host.id }
+  const act = (verb: () => Promise<unknown>, done: string) => () => void attempt(verb, done).then(refresh)
+  return (
+    <>
+      <Menu
+        trigger={
+          <Button size="smallIcon" look="quiet" aria-label={`Actions for ${host.name}`}>
+            <Ellipsis aria-hidden="true" size={15} />
+          </Button>
+        }
+      >
+        {host.cordoned ? (
+          <MenuItem onSelect={act(() => api.uncordonHost(target), `${host.name} takes machines again`)}>
+            Uncordon
+          </MenuItem>
+        ) : (
+          <MenuItem onSelect={act(() => api.cordonHost(target), `${host.name} takes no new machines`)}>Cordon</MenuItem>
+        )}
+        <MenuItem
+          onSelect={() => setAsked('drain')}
+          reason={host.draining ? 'It is being drained.' : host.status === 'up' ? undefined : `It is ${host.status}.`}
+        >
+          Drain …
+        </MenuItem>
+        <MenuLine />
+        <MenuItem
+          danger
+          onSelect={() => setAsked('remove')}
+          reason={host.vms > 0 && host.status !== 'lost' ? 'It has virtual machines. Drain it first.' : undefined}
+        >
+          Remove …
+        </MenuItem>
+      </Menu>
+      {asked === 'drain' && (
+        <Destroy
+          open
+          name={host.name}
+          verb="Drain"
+          what="host"
+          consequence={`Its ${plural(host.vms, 'machine')} are replaced on other hosts, one by one, without an outage. Nothing new is placed on it.`}
+          send={async () => {
+            await api.drainHost(target)
+            await refresh()
+          }}
+          onClose={() => setAsked(undefined)}
+          trigger={() => null}
+        />
+      )}
+      {asked === 'remove' && (
+        <Destroy
+          open
+          name={host.name}
+          verb="Remove"
+          what="host"
+          consequence="It is taken away for good, and its id cannot join again."
+          send={async () => {
+            await api.removeHost({ ...target, query: { force: host.status === 'lost' } })
+            await refresh()
+          }}
+          onClose={() => setAsked(undefined)}
+          trigger={() => null}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,233 @@
+import type { Invitation, Member } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { useParams } from '@tanstack/react-router'
+import { UserPlus, X } from 'lucide-react'
+import { api } from '../api/client.ts'
+import { queries, queryClient } from '../api/queries.ts'
+import { ActionButton, attempt } from '../ui/action.tsx'
+import { Button } from '../ui/button.tsx'
+import { Destroy, FormDialog } from '../ui/dialog.tsx'
+import { Choice, controlLook, Field } from '../ui/form.tsx'
+import { Card, Page } from '../ui/layout.tsx'
+import { Loaded } from '../ui/states.tsx'
+import { Badge } from '../ui/status.tsx'
+import { Table } from '../ui/table.tsx'
+import { Ago } from '../ui/time.tsx'
+
+const roles = ['owner', 'admin', 'member', 'viewer'] as const
+type Role = (typeof roles)[number]
+const meaning = {
+  owner: 'Owner: everything',
+  admin: 'Admin: also manages members and viewers',
+  member: 'Member: works with everything in it',
+  viewer: 'Viewer: only reads',
+} as const satisfies Record<Role, string>
+
+const refresh = () => queryClient.invalidateQueries({ queryKey: ['members'] })
+
+export function Members() {
+  const { slug } = useParams({ from: '/shell/projects/$slug/members' })
+  const list = useQuery(queries.members(slug))
+  const me = useQuery(queries.me())
+  const mine = list.data?.members.find(member => member.user_id === me.data?.id)?.role
+  const reason =
+    mine === 'owner' || mine === 'admin' ? undefined : 'Only owners and admins of the project manage its members.'
+  return (
+    <Page title="Members" lead="Who may see and change this project." actions={<Invite slug={slug} reason={reason} />}>
+      <div className="space-y-4">
+        <Card flush>
+          <Loaded query={list}>
+            {({ members }) => <MemberTable slug={slug} members={members} me={me.data?.id} mine={mine} />}
+          </Loaded>
+        </Card>
+        {list.data && list.data.invitations.length > 0 && (
+          <Card flush title="Open invitations">
+            <Invitations slug={slug} invitations={list.data.invitations} reason={reason} />
+          </Card>
+        )}
+      </div>
+    </Page>
+  )
+}
+
+function MemberTable({
+  slug,
+  members,
+  me,
+  mine,
+}: {
+  readonly slug: string
+  readonly members: readonly Member[]
+  readonly me: string | undefined
+  readonly mine: Role | undefined
+}) {
+  const owners = members.filter(member => member.role === 'owner').length
+  /** As the server decides (projects/rules.ts): admins manage members and viewers, owners everybody. */
+  const whyNot = (member: Member): string | undefined => {
+    if (member.role === 'owner' && owners === 1) return 'A project always has an owner. Make somebody else owner first.'
+    if (mine === 'owner' || (mine === 'admin' && (member.role === 'member' || member.role === 'viewer')))
+      return undefined
+    return `As ${mine ?? 'a guest'} you may not change this member.`
+  }
+  return (
+    <Table
+      label="Members"
+      rows={members}
+      keyOf={member => member.user_id}
+      columns={[
+        {
+          title: 'Member',
+          cell: member => (
+            <div className="min-w-0">
+              <p className="font-medium">
+                {[member.first_name, member.last_name].filter(Boolean).join(' ') || member.email}
+                {member.user_id === me && <span className="ml-2 font-normal text-muted">you</span>}
+              </p>
+              <p className="truncate text-xs text-muted">{member.email}</p>
+            </div>
+          ),
+        },
+        {
+          title: 'Role',
+          cell: member =>
+            whyNot(member) ? (
+              <span title={whyNot(member)}>
+                <Badge>{member.role}</Badge>
+              </span>
+            ) : (
+              <select
+                aria-label={`Role of ${member.email}`}
+                value={member.role}
+                className={`${controlLook} w-28! border-line-strong`}
+                onChange={event => {
+                  const role = roles.find(one => one === event.target.value)
+                  if (role)
+                    void attempt(
+                      () => api.updateMember({ tenant_slug: slug, user_id: member.user_id, body: { role } }),
+                      `${member.email} is ${role} now`,
+                    ).then(refresh)
+                }}
+              >
+                {roles.map(role => (
+                  <option key={role} disabled={mine === 'admin' && (role === 'owner' || role === 'admin')}>
+                    {role}
+                  </option>
+                ))}
+              </select>
+            ),
+        },
+        {
+          title: 'Since',
+          wideOnly: true,
+          cell: member => (
+            <span className="text-muted">
+              <Ago at={member.since} />
+            </span>
+          ),
+        },
+        {
+          title: '_Actions',
+          right: true,
+          cell: member => (
+            <Destroy
+              name={member.email}
+              verb="Remove"
+              what="member"
+              consequence={
+                member.user_id === me ? 'You leave the project.' : 'They lose access to the project at once.'
+              }
+              send={async () => {
+                await api.removeMember({ tenant_slug: slug, user_id: member.user_id })
+                await refresh()
+                await queryClient.invalidateQueries({ queryKey: ['projects'] })
+              }}
+              trigger={open => (
+                <Button
+                  look="quiet"
+                  size="small"
+                  onClick={open}
+                  reason={member.user_id === me && member.role !== 'owner' ? undefined : whyNot(member)}
+                >
+                  {member.user_id === me ? 'Leave' : 'Remove'}
+                </Button>
+              )}
+            />
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+function Invitations({
+  slug,
+  invitations,
+  reason,
+}: {
+  readonly slug: string
+  readonly invitations: readonly Invitation[]
+  readonly reason: string | undefined
+}) {
+  return (
+    <Table
+      label="Open invitations"
+      rows={invitations}
+      keyOf={one => one.id}
+      columns={[
+        { title: 'E-mail', cell: one => one.email },
+        { title: 'Role', cell: one => <Badge>{one.role}</Badge> },
+        { title: 'Ends', wideOnly: true, cell: one => <Ago at={one.expires_at} /> },
+        {
+          title: '_Actions',
+          right: true,
+          cell: one => (
+            <ActionButton
+              look="quiet"
+              size="smallIcon"
+              aria-label={`Withdraw the invitation of ${one.email}`}
+              reason={reason}
+              act={async () => {
+                await api.withdrawInvitation({ tenant_slug: slug, invitation_id: one.id })
+                await refresh()
+              }}
+            >
+              <X aria-hidden="true" size={14} />
+            </ActionButton>
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+function Invite({ slug, reason }: { readonly slug: string; readonly reason: string | undefined }) {
+  return (
+    <FormDialog
+      title="Invite somebody"
+      lead="They find the invitation in their notifications and, where mail is set up, in their mail."
+      submit="Invite"
+      trigger={open => (
+        <Button look="primary" onClick={open} reason={reason}>
+          <UserPlus aria-hidden="true" size={15} /> Invite
+        </Button>
+      )}
+      send={async values => {
+        const role = (['admin', 'member', 'viewer'] as const).find(one => one === values.text('role')) ?? 'member'
+        await api.inviteMember({ tenant_slug: slug, body: { email: values.text('email'), role } })
+        await refresh()
+      }}
+      fields={
+        <>
+          <Field label="E-mail" name="email" type="email" required autoFocus />
+          <Choice label="Role" name="role" defaultValue="member">
+            {(['admin', 'member', 'viewer'] as const).map(role => (
+              <option key={role} value={role}>
+                {meaning[role]}
+              </option>
+            ))}
+          </Choice>
+        </>
+      }
+    />
+  )
+}

@@ -1,0 +1,158 @@
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Container, GitBranch, type LucideIcon } from 'lucide-react'
+import { useState } from 'react'
+import { api } from '../api/client.ts'
+import { queries, refreshAll } from '../api/queries.ts'
+import { cx } from '../ui/cx.ts'
+import { Field, Form, type Values } from '../ui/form.tsx'
+import { Card, Page } from '../ui/layout.tsx'
+import { SizeFields, sizeOf } from './app/size-fields.tsx'
+
+type Source = 'image' | 'repository'
+
+const sources = [
+  { value: 'image', icon: Container, name: 'Container image', text: 'From any registry that can be reached.' },
+  {
+    value: 'repository',
+    icon: GitBranch,
+    name: 'Git repository',
+    text: 'Built from its Dockerfile, again with each push.',
+  },
+] as const satisfies readonly { value: Source; icon: LucideIcon; name: string; text: string }[]
+
+export function NewApp() {
+  const [source, setSource] = useState<Source>('image')
+  const navigate = useNavigate()
+  const create = async (values: Values) => {
+    const name = values.text('name')
+    await api.createApp({
+      body: {
+        name,
+        git_url: values.text('git_url'),
+        port: values.number('port'),
+        health_check_path: values.text('health_check_path'),
+      },
+    })
+    await refreshAll('apps')
+    try {
+      const { job_id } = await api.deployApp({
+        app_name: name,
+        body: { image: values.optional('image'), ...sizeOf(values) },
+      })
+      await navigate({ to: '/apps/$app/deployments/$job', params: { app: name, job: job_id } })
+    } catch (cause) {
+      // The app is there; only what it should run is wrong. It is not made a second time.
+      await api.deleteApp({ app_name: name })
+      throw cause
+    }
+  }
+  return (
+    <Page title="New app" lead="Say what to run. It is placed on a host, started, checked, and put online.">
+      <div role="radiogroup" aria-label="Source" className="mb-4 grid gap-3 sm:grid-cols-2">
+        {sources.map(({ value, icon: Icon, name, text }) => (
+          <button
+            key={value}
+            type="button"
+            role="radio"
+            aria-checked={source === value}
+            onClick={() => setSource(value)}
+            className={cx(
+              'flex items-start gap-3 rounded-lg border bg-surface p-4 text-left transition-colors',
+              source === value ? 'border-accent ring-1 ring-accent' : 'border-line hover:border-line-strong',
+            )}
+          >
+            <Icon aria-hidden="true" size={18} className="mt-0.5 text-accent-text" />
+            <span>
+              <span className="block font-semibold">{name}</span>
+              <span className="block text-muted">{text}</span>
+            </span>
+          </button>
+        ))}
+      </div>
+      <Card>
+        <Form submit="Create and deploy" send={create}>
+          <Field
+            label="Name"
+            name="name"
+            required
+            autoFocus
+            mono
+            maxLength={40}
+            pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?"
+            title="Lower-case letters, digits and dashes"
+            placeholder="my-app"
+            autoComplete="off"
+            spellCheck={false}
+            hint="Part of its hostname: lower-case letters, digits and dashes."
+          />
+          {source === 'image' ? (
+            <Field
+              label="Image"
+              name="image"
+              required
+              mono
+              placeholder="docker.io/library/nginx:1.27"
+              autoComplete="off"
+              spellCheck={false}
+            />
+          ) : (
+            <Repository />
+          )}
+          <div className="grid gap-3 sm:grid-cols-2">
+            <Field
+              label="Port"
+              name="port"
+              type="number"
+              min={1}
+              max={65_535}
+              placeholder="8080"
+              hint="Where the program listens. It is told with PORT."
+            />
+            <Field
+              label="Health check"
+              name="health_check_path"
+              mono
+              required
+              defaultValue="/"
+              hint="Must answer 2xx or 3xx."
+            />
+          </div>
+          <SizeFields />
+        </Form>
+      </Card>
+    </Page>
+  )
+}
+
+/** Of those the source host lets us read, or any by its address. */
+function Repository() {
+  const repositories = useQuery(queries.repositories())
+  const known = repositories.data ?? []
+  return (
+    <>
+      <Field
+        label="Repository"
+        name="git_url"
+        required
+        mono
+        list="repositories"
+        placeholder="https://host/owner/repo.git"
+        autoComplete="off"
+        spellCheck={false}
+        hint={
+          known.length > 0
+            ? 'One of the connected repositories, or the address of any that is public.'
+            : 'The address of a repository that is public.'
+        }
+      />
+      <datalist id="repositories">
+        {known.map(repository => (
+          <option key={repository.id} value={repository.clone_url}>
+            {repository.full_name}
+          </option>
+        ))}
+      </datalist>
+    </>
+  )
+}

@@ -1,0 +1,77 @@
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useParams } from '@tanstack/react-router'
+import { api } from '../api/client.ts'
+import { chooseProject } from '../api/project.ts'
+import { queries, queryClient } from '../api/queries.ts'
+import { Button } from '../ui/button.tsx'
+import { CopyBox } from '../ui/copy.tsx'
+import { Destroy } from '../ui/dialog.tsx'
+import { Field, Form } from '../ui/form.tsx'
+import { Card, Page } from '../ui/layout.tsx'
+import { Loaded, Notice } from '../ui/states.tsx'
+import { toast } from '../ui/toast.tsx'
+
+export function ProjectSettings() {
+  const { slug } = useParams({ from: '/shell/projects/$slug' })
+  const projects = useQuery(queries.projects())
+  const navigate = useNavigate()
+  return (
+    <Page title="Project settings">
+      <Loaded query={projects}>
+        {all => {
+          const project = all.find(one => one.tenant_id === slug)
+          if (!project) return <Notice tone="warn">You are not a member of a project that is called {slug}.</Notice>
+          return (
+            <div className="space-y-4">
+              <Card title="Name">
+                <Form
+                  key={project.name}
+                  className="max-w-xl"
+                  submit="Save"
+                  send={async values => {
+                    await api.updateProject({ tenant_slug: slug, body: { name: values.text('name') } })
+                    await queryClient.invalidateQueries({ queryKey: ['projects'] })
+                    toast({ tone: 'good', title: 'The project was renamed' })
+                  }}
+                >
+                  <Field label="Name" name="name" required maxLength={100} defaultValue={project.name} />
+                  <div>
+                    <p className="mb-1 font-medium">Slug</p>
+                    <CopyBox text={project.tenant_id} label="slug" />
+                    <p className="mt-1 text-xs text-muted">Part of the hostnames of its apps. It stays as it is.</p>
+                  </div>
+                </Form>
+              </Card>
+              <Card
+                danger
+                title="Delete this project"
+                lead="Its apps, volumes, databases, snapshots and backups go with it."
+              >
+                <Destroy
+                  name={slug}
+                  what="project"
+                  consequence="Everything in it ends at once and is gone for good, for all of its members."
+                  send={async () => {
+                    await api.deleteProject({ tenant_slug: slug })
+                    chooseProject(undefined)
+                    await queryClient.invalidateQueries({ queryKey: ['projects'] })
+                    await navigate({ to: '/apps' })
+                  }}
+                  trigger={open => (
+                    <Button
+                      look="danger"
+                      onClick={open}
+                      reason={all.length === 1 ? 'It is your only project. Create another one first.' : undefined}
+                    >
+                      Delete {slug}
+                    </Button>
+                  )}
+                />
+              </Card>
+            </div>
+          )
+        }}
+      </Loaded>
+    </Page>
+  )
+}

@@ -1,0 +1,56 @@
+/** What happens in the project, as it happens: pages read again what changed, people see notifications. */
+import type { StreamEvent } from '@mote/client'
+import { useNavigate } from '@tanstack/react-router'
+import { useRef } from 'react'
+import { api } from '../api/client.ts'
+import { useStream } from '../api/live.ts'
+import { queryClient, refreshAll } from '../api/queries.ts'
+import { fieldOf } from '../api/shapes.ts'
+import { toast } from '../ui/toast.tsx'
+
+/** Which lists an event makes old, by the first word of its kind. */
+const touched: Readonly<Record<string, readonly string[]>> = {
+  deployment: ['apps', 'app', 'active', 'deployments', 'deployment'],
+  app: ['apps', 'app', 'active'],
+  volume: ['volumes', 'app-volumes', 'volume-usage', 'volume-snapshots'],
+  database: ['databases', 'branches', 'backups', 'database-snapshots', 'connection'],
+}
+/** A rollout says much at once; pages read again once. */
+const gatherMs = 150
+
+export function useProjectEvents(project: string | undefined): void {
+  const waiting = useRef({ names: new Set<string>(), timer: 0 })
+  const navigate = useNavigate()
+  const refresh = (names: readonly string[]) => {
+    const { current } = waiting
+    for (const name of names) current.names.add(name)
+    current.timer ||= window.setTimeout(() => {
+      void refreshAll(...current.names)
+      current.names.clear()
+      current.timer = 0
+    }, gatherMs)
+  }
+  const onEvent = ({ event, data }: StreamEvent) => {
+    if (event === 'snapshot') return
+    if (event === 'gap') return void queryClient.invalidateQueries()
+    if (event === 'notification') {
+      void queryClient.invalidateQueries({ queryKey: ['notifications'] })
+      const kind = fieldOf(data, 'kind')
+      const route = fieldOf(data, 'route')
+      refresh(touched[kind.split('.')[0] ?? ''] ?? [])
+      return toast({
+        tone: toneOf(kind),
+        title: fieldOf(data, 'title'),
+        body: fieldOf(data, 'body'),
+        ...(route.startsWith('/') ? { open: () => void navigate({ href: route }) } : {}),
+      })
+    }
+    refresh(touched[event.split('.')[0] ?? ''] ?? [])
+  }
+  useStream(project, options => api.streamWorkspace(options), onEvent)
+}
+
+export function toneOf(kind: string): 'good' | 'bad' | 'info' {
+  if (/failed|trouble|revoked|limit/.test(kind)) return 'bad'
+  return /live|ready/.test(kind) ? 'good' : 'info'
+}

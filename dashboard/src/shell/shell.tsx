@@ -1,0 +1,144 @@
+/** What surrounds every page of somebody who is signed in. */
+import { Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import { FolderPlus, Menu as MenuIcon } from 'lucide-react'
+import { useEffect, useRef, useState } from 'react'
+import { useQuery } from '@tanstack/react-query'
+import { currentProject } from '../api/project.ts'
+import { queries } from '../api/queries.ts'
+import { useStore } from '../api/store.ts'
+import { Button } from '../ui/button.tsx'
+import { Empty, Problem, Rows } from '../ui/states.tsx'
+import { shortId } from '../ui/format.ts'
+import { AccountMenu } from './account-menu.tsx'
+import { useProjectEvents } from './events.ts'
+import { NotificationBell } from './bell.tsx'
+import { Sidebar } from './sidebar.tsx'
+import { useSomeProject } from './use-project.ts'
+
+export function Shell() {
+  const project = useStore(currentProject)
+  const [isOpen, setOpen] = useState(false)
+  const { pathname } = useLocation()
+  useSomeProject()
+  useProjectEvents(project)
+  useEffect(() => setOpen(false), [pathname])
+  return (
+    <div className="md:grid md:min-h-dvh md:grid-cols-[232px_minmax(0,1fr)]">
+      <a
+        href="#content"
+        className="sr-only z-50 rounded-md bg-accent px-3 py-2 text-white focus:not-sr-only focus:fixed focus:top-2 focus:left-2"
+      >
+        Skip to content
+      </a>
+      <aside aria-label="Sidebar" className="sticky top-0 hidden h-dvh border-r border-line bg-surface md:block">
+        <Sidebar />
+      </aside>
+      {isOpen && <Drawer close={() => setOpen(false)} />}
+      <div className="flex min-w-0 flex-col">
+        <div className="sticky top-0 z-30 flex h-12 items-center gap-1 border-b border-line bg-bg/85 px-3 backdrop-blur md:px-8">
+          <Button
+            look="quiet"
+            size="icon"
+            className="md:hidden"
+            aria-label="Open navigation"
+            onClick={() => setOpen(true)}
+          >
+            <MenuIcon aria-hidden="true" size={18} />
+          </Button>
+          <Trail />
+          <div className="ml-auto flex items-center gap-1">
+            <NotificationBell />
+            <AccountMenu />
+          </div>
+        </div>
+        <main id="content" tabIndex={-1} className="min-w-0 flex-1 outline-none">
+          {project === undefined ? <NoProject /> : <Outlet key={project} />}
+        </main>
+      </div>
+    </div>
+  )
+}
+
+function NoProject() {
+  const projects = useQuery(queries.projects())
+  if (projects.error) return <Problem error={projects.error} retry={() => void projects.refetch()} />
+  if (projects.data?.length !== 0) return <Rows />
+  return (
+    <Empty icon={FolderPlus} title="You are in no project">
+      Create one with the menu at the top of the navigation, or accept an invitation to one.
+    </Empty>
+  )
+}
+
+/** Where one is, from the address: its parts are names already. */
+function Trail() {
+  const { pathname } = useLocation()
+  const parts = pathname.split('/').filter(part => part !== '')
+  return (
+    <nav aria-label="Where you are" className="min-w-0 truncate text-muted">
+      <ol className="flex min-w-0 items-center gap-1.5">
+        {parts.map((part, index) => (
+          <li key={`${index}${part}`} className="flex min-w-0 items-center gap-1.5">
+            {index > 0 && (
+              <span aria-hidden="true" className="text-line-strong">
+                /
+              </span>
+            )}
+            {index === parts.length - 1 || unlinked.has(part) ? (
+              <span className={index === parts.length - 1 ? 'truncate text-text' : 'truncate'}>
+                {nameOf(part, index)}
+              </span>
+            ) : (
+              <PathLink path={`/${parts.slice(0, index + 1).join('/')}`}>{nameOf(part, index)}</PathLink>
+            )}
+          </li>
+        ))}
+      </ol>
+    </nav>
+  )
+}
+
+/** A link to an address that was put together, which the router's own links do not take. */
+function PathLink({ path, children }: { readonly path: string; readonly children: string }) {
+  const navigate = useNavigate()
+  return (
+    <a
+      href={path}
+      className="truncate hover:text-text"
+      onClick={event => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey) return
+        event.preventDefault()
+        void navigate({ href: path })
+      }}
+    >
+      {children}
+    </a>
+  )
+}
+
+/** Parts of addresses that are no page by themselves. */
+const unlinked = new Set(['projects'])
+
+const isLongId = (text: string) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(text)
+
+function nameOf(part: string, index: number): string {
+  const text = decodeURIComponent(part)
+  if (isLongId(text)) return shortId(text)
+  return index === 0 ? text.charAt(0).toUpperCase() + text.slice(1) : text
+}
+
+function Drawer({ close }: { readonly close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog
+      ref={dialog}
+      aria-label="Navigation"
+      onCancel={close}
+      onMouseDown={event => event.target === event.currentTarget && close()}
+      className="m-0 h-dvh max-h-none w-72 border-r border-line bg-surface p-0 text-text"
+    >
+      <Sidebar />
+    </dialog>
+  )
+}

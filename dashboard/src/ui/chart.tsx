@@ -1,0 +1,129 @@
+/** Live lines over time, on a canvas (uPlot); loaded with the first page that has one. */
+import { useEffect, useRef } from 'react'
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { theme } from '../shell/theme.ts'
+import { useStore } from '../api/store.ts'
+
+export interface Series {
+  readonly name: string
+  /** A custom property of styles.css, e.g. `--accent`. */
+  readonly colour: string
+  /** One for each instant; null: not known. */
+  readonly values: readonly (number | null)[]
+}
+
+interface Props {
+  /** What it shows and what it is now, for those who cannot see it. */
+  readonly label: string
+  /** Seconds since 1970, rising. */
+  readonly times: readonly number[]
+  readonly series: readonly Series[]
+  readonly format: (value: number) => string
+  /** The axis reaches at least this far. */
+  readonly atLeast: number
+  readonly heightPx?: number
+}
+
+/** The seconds in sight, so that lines move and do not grow. */
+export const windowSeconds = 300
+
+export function Chart({ label, times, series, format, atLeast, heightPx = 160 }: Props) {
+  const box = useRef<HTMLDivElement>(null)
+  const plot = useRef<uPlot>(undefined)
+  const chosen = useStore(theme)
+  const names = series.map(one => `${one.name} ${one.colour}`).join()
+  useEffect(() => {
+    const element = box.current
+    if (!element) return
+    const draw = () => {
+      plot.current?.destroy()
+      const options = optionsOf(element, heightPx, series, format, atLeast)
+      plot.current = new uPlot(options, dataOf(times, series), element)
+    }
+    draw()
+    const dark = matchMedia('(prefers-color-scheme: dark)')
+    dark.addEventListener('change', draw)
+    const observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: heightPx }))
+    observer.observe(element)
+    return () => {
+      dark.removeEventListener('change', draw)
+      observer.disconnect()
+      plot.current?.destroy()
+      plot.current = undefined
+    }
+    // Data comes through setData below; these are what the drawing is made of.
+  }, [chosen, heightPx, names, atLeast])
+  useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series])
+  return (
+    <div ref={box} role="img" aria-label={label} className="min-w-0 overflow-hidden" style={{ height: heightPx }} />
+  )
+}
+
+const dataOf = (times: readonly number[], series: readonly Series[]): uPlot.AlignedData => [
+  [...times],
+  ...series.map(one => [...one.values]),
+]
+
+function optionsOf(
+  element: HTMLElement,
+  height: number,
+  series: readonly Series[],
+  format: (value: number) => string,
+  atLeast: number,
+): uPlot.Options {
+  const colour = (name: string) => resolved(element, name)
+  const font = `11px ${getComputedStyle(element).fontFamily}`
+  const axis = {
+    stroke: colour('--faint'),
+    font,
+    ticks: { show: false },
+    grid: { stroke: colour('--line'), width: 1 },
+    border: { show: false },
+  }
+  return {
+    width: element.clientWidth,
+    height,
+    legend: { show: false },
+    cursor: { drag: { x: false, y: false }, points: { size: 6 } },
+    scales: {
+      x: { time: true, range: (_plot, _min, max) => [(max ?? 0) - windowSeconds, max ?? 0] },
+      y: { range: (_plot, _min, max) => [0, Math.max(atLeast, (max ?? 0) * 1.15)] },
+    },
+    axes: [
+      { ...axis, incrs: [60], size: 22, grid: { show: false }, values: (_plot, splits) => splits.map(clock) },
+      {
+        ...axis,
+        size: 62,
+        splits: (_plot, _axis, min, max) => [min, (min + max) / 2, max],
+        values: (_plot, splits) => splits.map(format),
+      },
+    ],
+    padding: [8, 4, 0, 0],
+    series: [
+      {},
+      ...series.map(one => ({
+        label: one.name,
+        stroke: colour(one.colour),
+        width: 1.5,
+        ...(series.length === 1 ? { fill: faded(colour(one.colour)) } : {}),
+        points: { show: false },
+      })),
+    ],
+  }
+}
+
+const clock = (seconds: number) =>
+  new Date(seconds * 1000).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+
+/** A canvas knows no custom properties: what the browser makes of one, as a colour. */
+function resolved(element: HTMLElement, name: string): string {
+  const probe = document.createElement('span')
+  probe.style.color = `var(${name})`
+  element.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+const faded = (rgb: string) => rgb.replace(/^rgb\((.*)\)$/, 'rgba($1, 0.1)')

@@ -1,0 +1,175 @@
+/**
+ * Dialogs on the browser's own `<dialog>`: it traps the focus, gives it back, and closes on Escape, without the inline
+ * styles that libraries set and the content security policy forbids.
+ */
+import { X } from 'lucide-react'
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
+import { Button } from './button.tsx'
+import { cx } from './cx.ts'
+import { Field, Form, type Values } from './form.tsx'
+
+interface DialogProps {
+  readonly title: string
+  readonly lead?: ReactNode
+  readonly close: () => void
+  readonly children: ReactNode
+  readonly wide?: boolean
+}
+
+export function Dialog({ title, lead, close, children, wide = false }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    return () => element?.close()
+  }, [])
+  return (
+    <dialog
+      ref={dialog}
+      aria-labelledby={id}
+      onCancel={event => {
+        event.preventDefault()
+        close()
+      }}
+      onMouseDown={event => {
+        if (event.target === event.currentTarget) close()
+      }}
+      className={cx(
+        'm-auto w-[calc(100vw-2rem)] rounded-xl border border-line bg-raised p-0 text-text shadow-(--shadow)',
+        wide ? 'max-w-2xl' : 'max-w-md',
+      )}
+    >
+      <div className="p-5">
+        <div className="mb-4 flex items-start justify-between gap-4">
+          <div className="min-w-0">
+            <h2 id={id} className="text-base font-semibold">
+              {title}
+            </h2>
+            {lead && <p className="mt-1 text-muted">{lead}</p>}
+          </div>
+          <Button look="quiet" size="smallIcon" aria-label="Close" onClick={close}>
+            <X aria-hidden="true" size={16} />
+          </Button>
+        </div>
+        {children}
+      </div>
+    </dialog>
+  )
+}
+
+interface Opening {
+  /** Open from the start: something else, a menu, has asked for it. */
+  readonly open?: boolean
+  readonly onClose?: () => void
+}
+
+/** A button, and the dialog it opens. `children` gets the function that closes it. */
+export function DialogButton({
+  trigger,
+  children,
+  open = false,
+  onClose,
+  ...dialog
+}: Omit<DialogProps, 'close' | 'children'> &
+  Opening & {
+    readonly trigger: (open: () => void) => ReactNode
+    readonly children: (close: () => void) => ReactNode
+  }) {
+  const [isOpen, setOpen] = useState(open)
+  const close = () => {
+    setOpen(false)
+    onClose?.()
+  }
+  return (
+    <>
+      {trigger(() => setOpen(true))}
+      {isOpen && (
+        <Dialog {...dialog} close={close}>
+          {children(close)}
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+/** A dialog with a form; closes when the server has said yes. */
+export function FormDialog({
+  submit,
+  send,
+  fields,
+  look = 'primary',
+  ...dialog
+}: Omit<DialogProps, 'close' | 'children'> &
+  Opening & {
+    readonly trigger: (open: () => void) => ReactNode
+    readonly submit: string
+    readonly look?: 'primary' | 'danger'
+    readonly send: (values: Values) => Promise<unknown>
+    readonly fields?: ReactNode
+  }) {
+  return (
+    <DialogButton {...dialog}>
+      {close => (
+        <Form
+          submit={submit}
+          look={look}
+          send={async values => {
+            await send(values)
+            close()
+          }}
+          secondary={
+            <Button look="quiet" onClick={close}>
+              Cancel
+            </Button>
+          }
+        >
+          {fields}
+        </Form>
+      )}
+    </DialogButton>
+  )
+}
+
+/** Asks for the name of what will be gone before it does it. */
+export function Destroy({
+  name,
+  what,
+  consequence,
+  verb = 'Delete',
+  send,
+  trigger,
+  ...opening
+}: Opening & {
+  /** What has to be typed. */
+  readonly name: string
+  readonly what: string
+  readonly consequence: ReactNode
+  readonly verb?: string
+  readonly send: () => Promise<unknown>
+  readonly trigger: (open: () => void) => ReactNode
+}) {
+  return (
+    <FormDialog
+      {...opening}
+      trigger={trigger}
+      title={`${verb} ${what}`}
+      lead={consequence}
+      look="danger"
+      submit={`${verb} ${name}`}
+      send={send}
+      fields={
+        <Field
+          label={`Type ${name} to confirm`}
+          name="confirmation"
+          mono
+          required
+          autoComplete="off"
+          spellCheck={false}
+          pattern={name.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')}
+          title={`Exactly: ${name}`}
+        />
+      }
+    />
+  )
+}

@@ -1,0 +1,206 @@
+/** Forms: read on submit, and what the server says about a field stands at that field. */
+import { ApiFailure } from '@mote/client'
+import {
+  createContext,
+  type FormEvent,
+  type InputHTMLAttributes,
+  type ReactNode,
+  type SelectHTMLAttributes,
+  useContext,
+  useId,
+  useRef,
+  useState,
+} from 'react'
+import { Button } from './button.tsx'
+import { cx } from './cx.ts'
+import { messageOf, Notice } from './states.tsx'
+
+type FieldErrors = Readonly<Record<string, string>>
+const Errors = createContext<FieldErrors>({})
+
+export interface Values {
+  text(name: string): string
+  /** Undefined when the field is empty. */
+  optional(name: string): string | undefined
+  number(name: string): number | undefined
+  checked(name: string): boolean
+}
+
+function valuesOf(data: FormData): Values {
+  const text = (name: string) => {
+    const value = data.get(name)
+    return typeof value === 'string' ? value : ''
+  }
+  return {
+    text,
+    optional: name => text(name) || undefined,
+    number: name => (text(name) === '' ? undefined : Number(text(name))),
+    checked: name => data.get(name) === 'on',
+  }
+}
+
+/**
+ * @param send what submitting does; its ApiFailure is shown at the fields it names, the rest above the buttons
+ */
+export function Form({
+  send,
+  submit,
+  look = 'primary',
+  secondary,
+  children,
+  className,
+  wide = false,
+}: {
+  readonly send: (values: Values) => Promise<unknown>
+  readonly submit: string
+  readonly look?: 'primary' | 'danger' | 'plain'
+  readonly secondary?: ReactNode
+  readonly children?: ReactNode
+  readonly className?: string
+  /** The button takes the whole width. */
+  readonly wide?: boolean
+}) {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const form = useRef<HTMLFormElement>(null)
+  const faults = error instanceof ApiFailure ? error.details : []
+  const names = [...(form.current?.elements ?? [])].map(element => element.getAttribute('name'))
+  const atFields = Object.fromEntries(
+    faults.filter(({ field }) => names.includes(field)).map(f => [f.field, f.message]),
+  )
+  const isSaid = faults.length > 0 && faults.every(({ field }) => field in atFields)
+
+  const submitted = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    if (busy) return
+    setBusy(true)
+    setError(undefined)
+    try {
+      await send(valuesOf(new FormData(event.currentTarget)))
+    } catch (cause) {
+      setError(cause)
+      const [first] = cause instanceof ApiFailure ? cause.details : []
+      if (first) form.current?.querySelector<HTMLElement>(`[name="${CSS.escape(first.field)}"]`)?.focus()
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Errors value={atFields}>
+      <form
+        ref={form}
+        onSubmit={event => void submitted(event)}
+        noValidate={false}
+        className={cx('space-y-4', className)}
+      >
+        {children}
+        {error !== undefined && !isSaid && <Notice tone="bad">{messageOf(error)}</Notice>}
+        <div className={cx('flex items-center gap-2', !wide && 'justify-end')}>
+          {secondary}
+          <Button type="submit" look={look} busy={busy} className={wide ? 'w-full' : undefined}>
+            {submit}
+          </Button>
+        </div>
+      </form>
+    </Errors>
+  )
+}
+
+interface Labelled {
+  readonly label: string
+  readonly name: string
+  readonly hint?: ReactNode
+}
+
+function Around({ id, label, name, hint, children }: Labelled & { readonly id: string; readonly children: ReactNode }) {
+  const fault = useContext(Errors)[name]
+  return (
+    <div className="min-w-0">
+      <label htmlFor={id} className="mb-1 block text-sm font-medium">
+        {label}
+      </label>
+      {children}
+      {fault ? (
+        <p id={`${id}-note`} className="mt-1 text-xs text-bad">
+          <span className="first-letter:uppercase">{fault}</span>
+        </p>
+      ) : (
+        hint && (
+          <p id={`${id}-note`} className="mt-1 text-xs text-muted">
+            {hint}
+          </p>
+        )
+      )}
+    </div>
+  )
+}
+
+export const controlLook =
+  'h-8 w-full min-w-0 rounded-md border bg-surface px-2.5 text-sm transition-colors hover:border-faint disabled:opacity-60'
+
+function useControl(name: string, hint: ReactNode) {
+  const id = useId()
+  const isWrong = useContext(Errors)[name] !== undefined
+  const described = isWrong || hint ? { 'aria-describedby': `${id}-note` } : {}
+  return { id, attributes: { id, name, 'aria-invalid': isWrong || undefined, ...described }, isWrong }
+}
+
+export function Field({
+  label,
+  name,
+  hint,
+  mono = false,
+  ...input
+}: Labelled & { readonly mono?: boolean } & Omit<InputHTMLAttributes<HTMLInputElement>, 'name' | 'className'>) {
+  const { id, attributes, isWrong } = useControl(name, hint)
+  return (
+    <Around id={id} label={label} name={name} hint={hint}>
+      <input
+        {...input}
+        {...attributes}
+        className={cx(controlLook, mono && 'font-mono text-xs', isWrong ? 'border-bad' : 'border-line-strong')}
+      />
+    </Around>
+  )
+}
+
+export function Choice({
+  label,
+  name,
+  hint,
+  children,
+  ...select
+}: Labelled & Omit<SelectHTMLAttributes<HTMLSelectElement>, 'name' | 'className'>) {
+  const { id, attributes, isWrong } = useControl(name, hint)
+  return (
+    <Around id={id} label={label} name={name} hint={hint}>
+      <select {...select} {...attributes} className={cx(controlLook, isWrong ? 'border-bad' : 'border-line-strong')}>
+        {children}
+      </select>
+    </Around>
+  )
+}
+
+export function Check({
+  label,
+  name,
+  hint,
+  ...input
+}: Labelled & Omit<InputHTMLAttributes<HTMLInputElement>, 'name' | 'className' | 'type'>) {
+  const { attributes, id } = useControl(name, hint)
+  return (
+    <div className="flex items-start gap-2.5">
+      <input type="checkbox" {...input} {...attributes} className="mt-0.5 size-4 accent-accent" />
+      <div>
+        <label htmlFor={id} className="text-sm font-medium">
+          {label}
+        </label>
+        {hint && (
+          <p id={`${id}-note`} className="text-xs text-muted">
+            {hint}
+          </p>
+        )}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,54 @@
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
+
+/** `1.5 GiB`; at most three digits. */
+export function bytes(count: number): string {
+  let value = count
+  let unit = 0
+  while (value >= 1000 && unit < units.length - 1) {
+    value /= 1024
+    unit += 1
+  }
+  const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2
+  return `${Number(value.toFixed(digits))} ${units[unit]}`
+}
+
+export const mib = (count: number) => bytes(count * 1024 * 1024)
+
+/** `340 ms`, `1.2 s`, `3 min 5 s` */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${ms < 10 && ms > 0 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}
+
+export const percent = (value: number) => `${value >= 10 || value === 0 ? Math.round(value) : value.toFixed(1)} %`
+
+export const money = (cents: number, currency: string) =>
+  new Intl.NumberFormat(undefined, { style: 'currency', currency }).format(cents / 100)
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'narrow' })
+const steps = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['week', 604_800],
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
+] as const
+
+/** `5m ago`, `in 2d`, `just now` */
+export function ago(at: Date, now: Date): string {
+  const seconds = (at.getTime() - now.getTime()) / 1000
+  const step = steps.find(([, size]) => Math.abs(seconds) >= size)
+  return step ? relative.format(Math.trunc(seconds / step[1]), step[0]) : 'just now'
+}
+
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+export const exactTime = (at: Date) => exact.format(at)
+
+/** The end of an id: ids begin with the time, so their beginnings are alike. */
+export const shortId = (id: string) => id.slice(-8)
+export const plural = (count: number, one: string, many = `${one}s`) =>
+  `${count.toLocaleString('en')} ${count === 1 ? one : many}`

@@ -1,0 +1,205 @@
+/** Live log lines: only those in sight are in the page, so 100,000 of them scroll like ten. */
+import type { StreamEvent, StreamOptions } from '@mote/client'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { ArrowDownToLine, Download, Pause, Play, Search } from 'lucide-react'
+import { useEffect, useRef, useState } from 'react'
+import { type LiveState, useStream } from '../api/live.ts'
+import { type LogLine, logLineOf } from '../api/shapes.ts'
+import { Button } from './button.tsx'
+import { cx } from './cx.ts'
+import { controlLook } from './form.tsx'
+import { plural } from './format.ts'
+import { append, asText, emptyLog, type LogBuffer, plain, search } from './log-buffer.ts'
+import { Problem } from './states.tsx'
+
+const rowPx = 20
+/** Nearer to the end than this is the end. */
+const endPx = 40
+
+interface Props {
+  /** Another key is another log. */
+  readonly source: string
+  readonly open: (options: StreamOptions) => AsyncGenerator<StreamEvent>
+  /** For the name of the file. */
+  readonly name: string
+  readonly className?: string
+}
+
+export function LogView({ source, open, name, className }: Props) {
+  const [wanted, setWanted] = useState('')
+  const [isPaused, setPaused] = useState(false)
+  const { buffer, state, error } = useLog(source, open, wanted, isPaused)
+  const box = useRef<HTMLDivElement>(null)
+  const [isAtEnd, setAtEnd] = useState(true)
+  const count = buffer.found?.length ?? buffer.lines.length
+  const rows = useVirtualizer({
+    count,
+    getScrollElement: () => box.current,
+    estimateSize: () => rowPx,
+    overscan: 30,
+    useFlushSync: false,
+  })
+  useEffect(() => {
+    if (isAtEnd && !isPaused && box.current) box.current.scrollTop = box.current.scrollHeight
+  }, [count, buffer, isAtEnd, isPaused])
+
+  if (error !== undefined) return <Problem error={error} />
+  return (
+    <div className={cx('flex min-h-0 flex-col', className)}>
+      <div className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2">
+        <div className="relative min-w-40 flex-1">
+          <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
+          <input
+            type="search"
+            aria-label="Search the log"
+            placeholder="Search"
+            value={wanted}
+            onChange={event => setWanted(event.target.value)}
+            className={cx(controlLook, 'border-line-strong pl-8')}
+          />
+        </div>
+        <LiveDot state={isPaused ? 'paused' : state} />
+        <span className="text-xs text-muted tabular-nums" data-testid="log-count">
+          {wanted === ''
+            ? plural(count, 'line')
+            : `${count.toLocaleString('en')} of ${buffer.lines.length.toLocaleString('en')}`}
+        </span>
+        <Button look="quiet" size="small" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
+          {isPaused ? <Play aria-hidden="true" size={13} /> : <Pause aria-hidden="true" size={13} />}
+          {isPaused ? 'Go on' : 'Pause'}
+        </Button>
+        <Button look="quiet" size="small" onClick={() => save(buffer, name)}>
+          <Download aria-hidden="true" size={13} /> Download
+        </Button>
+      </div>
+      <div
+        ref={box}
+        role="log"
+        aria-live="off"
+        aria-label={`Log of ${name}`}
+        tabIndex={0}
+        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
+          setAtEnd(scrollHeight - scrollTop - clientHeight < endPx)
+        }
+        className="relative min-h-0 flex-1 overflow-auto bg-bg py-2 font-mono text-xs -outline-offset-2"
+      >
+        {count === 0 && (
+          <p className="px-4 py-8 text-center font-sans text-sm text-muted">
+            {wanted === '' ? 'No lines yet. What the program writes appears here.' : `No line has “${wanted}” in it.`}
+          </p>
+        )}
+        <div className="relative min-w-full" style={{ height: rows.getTotalSize() }}>
+          {rows.getVirtualItems().map(({ index, start }) => {
+            const line = buffer.lines[buffer.found?.[index] ?? index]
+            return line && <Row key={index} line={line} top={start} wanted={wanted} />
+          })}
+        </div>
+      </div>
+      {!isAtEnd && (
+        <div className="relative">
+          <Button
+            size="small"
+            className="absolute right-4 bottom-3 shadow-(--shadow)"
+            onClick={() => {
+              setAtEnd(true)
+              if (box.current) box.current.scrollTop = box.current.scrollHeight
+            }}
+          >
+            <ArrowDownToLine aria-hidden="true" size={13} /> Newest
+          </Button>
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Lines are gathered until the next frame: a busy log is one update of the page for each. */
+function useLog(source: string, open: Props['open'], wanted: string, isPaused: boolean) {
+  const [buffer, setBuffer] = useState<LogBuffer>(emptyLog)
+  const waiting = useRef<LogLine[]>([])
+  const frame = useRef(0)
+  const latest = useRef({ wanted, isPaused })
+  latest.current = { wanted, isPaused }
+
+  const flush = () => {
+    frame.current = 0
+    if (latest.current.isPaused || waiting.current.length === 0) return
+    const added = waiting.current
+    waiting.current = []
+    setBuffer(known => append(known, added, latest.current.wanted))
+  }
+  const flushSoon = () => {
+    frame.current ||= requestAnimationFrame(flush)
+  }
+  useEffect(() => setBuffer(known => search(known, wanted)), [wanted])
+  useEffect(() => {
+    if (!isPaused) flushSoon()
+  }, [isPaused])
+  useEffect(() => {
+    setBuffer(emptyLog())
+    waiting.current = []
+    return () => cancelAnimationFrame(frame.current)
+  }, [source])
+  const { state, error } = useStream(source, open, ({ event, data }) => {
+    if (event !== 'log') return
+    waiting.current.push(logLineOf(data))
+    flushSoon()
+  })
+  return { buffer, state, error }
+}
+
+function Row({ line, top, wanted }: { readonly line: LogLine; readonly top: number; readonly wanted: string }) {
+  return (
+    <div
+      className="absolute left-0 flex h-5 w-max min-w-full items-center gap-3 px-4 whitespace-pre hover:bg-hover"
+      style={{ transform: `translateY(${top}px)` }}
+    >
+      <span className="text-faint">{line.at.slice(11, 23)}</span>
+      <span className="hidden text-faint sm:inline">{line.vmId.slice(-6)}</span>
+      <span className={line.stream === 'stderr' ? 'text-bad' : undefined}>
+        <Marked text={plain(line.line)} wanted={wanted} />
+      </span>
+    </div>
+  )
+}
+
+/** The text with what was searched for marked, its first occurrence. */
+function Marked({ text, wanted }: { readonly text: string; readonly wanted: string }) {
+  const at = wanted === '' ? -1 : text.toLowerCase().indexOf(wanted.toLowerCase())
+  if (at === -1) return text
+  const end = at + wanted.length
+  return (
+    <>
+      {text.slice(0, at)}
+      <mark className="rounded-sm bg-warn-soft text-warn">{text.slice(at, end)}</mark>
+      {text.slice(end)}
+    </>
+  )
+}
+
+const liveWords = {
+  connecting: ['connecting', 'text-faint'],
+  open: ['live', 'text-good'],
+  waiting: ['connecting again', 'text-warn'],
+  refused: ['ended', 'text-bad'],
+  paused: ['paused', 'text-warn'],
+} as const satisfies Record<LiveState | 'paused', readonly [string, string]>
+
+export function LiveDot({ state }: { readonly state: LiveState | 'paused' }) {
+  const [word, look] = liveWords[state]
+  return (
+    <span role="status" className={cx('inline-flex items-center gap-1.5 text-xs font-medium', look)}>
+      <span aria-hidden="true" className={cx('size-1.5 rounded-full bg-current', state === 'open' && 'pulse-dot')} />
+      {word}
+    </span>
+  )
+}
+
+function save(buffer: LogBuffer, name: string): void {
+  const url = URL.createObjectURL(new Blob([asText(buffer)], { type: 'text/plain' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = `${name}.log`
+  link.click()
+  URL.revokeObjectURL(url)
+}

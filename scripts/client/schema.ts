@@ -1,0 +1,78 @@
+/**
+ * JSON Schema as the document uses it (docs/decisions/0030-generated-client.md), turned into TypeScript types. Whatever
+ * it does not know it refuses, so that a new construct in a `schema.ts` is noticed here and not by a user of the client.
+ */
+export type Json = Readonly<Record<string, unknown>>
+
+export const isJson = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** @throws Error naming the place when the value is no object */
+export function object(value: unknown, where: string): Json {
+  if (!isJson(value)) throw new Error(`${where}: expected an object, found ${JSON.stringify(value)}`)
+  return value
+}
+
+export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+export const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+const primitives: Readonly<Record<string, string>> = {
+  string: 'string',
+  integer: 'number',
+  number: 'number',
+  boolean: 'boolean',
+  null: 'null',
+}
+
+/** The type a schema describes, as TypeScript. @param where for the message when it cannot be said */
+export function typeOf(schema: unknown, where: string): string {
+  const json = object(schema, where)
+  const reference = text(json.$ref)
+  if (reference !== undefined) return reference.replace('#/components/schemas/', '')
+  if (Array.isArray(json.enum)) return json.enum.map(value => JSON.stringify(value).replaceAll('"', "'")).join(' | ')
+  if (Array.isArray(json.anyOf))
+    return json.anyOf.map((branch, index) => typeOf(branch, `${where}/anyOf/${index}`)).join(' | ')
+  if (Array.isArray(json.type)) return json.type.map(type => typeOf({ ...json, type }, where)).join(' | ')
+  const type = text(json.type)
+  if (type === undefined) return 'unknown'
+  if (type === 'array') return `readonly ${wrap(typeOf(json.items ?? {}, `${where}/items`))}[]`
+  if (type === 'object') return objectType(json, where)
+  const primitive = primitives[type]
+  if (primitive === undefined) throw new Error(`${where}: no TypeScript type for ${JSON.stringify(schema)}`)
+  return primitive
+}
+
+const wrap = (type: string) => (/[ |]/.test(type) ? `(${type})` : type)
+
+function objectType(json: Json, where: string): string {
+  if (isJson(json.additionalProperties))
+    return `Readonly<Record<string, ${typeOf(json.additionalProperties, `${where}/additionalProperties`)}>>`
+  return json.properties === undefined ? 'Readonly<Record<string, unknown>>' : `{\n${members(json, where)}}`
+}
+
+/** The members of an object schema, one line each, with what the document says about them. */
+export function members(json: Json, where: string): string {
+  const required = new Set(list(json.required))
+  return Object.entries(object(json.properties ?? {}, where))
+    .map(([name, property]) => {
+      const description = isJson(property) ? text(property.description) : undefined
+      const comment = description === undefined ? '' : `  /** ${description.replaceAll('*/', '*\\/')} */\n`
+      const type = typeOf(property, `${where}/${name}`)
+      return `${comment}  readonly ${name}${required.has(name) ? `: ${type}` : `?: ${type} | undefined`}\n`
+    })
+    .join('')
+}
+
+/** Every named schema of the document as an exported interface. */
+export function interfaces(schemas: Json): string {
+  return Object.entries(schemas)
+    .map(([name, schema]) => {
+      const json = object(schema, name)
+      const comment = text(json.description)
+      const head = comment === undefined ? '' : `/** ${comment} */\n`
+      return json.type === 'object' && json.properties !== undefined
+        ? `${head}export interface ${name} {\n${members(json, name)}}\n`
+        : `${head}export type ${name} = ${typeOf(json, name)}\n`
+    })
+    .join('\n')
+}

@@ -1,0 +1,13 @@
+import { object } from './schema.ts'
+import { interfaces } from './schema.ts'
+import { operationsSource } from './operations.ts'
+
+const head = `// Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run \`npm run client\`.\n`
+
+/** The text of src/client/generated/api.ts for an OpenAPI 3.1 document of ours. */
+export function clientSource(document: unknown): string {
+  const json = object(document, 'document')
+  const schemas = object(object(json.components, 'components').schemas, 'schemas')
+  const types = interfaces(schemas)
+  return `${head}import type { CallOptions, StreamOptions, Transport } from '../transport.ts'\n\n${types}\n${operationsSource(json)}`
+}

@@ -1,0 +1,98 @@
+/** Real builds in real VMs, on an agent of its own. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../testing.ts'
+import { type GitServer, gitServer } from './testing.ts'
+
+const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
+
+describe.skipIf(!tools)('builds (need qemu, umoci, git)', () => {
+  let git: GitServer
+  let agent: TestAgent
+  let builds = 0
+  beforeAll(async () => {
+    git = await gitServer()
+    agent = await testAgent({ hypervisor: 'qemu', network: 'user' })
+    await agent.agent.probed
+  }, 120_000)
+  afterAll(async () => {
+    await agent[Symbol.asyncDispose]()
+    await git[Symbol.asyncDispose]()
+  })
+
+  const wish = (change: Partial<BuildPut['spec']> = {}): BuildPut => ({
+    ...{ buildId: `build-${++builds}`, generation: 1, want: 'present' },
+    spec: {
+      ...{ projectId: 'p1', appId: 'a1', deploymentId: 'd1', hypervisor: 'qemu', vcpus: 1, memoryMib: 256, diskMib: 256 },
+      ...{ source: { url: git.url, branch: '', commit: '', allowPrivate: true }, timeLimitMs: 120_000, repository: null },
+      ...change,
+    },
+  })
+  const put = async (data: BuildPut) =>
+    (await agent.bus.request(subjects.hostIn(agent.agent.hostId, 'build.put'), data, { timeoutMs: 5000 })) as BuildObserved
+  const over = (data: BuildPut) =>
+    until(async () => ((seen: BuildObserved) => /succeeded|failed/.test(seen.state) && seen)(await put(data)), {
+      ...{ what: 'the build is over', timeoutMs: 120_000, everyMs: 50 },
+    })
+  const logOf = async ({ buildId }: BuildPut) => (await agent.logs(buildId)).map(({ stream, line }) => `${stream} ${line}`)
+
+  test('a static site becomes an image that serves it, and nothing of the VM is left', async () => {
+    const hash = await git.push({ 'index.html': '<h1>first</h1>', 'sub/page.txt': 'deep' }, { message: 'A site' })
+    const build = wish()
+    const seen = await over(build)
+    expect(seen).toMatchObject({ state: 'succeeded', commit: { branch: 'main', hash, message: 'A site' }, error: null })
+    expect(seen.image).toMatch(/^oci:app-a1:sha256-[0-9a-f]{64}$/)
+    const log = await logOf(build)
+    expect(log.every(line => line.startsWith('build '))).toBe(true)
+    expect(log).toContain('build found a static site')
+    expect(await vmmsIn(agent.config.dataDir)).toEqual([])
+    expect(existsSync(join(agent.config.dataDir, 'builds', build.buildId, 'work'))).toBe(false)
+
+    const again = wish()
+    expect((await over(again)).image).toBe(seen.image)
+
+    const spec = testSpec({ image: seen.image ?? '', healthCheckPath: '/' })
+    await agent.put({ vmId: 'site', generation: 1, want: 'running', spec })
+    const { endpoint } = await agent.until('site', 'healthy', vm => vm.healthy)
+    const answer = await fetch(`http://${endpoint?.host}:${endpoint?.port}/sub/page.txt`)
+    expect(await answer.text()).toBe('deep')
+  })
+
+  test('what cannot be built says why, and an older wish changes nothing', async () => {
+    await git.push({ 'README.md': 'nothing to build' })
+    const build = wish()
+    expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('Add a Dockerfile') })
+    await expect(put({ ...build, generation: 0 })).rejects.toThrow()
+    expect(await put({ ...build, generation: 2, want: 'absent' })).toMatchObject({ state: 'absent', generation: 2 })
+    await expect(put(build)).rejects.toThrow(/older/)
+    expect((await logOf(build)).at(-1)).toContain('Add a Dockerfile')
+  })
+
+  test('one that is not wanted any more ends, whatever it is doing', async () => {
+    await git.push({ 'index.html': 'x' })
+    const build = wish()
+    await put(build)
+    await until(async () => (await put(build)).state === 'building', { what: 'it builds', timeoutMs: 60_000 })
+    const gone = { ...build, generation: 2, want: 'absent' } as const
+    await until(async () => (await put(gone)).state === 'absent', { what: 'it is gone', timeoutMs: 30_000 })
+    await until(async () => (await vmmsIn(agent.config.dataDir)).length <= 1, { what: 'its VM is gone', timeoutMs: 10_000 })
+  })
+
+  test('one that takes too long ends', async () => {
+    const build = wish({ timeLimitMs: 300 })
+    expect(await over(build)).toMatchObject({ state: 'failed', error: expect.stringContaining('longer than') })
+  })
+
+  test('an agent that restarted begins again, and what was over stays over', async () => {
+    const hash = await git.push({ 'index.html': 'again' })
+    const build = wish()
+    await put(build)
+    await agent.restart()
+    expect(await over(build)).toMatchObject({ state: 'succeeded', commit: { hash } })
+    await agent.restart()
+    expect((await put(build)).state).toBe('succeeded')
+  })
+})

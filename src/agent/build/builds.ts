@@ -1,0 +1,218 @@
+/** All builds of this host. None survives the agent: control repeats its wish, and the build begins again. */
+import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { Value } from 'typebox/value'
+import type { Bus } from '../../bus/bus.ts'
+import { BuildObserved, type BuildPut, type HypervisorName, type LogBatch, subjects } from '../../contract/agent.ts'
+import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+import type { Semaphore } from '../../lib/semaphore.ts'
+import type { Driver } from '../hypervisor/driver.ts'
+import type { RegistryConfig } from '../image/registry.ts'
+import type { StoredLine } from '../logs/line.ts'
+import type { LogLimits } from '../logs/limit.ts'
+import { type VmLog, vmLog } from '../logs/vm-log.ts'
+import { isVmId } from '../state.ts'
+import { StepError } from '../vm/errors.ts'
+import { BuildFault } from './fault.ts'
+import { build } from './job.ts'
+
+export interface BuildsDeps {
+  readonly hostId: string
+  /** `builds` (outcomes, logs) and `build-cache` are made in it. */
+  readonly dataDir: string
+  readonly vmDir: (vmId: string) => string
+  readonly cacheDir: string
+  readonly imageDir: string
+  readonly registries: readonly RegistryConfig[]
+  readonly drivers: ReadonlyMap<HypervisorName, Driver>
+  readonly bootSlots: Semaphore
+  /** Resolves when the drivers may boot. */
+  readonly ready: Promise<void>
+  readonly logLimits: LogLimits
+  readonly bus: Bus
+  readonly log: Logger
+}
+
+export interface Builds {
+  /** @throws StepError `stale_generation`, `invalid_build` */
+  put(put: BuildPut): Promise<BuildObserved>
+  /** Undefined: this host has never had that build, or has forgotten it. */
+  logs(buildId: string, tail: number, afterUs: number): Promise<StoredLine[] | undefined>
+  /** Ends what runs; outcomes stay. */
+  stop(): Promise<void>
+}
+
+interface Entry {
+  put: BuildPut
+  observed: BuildObserved
+  readonly log: VmLog
+  readonly abort: AbortController
+  done: Promise<void>
+}
+
+/** Logs and outcomes are kept as long; a deployment's failure is asked about on the day. */
+const keptMs = 7 * 24 * 3_600_000
+
+export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
+  const root = join(deps.dataDir, 'builds')
+  const entries = new Map<string, Entry>()
+  const dirOf = (buildId: string) => join(root, buildId)
+  const outcomeFile = (buildId: string) => join(dirOf(buildId), 'outcome.json')
+  await mkdir(root, { recursive: true, mode: 0o700 })
+  await prune(root)
+
+  const publish = (entry: Entry, change: Partial<BuildObserved>) => {
+    entry.observed = { ...entry.observed, ...change }
+    deps.bus
+      .publish(subjects.build(deps.hostId), entry.observed)
+      .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; control asks again'))
+  }
+  const over = async (entry: Entry, change: Partial<BuildObserved>) => {
+    await entry.log.flush()
+    const outcome = { ...entry.observed, ...change }
+    await writeFileAtomic(outcomeFile(outcome.buildId), JSON.stringify(outcome))
+    publish(entry, change)
+    if (entries.get(outcome.buildId) === entry) entries.delete(outcome.buildId)
+  }
+  const outcomeOf = async (buildId: string): Promise<BuildObserved | undefined> => {
+    const text = await readIfExists(outcomeFile(buildId))
+    return text === undefined ? undefined : Value.Parse(BuildObserved, JSON.parse(text))
+  }
+
+  const start = async (put: BuildPut): Promise<Entry> => {
+    await mkdir(dirOf(put.buildId), { recursive: true, mode: 0o700 })
+    const entry: Entry = {
+      put,
+      observed: { ...fresh(put), state: 'fetching' },
+      log: openLog(deps, put, dirOf(put.buildId)),
+      abort: new AbortController(),
+      done: Promise.resolve(),
+    }
+    entries.set(put.buildId, entry)
+    entry.done = work(deps, entry, dirOf(put.buildId), change => publish(entry, change))
+      .then(
+        change => (entry.put.want === 'present' && !entry.abort.signal.aborted ? over(entry, change) : undefined),
+        (err: unknown) => deps.log.error({ err, buildId: put.buildId }, 'cannot store the outcome of a build'),
+      )
+      .then(() => undefined)
+    return entry
+  }
+
+  const end = async (entry: Entry, put: BuildPut) => {
+    entry.put = put
+    entry.observed = { ...entry.observed, generation: put.generation }
+    entry.abort.abort(new Error('the build is not wanted any more'))
+    await entry.done
+    await over(entry, { ...fresh(put), state: 'absent' })
+  }
+
+  return {
+    async put(put) {
+      if (!isVmId(put.buildId)) throw new StepError('invalid_build', 'a build id has letters, digits, - and _ only')
+      const entry = entries.get(put.buildId)
+      const known = entry?.observed ?? (await outcomeOf(put.buildId))
+      if (put.generation < (known?.generation ?? 0))
+        throw new StepError('stale_generation', `generation ${put.generation} is older than ${known?.generation}`)
+      if (known && put.generation === known.generation) return known
+      if (put.want === 'present') {
+        if (entry) await end(entry, put)
+        return (await start(put)).observed
+      }
+      if (entry) {
+        void end(entry, put).catch((err: unknown) => deps.log.error({ err }, 'cannot end a build'))
+        return { ...entry.observed, generation: put.generation }
+      }
+      const gone = { ...fresh(put), state: 'absent' } as const
+      await mkdir(dirOf(put.buildId), { recursive: true, mode: 0o700 })
+      await writeFileAtomic(outcomeFile(put.buildId), JSON.stringify(gone))
+      return gone
+    },
+    async logs(buildId, tail, afterUs) {
+      if (!isVmId(buildId)) return undefined
+      const log = entries.get(buildId)?.log ?? ((await outcomeOf(buildId)) && readOnlyLog(deps, buildId, dirOf(buildId)))
+      return log?.read({ tail, afterUs })
+    },
+    async stop() {
+      const running = [...entries.values()]
+      for (const { abort } of running) abort.abort(new Error('the agent ends'))
+      await Promise.all(running.map(({ done }) => done))
+      for (const { log } of running) await log.flush()
+    },
+  }
+}
+
+const fresh = ({ buildId, generation }: BuildPut) => ({ buildId, generation, image: null, commit: null, error: null })
+
+/** How it ended. Faults of this host are tried again by nobody: the message says what they were. */
+async function work(
+  deps: BuildsDeps,
+  entry: Entry,
+  dir: string,
+  publish: (change: Partial<BuildObserved>) => void,
+): Promise<Partial<BuildObserved>> {
+  const { put, log, abort } = entry
+  const { spec, buildId } = put
+  const signal = AbortSignal.any([abort.signal, AbortSignal.timeout(spec.timeLimitMs)])
+  const workDir = join(dir, 'work')
+  try {
+    const driver = deps.drivers.get(spec.hypervisor)
+    if (!driver) throw new BuildFault(`This host does not offer ${spec.hypervisor}.`)
+    await deps.ready
+    await rm(workDir, { recursive: true, force: true })
+    await mkdir(workDir, { mode: 0o700 })
+    const image = await build(
+      { ...deps, driver, cachesDir: join(deps.dataDir, 'build-cache') },
+      {
+        ...{ buildId, spec, log, work: workDir, vmDir: deps.vmDir(buildId) },
+        onCommit: commit => publish({ commit }),
+        onState: state => publish({ state }),
+      },
+      signal,
+    )
+    return { state: 'succeeded', image }
+  } catch (error) {
+    const isLate = signal.aborted && !abort.signal.aborted
+    const message = isLate ? `It took longer than ${Math.round(spec.timeLimitMs / 60_000)} minutes.` : messageOf(error)
+    if (!(error instanceof BuildFault)) deps.log.warn({ err: error, buildId }, 'a build failed')
+    log.say(message)
+    return { state: 'failed', error: message }
+  } finally {
+    await rm(workDir, { recursive: true, force: true })
+  }
+}
+
+const messageOf = (error: unknown) =>
+  error instanceof BuildFault
+    ? error.message
+    : `The host could not build it: ${error instanceof Error ? error.message : String(error)}`
+
+function openLog(deps: BuildsDeps, { buildId, spec }: BuildPut, dir: string): VmLog {
+  const { projectId, appId, deploymentId } = spec
+  const subject = subjects.log({ hostId: deps.hostId, projectId, appId, deploymentId, vmId: buildId })
+  return logAt(deps, buildId, dir, async batch => {
+    await deps.bus.publish(subject, { ...batch, deploymentId } satisfies LogBatch)
+  })
+}
+
+const readOnlyLog = (deps: BuildsDeps, buildId: string, dir: string) => logAt(deps, buildId, dir, async () => undefined)
+
+const logAt = (
+  deps: BuildsDeps,
+  vmId: string,
+  dir: string,
+  publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>,
+) =>
+  vmLog({
+    ...{ vmId, dir, publish, limits: deps.logLimits, stream: 'build' },
+    nowMs: () => performance.timeOrigin + performance.now(),
+    onError: err => deps.log.error({ vmId, err }, 'cannot store log lines'),
+  })
+
+async function prune(root: string): Promise<void> {
+  for (const name of await readdir(root)) {
+    const { mtimeMs } = await stat(join(root, name))
+    if (mtimeMs < Date.now() - keptMs) await rm(join(root, name), { recursive: true, force: true })
+    else await rm(join(root, name, 'work'), { recursive: true, force: true })
+  }
+}

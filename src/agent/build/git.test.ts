@@ -1,0 +1,99 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { run } from '../../lib/exec.ts'
+import { testDir } from '../testing.ts'
+import { isPublicAddress } from './address.ts'
+import { BuildFault } from './fault.ts'
+import { fetchSource, type Source } from './git.ts'
+import { type GitServer, gitServer } from './testing.ts'
+
+let server: GitServer
+let first = ''
+let second = ''
+beforeAll(async () => {
+  server = await gitServer()
+  first = await server.push({ 'index.html': 'one' }, { message: 'The first\n\nwith more' })
+  second = await server.push({ 'index.html': 'two', 'public/x.txt': 'x' })
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
+const source = (change: Partial<Source> = {}): Source => ({
+  ...{ url: server.url, branch: '', commit: '', allowPrivate: true },
+  ...change,
+})
+const fetched = async (change: Partial<Source> = {}) => {
+  await using dir = await testDir()
+  const repository = await fetchSource(source(change), join(dir.path, 'git'), limits)
+  const names = await repository.list()
+  await repository.archive(join(dir.path, 'source.tar'))
+  const tar = await run('tar', ['-tf', join(dir.path, 'source.tar')])
+  return { ...repository, names, tar, text: await repository.read('index.html') }
+}
+
+describe('a fetch over smart HTTP', () => {
+  test('takes the newest of the default branch, or the commit that is asked for', async () => {
+    expect(await fetched()).toMatchObject({
+      commit: { branch: 'main', hash: second, message: 'change' },
+      names: ['index.html', 'public'],
+      text: 'two',
+    })
+    const old = await fetched({ branch: 'main', commit: first })
+    expect(old).toMatchObject({ commit: { hash: first, message: 'The first\n\nwith more' }, text: 'one' })
+    expect(old.tar).toBe('index.html\n')
+  })
+
+  test('nothing of the repository is checked out', async () => {
+    await using dir = await testDir()
+    await fetchSource(source(), join(dir.path, 'git'), limits)
+    expect(await readdir(dir.path)).toEqual(['git'])
+  })
+
+  test.each([
+    ['a branch that is not there', { branch: 'nope' }, /"nope" of the repository is not there/],
+    ['a commit that is not there', { branch: 'main', commit: 'f'.repeat(40) }, /no commit ffffffffffff/],
+    ['a file', { url: 'file:///etc' }, /https only/],
+    ['a program', { url: 'ext::sh -c id' }, /https only/],
+    ['an option', { url: '--upload-pack=id' }, /https only/],
+    ['http without leave', { allowPrivate: false }, /https only/],
+    ['loopback without leave', { url: 'https://localhost/x', allowPrivate: false }, /private address/],
+    ['an option as a branch', { branch: '--upload-pack=id' }, /is not there|cannot be fetched/],
+  ] as const)('%s is refused', async (_, change, message) => {
+    await expect(fetched(change)).rejects.toThrow(message)
+    await expect(fetched(change)).rejects.toBeInstanceOf(BuildFault)
+  })
+
+  test('a redirect is not followed', async () => {
+    const { createServer } = await import('node:http')
+    const away = createServer((request, response) => {
+      response.writeHead(302, { location: server.url + (request.url ?? '').replace('/x.git', '') }).end()
+    })
+    await new Promise<void>(resolve => away.listen(0, '127.0.0.1', resolve))
+    const { port } = away.address() as { port: number }
+    await expect(fetched({ url: `http://127.0.0.1:${port}/x.git` })).rejects.toThrow(/moved/)
+    await new Promise(resolve => away.close(resolve))
+  })
+
+  test('a credential goes to the host, and into no file', async () => {
+    await using guarded = await gitServer({ auth: 'x-access-token:s3cret-token' })
+    await guarded.push({ 'index.html': 'private' })
+    await using dir = await testDir()
+    await expect(fetched({ url: guarded.url })).rejects.toThrow(/may not be read/)
+    const auth = { username: 'x-access-token', password: 's3cret-token' }
+    const wrong = { ...auth, password: 'guessed-token' }
+    await expect(fetched({ url: guarded.url, auth: wrong })).rejects.toThrow(/may not be read/)
+    const repository = await fetchSource(source({ url: guarded.url, auth }), join(dir.path, 'git'), limits)
+    expect(await repository.read('index.html')).toBe('private')
+    const found = await run('grep', ['-rlE', 's3cret-token|eC1hY2Nlc3', dir.path]).catch(() => '')
+    expect(found).toBe('')
+  })
+})
+
+test.each([
+  ...['127.0.0.1', '10.1.2.3', '169.254.169.254', '192.168.0.1', '172.31.0.1', '100.64.1.1', '0.0.0.0', '224.0.0.1'],
+  ...['::1', '::', 'fe80::1', 'fd00::1', '::ffff:10.0.0.1', '64:ff9b::a00:1', '2002:a00:1::', 'localhost', ''],
+])('%s is not of the internet', address => expect(isPublicAddress(address)).toBe(false))
+test.each(['1.1.1.1', '140.82.112.3', '2606:50c0:8000::153'])('%s is', address =>
+  expect(isPublicAddress(address)).toBe(true),
+)

@@ -1,0 +1,170 @@
+/** One build from the first byte to the image. */
+import { existsSync } from 'node:fs'
+import { mkdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { BuildPut, VmSpec } from '../../contract/agent.ts'
+import { run } from '../../lib/exec.ts'
+import type { Semaphore } from '../../lib/semaphore.ts'
+import type { Driver } from '../hypervisor/driver.ts'
+import type { RegistryConfig } from '../image/registry.ts'
+import type { VmLog } from '../logs/vm-log.ts'
+import { composeImage } from './compose.ts'
+import { BuildFault } from './fault.ts'
+import { type Commit, fetchSource, type Repository } from './git.ts'
+import { keepBuilt, pushBuilt } from './keep.ts'
+import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
+import { looksAt, planBuild, type Plan } from './plan.ts'
+import { type Recipe, recipeOf } from './recipe.ts'
+import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
+import { runInVm } from './vm.ts'
+
+export interface JobDeps extends ToolImageDirs {
+  readonly driver: Driver
+  readonly bootSlots: Semaphore
+  readonly registries: readonly RegistryConfig[]
+  /** Caches of the apps. */
+  readonly cachesDir: string
+}
+
+export interface Job {
+  readonly buildId: string
+  readonly spec: BuildPut['spec']
+  /** Empty; removed by the caller. */
+  readonly work: string
+  /** Of the VM, where strays are looked for after a crash. */
+  readonly vmDir: string
+  readonly log: VmLog
+  readonly onCommit: (commit: Commit) => void
+  readonly onState: (state: 'fetching' | 'building' | 'pushing') => void
+}
+
+/** More than any source of an app has; large files belong into a volume. */
+const maxSourceBytes = 1 << 30
+const cacheMib = 10 * 1024
+
+/** @returns the image's reference, pinned by digest. @throws BuildFault what the owner has to know; aborted: the reason */
+export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promise<string> {
+  if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
+  const { spec, work, log } = job
+  const say = (line: string) => log.say(line)
+  job.onState('fetching')
+  say(`fetching ${withoutUser(spec.source.url)}${spec.source.branch ? ` (${spec.source.branch})` : ''}`)
+  const source = await fetchSource(spec.source, join(work, 'git'), {
+    ...{ maxBytes: maxSourceBytes, timeoutMs: spec.timeLimitMs, signal },
+  })
+  job.onCommit(source.commit)
+  say(`commit ${source.commit.hash.slice(0, 12)} of ${source.commit.branch}: ${source.commit.message.split('\n')[0]}`)
+  const plan = planBuild(await look(source))
+  say(`found ${describe(plan)}`)
+  const recipe = recipeOf(plan)
+  await makeDisks(deps, job, source)
+  job.onState('building')
+  await inVm(deps, job, recipe, signal)
+  job.onState('pushing')
+  const layout = await imageOf(deps, recipe, work, signal, say)
+  const image =
+    spec.repository === null
+      ? await keepBuilt(layout, deps.imageDir, spec.appId)
+      : await pushBuilt(layout, spec.repository, deps.registries, signal)
+  say(`built ${image}`)
+  return image
+}
+
+async function look(source: Repository) {
+  const files = new Map<string, string>()
+  const names = new Set(await source.list())
+  for (const name of looksAt) {
+    const text = names.has(name) ? await source.read(name) : undefined
+    if (text !== undefined) files.set(name, text)
+  }
+  return { names, files, inPublic: new Set(names.has('public') ? await source.list('public') : []) }
+}
+
+const describe = (plan: Plan) =>
+  ({
+    dockerfile: 'a Dockerfile',
+    static: 'a static site',
+    node: 'a Node project',
+    'node-static': 'a site that Node builds',
+    python: 'a Python project',
+    go: 'a Go project',
+  })[plan.kind]
+
+const disksOf = (work: string) => ({ source: join(work, 'source.tar'), output: join(work, 'output.img') })
+
+async function makeDisks(deps: JobDeps, { spec, work }: Job, source: Repository): Promise<void> {
+  const disks = disksOf(work)
+  await source.archive(disks.source)
+  await rm(join(work, 'git'), { recursive: true, force: true })
+  const { size } = await stat(disks.source)
+  if (size > spec.diskMib * 2 ** 19)
+    throw new BuildFault(`The source has ${Math.ceil(size / 2 ** 20)} MiB; at most half of the builder's disk is allowed.`)
+  await makeDisk(disks.output, spec.diskMib)
+  await ensureCache(cacheOf(deps, spec.appId))
+}
+
+const cacheOf = ({ cachesDir }: JobDeps, appId: string) => join(cachesDir, `${appId}.img`)
+
+/** Sparse; only guests ever mount it. */
+async function ensureCache(file: string): Promise<void> {
+  if (existsSync(file)) return
+  await mkdir(join(file, '..'), { recursive: true, mode: 0o700 })
+  await makeDisk(`${file}.partial`, cacheMib)
+  await run('mke2fs', ['-q', '-F', '-t', 'ext4', '-m', '0', '-E', 'nodiscard,lazy_itable_init=1', `${file}.partial`])
+  await rename(`${file}.partial`, file)
+}
+
+async function inVm(deps: JobDeps, job: Job, recipe: Recipe, signal: AbortSignal): Promise<void> {
+  const { spec, work, log, buildId, vmDir } = job
+  const say = (line: string) => log.say(line)
+  await ensureToolImage(deps, recipe.builder, say)
+  const disks = disksOf(work)
+  const code = await runInVm(
+    deps,
+    {
+      ...{ vmId: buildId, dir: vmDir, spec: vmSpec(job, recipe), say },
+      drives: [
+        { serial: 'source', file: disks.source, readOnly: true },
+        { serial: 'output', file: disks.output, readOnly: false },
+        { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false },
+      ],
+      onFrames: frames => log.frames(1, frames, () => undefined),
+    },
+    signal,
+  )
+  if (code !== 0) throw new BuildFault(`The build ended with code ${code}; its log says why.`)
+}
+
+function vmSpec({ spec }: Job, recipe: Recipe): VmSpec {
+  const { projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib } = spec
+  return {
+    ...{ projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib, hostname: 'builder' },
+    ...{ image: toolReference(recipe.builder), command: ['/bin/sh', '-c', recipe.script], env: recipe.env },
+    ...{ port: 1, healthCheckPath: null, ipv6Address: '', maxRestarts: 0, restarts: 0, balloonTargetMib: null, disks: [] },
+  }
+}
+
+async function imageOf(
+  deps: JobDeps,
+  { output }: Recipe,
+  work: string,
+  signal: AbortSignal,
+  say: (line: string) => void,
+): Promise<string> {
+  const layout = join(work, 'image')
+  const disk = disksOf(work).output
+  const limits = { ...outputLimits, signal }
+  if (output.kind === 'layout') {
+    await readLayout(disk, layout, limits)
+    return layout
+  }
+  const layer = join(work, 'layer.tar')
+  await readLayer(disk, layer, limits)
+  await composeImage(await ensureToolImage(deps, output.base, say), layer, output.config, layout)
+  return layout
+}
+
+function withoutUser(text: string): string {
+  const url = URL.parse(text)
+  return url ? `${url.protocol}//${url.host}${url.pathname}` : ''
+}

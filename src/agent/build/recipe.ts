@@ -1,0 +1,130 @@
+/** For each kind of repository: in which image it is built, by which program, and what runs in the end. */
+import type { Plan } from './plan.ts'
+import type { ToolImage } from './tool-images.ts'
+
+export interface Recipe {
+  /** The builder's image. */
+  readonly builder: ToolImage
+  /** Runs as root in the builder VM, by its /bin/sh. It takes no value of the repository: those come as environment. */
+  readonly script: string
+  readonly env: Readonly<Record<string, string>>
+  readonly output:
+    | { readonly kind: 'layer'; readonly base: ToolImage; readonly config: Readonly<Record<string, unknown>> }
+    /** An OCI layout in the directory `image`. */
+    | { readonly kind: 'layout' }
+}
+
+/**
+ * Disks are found by serial. The source is a tar archive on one; the result is another, whose last entry is the file
+ * `mote.end`: what lies behind it on the disk is not part of it. A cache that cannot be mounted is gone without.
+ */
+const prelude = `set -eu
+disk() {
+  for one in /sys/block/vd*; do
+    if [ "$(cat "$one/serial")" = "$1" ]; then echo "/dev/\${one##*/}"; return; fi
+  done
+  echo "the disk $1 is missing" >&2; exit 70
+}
+unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
+finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
+mkdir -p /out
+`
+/** busybox has no --numeric-owner, and needs none. */
+const smallPrelude = prelude.replace('tar --numeric-owner ', 'tar ')
+const cache = `mkdir -p /cache
+mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used this time"
+`
+
+const npm = `export HOME=/root npm_config_cache=/cache/npm npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false CI=true
+unpack /src
+cd /src
+case "$INSTALL" in
+  ci) echo "npm ci"; npm ci --include=dev ;;
+  install) echo "npm install"; npm install --include=dev ;;
+esac
+`
+
+const scripts = {
+  static: `${smallPrelude}unpack /src
+if [ ! -d "/src/$DIR" ]; then echo "there is no directory $DIR"; exit 1; fi
+mkdir -p /out/app
+cp -a "/src/$DIR" /out/app/www
+finish app
+`,
+  node: `${prelude}${cache}${npm}
+if [ "$BUILDS" = 1 ]; then echo "npm run build"; npm run build; fi
+if [ "$INSTALL" != none ]; then npm prune --omit=dev; fi
+mv /src /out/app
+finish app
+`,
+  'node-static': `${prelude}${cache}${npm}
+echo "npm run build"; npm run build
+if [ ! -d "$DIR" ]; then echo "the build left no directory $DIR"; exit 1; fi
+mkdir -p /out/app
+mv "$DIR" /out/app/www
+finish app
+`,
+  python: `${prelude}${cache}export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1
+unpack /app
+cd /app
+if [ "$INSTALL" != none ]; then python3 -m venv /app/.venv; fi
+case "$INSTALL" in
+  requirements) echo "pip install -r requirements.txt"; .venv/bin/pip install -r requirements.txt ;;
+  project) echo "pip install ."; .venv/bin/pip install . ;;
+esac
+mv /app /out/app
+finish app
+`,
+  go: `${prelude}${cache}export HOME=/root GOCACHE=/cache/go GOMODCACHE=/cache/gomod GOFLAGS=-modcacherw CGO_ENABLED=0
+unpack /src
+cd /src
+mkdir -p /out/app
+echo "go build"
+go build -trimpath -o /out/app/server .
+finish app
+`,
+  dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+unpack /src
+mkdir -p /cache/containers
+buildah="buildah --root /cache/containers/storage --runroot /run/containers"
+$buildah bud --layers --format oci -f "/src/$FILE" -t mote-build /src
+mkdir -p /out
+$buildah push -q mote-build oci:/out/image:built
+finish image
+`,
+} as const satisfies Record<Plan['kind'], string>
+
+const owner = { User: '1000:1000', WorkingDir: '/app' } as const
+const debianPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin'
+const webServer = {
+  ...{ User: '1000:1000', WorkingDir: '/app/www', Env: ['PATH=/bin', 'PORT=8080'] },
+  Entrypoint: ['/bin/sh', '-c', 'exec httpd -f -v -p "$PORT" -h /app/www'],
+}
+
+export function recipeOf(plan: Plan): Recipe {
+  const script = scripts[plan.kind]
+  const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
+    ({ kind: 'layer', base, config }) as const
+  switch (plan.kind) {
+    case 'static':
+      return { builder: 'web', script, env: { DIR: plan.dir }, output: layer('web', webServer) }
+    case 'node-static':
+      return { builder: 'builder', script, env: { DIR: plan.dir, INSTALL: plan.install }, output: layer('web', webServer) }
+    case 'node': {
+      const Env = [`PATH=/app/node_modules/.bin:${debianPath}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp']
+      const env = { INSTALL: plan.install, BUILDS: plan.builds ? '1' : '0' }
+      return { builder: 'builder', script, env, output: layer('node', { ...owner, Env, Cmd: plan.start }) }
+    }
+    case 'python': {
+      const Env = [`PATH=/app/.venv/bin:${debianPath}`, 'PYTHONUNBUFFERED=1', 'PORT=8080', 'HOME=/tmp']
+      return { builder: 'builder', script, env: { INSTALL: plan.install }, output: layer('python', { ...owner, Env, Cmd: plan.start }) }
+    }
+    case 'go':
+      return {
+        ...{ builder: 'builder', script, env: {} },
+        output: layer('web', { ...owner, Env: ['PATH=/bin', 'PORT=8080'], Cmd: ['/app/server'] }),
+      }
+    case 'dockerfile':
+      return { builder: 'builder', script, env: { FILE: plan.file }, output: { kind: 'layout' } }
+  }
+}

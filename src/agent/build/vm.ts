@@ -1,0 +1,56 @@
+/** One program in one throw-away VM. */
+import { mkdir, rm } from 'node:fs/promises'
+import type { VmSpec } from '../../contract/agent.ts'
+import { abortable } from '../../lib/abortable.ts'
+import type { Semaphore } from '../../lib/semaphore.ts'
+import type { Frame } from '../guest/frames.ts'
+import type { Driver, RawDrive, Watcher } from '../hypervisor/driver.ts'
+import { stepContext } from '../vm/step-context.ts'
+
+export interface VmRun {
+  readonly vmId: string
+  /** Of the VM; removed afterwards. */
+  readonly dir: string
+  readonly spec: VmSpec
+  readonly drives: readonly RawDrive[]
+  readonly onFrames: (frames: readonly Frame[]) => void
+  readonly say: (line: string) => void
+}
+
+/**
+ * Boots, waits until the program ends, and takes everything down again, whatever happens.
+ * @returns the program's exit code
+ * @throws Error when the VM did not start or ended by itself; aborted: the signal's reason
+ */
+export async function runInVm(
+  { driver, bootSlots }: { readonly driver: Driver; readonly bootSlots: Semaphore },
+  vm: VmRun,
+  signal: AbortSignal,
+): Promise<number> {
+  const { vmId, dir, spec, drives } = vm
+  const ended = Promise.withResolvers<number>()
+  ended.promise.catch(() => undefined)
+  const watcher: Watcher = {
+    onFrames: vm.onFrames,
+    onExit: ended.resolve,
+    onGone: detail => ended.reject(new Error(`the builder's VM ended by itself: ${detail || 'its console is silent'}`)),
+  }
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const context = stepContext(vm.say, () => undefined, signal)
+  const home = { vmId, dir, spec, drives }
+  try {
+    const prepared = await driver.prepare(home, context)
+    const release = await bootSlots.take(signal)
+    const machine = await driver.boot(home, prepared, 1, watcher, context).finally(release)
+    try {
+      const { workload } = machine
+      return workload.state === 'exited' ? workload.code : await abortable(ended.promise, signal)
+    } finally {
+      // The guest hands over its last lines before it goes.
+      await machine.stop(signal.aborted ? 0 : 2000)
+    }
+  } finally {
+    await driver.release(vmId, dir)
+    await rm(dir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,64 @@
+/** Which storage pools a host has: `MOTE_POOLS`, and what it means. */
+import { join } from 'node:path'
+import { type Static, Type } from 'typebox'
+import { dirPool } from './dir-pool.ts'
+import { lvmThinPool } from './lvm-thin-pool.ts'
+import type { VolumePool } from './pool.ts'
+import { rbdPool } from './rbd-pool.ts'
+
+export const PoolConfig = Type.Object({
+  name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
+  kind: Type.Union([Type.Literal('dir'), Type.Literal('lvm-thin'), Type.Literal('rbd')]),
+  /** A directory, `group/thin-pool`, or `pool` or `pool@client` of Ceph; empty: the kind's own choice. */
+  place: Type.String(),
+})
+export type PoolConfig = Static<typeof PoolConfig>
+type Kind = PoolConfig['kind']
+
+/** What a host has that nobody configured. */
+export const defaultPools: PoolConfig[] = [{ name: 'local', kind: 'dir', place: '' }]
+
+/** How the place of each kind is written. */
+const places = {
+  dir: { pattern: /^(|\/.*)$/, form: 'dir or dir:/path' },
+  'lvm-thin': { pattern: /^([\w+.-]+)\/([\w+.-]+)$/, form: 'lvm-thin:group/thin-pool' },
+  rbd: { pattern: /^([\w.-]+)(?:@([\w.-]+))?$/, form: 'rbd:pool or rbd:pool@client' },
+} as const satisfies Record<Kind, { readonly pattern: RegExp; readonly form: string }>
+
+/**
+ * `local=dir,fast=lvm-thin:vg/pool`: name, kind and place of each pool, separated by commas.
+ * @throws Error naming what is wrong
+ */
+export function parsePools(text: string): PoolConfig[] {
+  const pools = text.split(',').flatMap(part => (part.trim() === '' ? [] : [parsePool(part.trim())]))
+  const names = pools.map(pool => pool.name)
+  const twice = names.find((name, n) => names.indexOf(name) !== n)
+  if (twice !== undefined) throw new Error(`pool ${twice} is there twice`)
+  return pools
+}
+
+function parsePool(text: string): PoolConfig {
+  const [, name, kind, place = ''] = /^([a-z0-9][a-z0-9_-]{0,31})=([a-z-]+)(?::(.+))?$/.exec(text) ?? []
+  if (name && kind && isKind(kind) && places[kind].pattern.test(place)) return { name, kind, place }
+  const forms = Object.values(places).map(({ form }) => form)
+  throw new Error(`"${text}" is not name=kind:place with one of: ${forms.join('; ')}`)
+}
+
+const isKind = (text: string): text is Kind => Object.hasOwn(places, text)
+
+/** The pools of a host, by name. @param dataDir where pools without a place of their own are */
+export function openPools(configs: readonly PoolConfig[], dataDir: string): ReadonlyMap<string, VolumePool> {
+  return new Map(configs.map(config => [config.name, openers[config.kind](config, join(dataDir, 'volumes', config.name))]))
+}
+
+const openers = {
+  dir: ({ name, place }, ownDir) => dirPool(name, place || ownDir),
+  'lvm-thin': ({ name, place }) => {
+    const [, group = '', thinPool = ''] = places['lvm-thin'].pattern.exec(place) ?? []
+    return lvmThinPool({ name, group, thinPool })
+  },
+  rbd: ({ name, place }, ownDir) => {
+    const [, pool = '', client = null] = places.rbd.pattern.exec(place) ?? []
+    return rbdPool({ name, pool, client, scratchDir: ownDir })
+  },
+} as const satisfies Record<Kind, (config: PoolConfig, ownDir: string) => VolumePool>

@@ -1,0 +1,38 @@
+import { StepError } from '../vm/errors.ts'
+
+/** Which VMs of this host have which volumes open. In memory: each VM's record says it, too, and is read at the start. */
+export interface Holders {
+  /** @throws StepError `volume_in_use` when another VM writes to it, or has it while this one wants to write */
+  add(volumeId: string, vmId: string, mode: 'read' | 'write'): void
+  /** Without asking: it is so. */
+  note(volumeId: string, vmId: string, mode: 'read' | 'write'): void
+  remove(volumeId: string, vmId: string): void
+  /** VMs that have it. */
+  of(volumeId: string): readonly string[]
+  /** The one that may write to it. */
+  writer(volumeId: string): string | undefined
+}
+
+export function createHolders(): Holders {
+  const byVolume = new Map<string, Map<string, 'read' | 'write'>>()
+  const held = (volumeId: string) => [...(byVolume.get(volumeId) ?? [])]
+  const note: Holders['note'] = (volumeId, vmId, mode) => {
+    const holders = byVolume.get(volumeId) ?? new Map<string, 'read' | 'write'>()
+    byVolume.set(volumeId, holders.set(vmId, mode))
+  }
+  return {
+    add(volumeId, vmId, mode) {
+      const other = held(volumeId).find(([holder, how]) => holder !== vmId && (how === 'write' || mode === 'write'))
+      if (other) throw new StepError('volume_in_use', `VM ${other[0]} still has volume ${volumeId}`)
+      note(volumeId, vmId, mode)
+    },
+    note,
+    remove(volumeId, vmId) {
+      const holders = byVolume.get(volumeId)
+      holders?.delete(vmId)
+      if (holders?.size === 0) byVolume.delete(volumeId)
+    },
+    of: volumeId => held(volumeId).map(([vmId]) => vmId),
+    writer: volumeId => held(volumeId).find(([, how]) => how === 'write')?.[0],
+  }
+}

@@ -1,0 +1,132 @@
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { run } from '../../lib/exec.ts'
+import { StepError } from '../vm/errors.ts'
+import { emptyFileSystem } from './dir-pool.ts'
+import { checkedId, type VolumePool } from './pool.ts'
+
+export type RunProgram = (program: string, args: readonly string[]) => Promise<string>
+
+export interface LvmThinOptions {
+  readonly name: string
+  readonly group: string
+  /** The thin pool within the group. */
+  readonly thinPool: string
+  readonly run?: RunProgram
+  readonly devDir?: string
+}
+
+// lvs(8) --reportformat json: sizes in bytes without a unit, percentages as text, empty where there is none.
+const Report = Type.Object({
+  report: Type.Array(
+    Type.Object({
+      lv: Type.Array(Type.Object({ lv_name: Type.String(), lv_size: Type.String(), data_percent: Type.String() })),
+    }),
+  ),
+})
+type Lv = Static<typeof Report>['report'][number]['lv'][number]
+
+/** A dot is in no id: names cannot be taken for each other. */
+const prefix = { volume: 'v', snapshot: 's', making: 'n', restored: 'r' } as const
+
+/**
+ * Thin logical volumes (lvmthin(7)): snapshots, clones and restores share blocks, and none needs another to live.
+ * Volumes are `v.<volume>`, snapshots `s.<volume>.<snapshot>`; `n.` is being made, `r.` is whole and about to be `v.`.
+ */
+export function lvmThinPool(options: LvmThinOptions): VolumePool {
+  const { name, group, thinPool, devDir = '/dev' } = options
+  const exec = options.run ?? run
+  const lvName = (kind: keyof typeof prefix, ...ids: readonly string[]) =>
+    [prefix[kind], ...ids.map(checkedId)].join('.')
+  const list = async (): Promise<readonly Lv[]> => {
+    const format = ['--units', 'b', '--nosuffix', '--reportformat', 'json', '--options', 'lv_name,lv_size,data_percent']
+    return Value.Parse(Report, JSON.parse(await exec('lvs', [...format, group]))).report.flatMap(one => one.lv)
+  }
+  const has = (all: readonly Lv[], lv: string) => all.some(one => one.lv_name === lv)
+  const remove = (lv: string) => exec('lvremove', ['--yes', '--quiet', `${group}/${lv}`])
+  const rename = (from: string, to: string) => exec('lvrename', ['--quiet', group, from, to])
+  const fork = (from: string, to: string) =>
+    exec('lvcreate', ['--yes', '--quiet', '--snapshot', '--setactivationskip', 'n', '--name', to, `${group}/${from}`])
+  /** What there is, after a restore that a crash cut between its two last steps has been finished. */
+  const settled = async (volumeId: string): Promise<readonly Lv[]> => {
+    const all = await list()
+    const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]
+    if (has(all, volume) || !has(all, restored)) return all
+    await rename(restored, volume)
+    return list()
+  }
+  const existing = async (volumeId: string): Promise<string> => {
+    const volume = lvName('volume', volumeId)
+    if (has(await settled(volumeId), volume)) return volume
+    throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
+  }
+  const snapshotOf = async (volumeId: string, snapshotId: string): Promise<string> => {
+    const snapshot = lvName('snapshot', volumeId, snapshotId)
+    if (has(await list(), snapshot)) return snapshot
+    throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+  }
+  const bytes = ({ lv_size, data_percent }: Lv) => Math.round((Number(lv_size) * Number(data_percent || 0)) / 100)
+
+  return {
+    ...{ name, kind: 'lvm-thin', shared: false, encrypted: false },
+    async create(volumeId, sizeMib, from) {
+      const [volume, making] = [lvName('volume', volumeId), lvName('making', volumeId)]
+      const all = await settled(volumeId)
+      if (has(all, volume)) return
+      if (has(all, making)) await remove(making)
+      if (from) await fork(await snapshotOf(from.volumeId, from.snapshotId), making)
+      else {
+        const thin = ['--type', 'thin', '--virtualsize', `${sizeMib}m`, '--thinpool', thinPool]
+        await exec('lvcreate', ['--yes', '--quiet', ...thin, '--name', making, group])
+        await exec('mke2fs', emptyFileSystem(`${devDir}/${group}/${making}`))
+      }
+      await rename(making, volume)
+    },
+    async open(volumeId) {
+      const volume = await existing(volumeId)
+      await exec('lvchange', ['--quiet', '--activate', 'y', '--ignoreactivationskip', `${group}/${volume}`])
+      return `${devDir}/${group}/${volume}`
+    },
+    async close(volumeId) {
+      const volume = lvName('volume', volumeId)
+      if (has(await list(), volume)) await exec('lvchange', ['--quiet', '--activate', 'n', `${group}/${volume}`])
+    },
+    async remove(volumeId) {
+      const own = new Set([lvName('volume', volumeId), lvName('making', volumeId), lvName('restored', volumeId)])
+      const ofSnapshots = `${lvName('snapshot', volumeId)}.`
+      for (const { lv_name } of await list())
+        if (own.has(lv_name) || lv_name.startsWith(ofSnapshots)) await remove(lv_name)
+    },
+    async snapshot(volumeId, snapshotId) {
+      const snapshot = lvName('snapshot', volumeId, snapshotId)
+      const volume = await existing(volumeId)
+      if (!has(await list(), snapshot)) await fork(volume, snapshot)
+    },
+    async removeSnapshot(volumeId, snapshotId) {
+      const snapshot = lvName('snapshot', volumeId, snapshotId)
+      if (has(await list(), snapshot)) await remove(snapshot)
+    },
+    async restore(volumeId, snapshotId) {
+      const [volume, restored] = [lvName('volume', volumeId), lvName('restored', volumeId)]
+      const snapshot = await snapshotOf(volumeId, snapshotId)
+      const all = await settled(volumeId)
+      if (has(all, restored)) await remove(restored)
+      await fork(snapshot, restored)
+      if (has(all, volume)) await remove(volume)
+      await rename(restored, volume)
+    },
+    async usage(volumeId) {
+      const volume = await existing(volumeId)
+      const ofSnapshots = `${lvName('snapshot', volumeId)}.`
+      const all = await list()
+      const sum = (wanted: (lv: string) => boolean) =>
+        all.filter(one => wanted(one.lv_name)).reduce((total, one) => total + bytes(one), 0)
+      return { usedBytes: sum(lv => lv === volume), snapshotBytes: sum(lv => lv.startsWith(ofSnapshots)) }
+    },
+    async freeBytes() {
+      const pool = (await list()).find(one => one.lv_name === thinPool)
+      if (!pool) throw new StepError('no_such_pool', `volume group ${group} has no thin pool ${thinPool}`)
+      return Number(pool.lv_size) - bytes(pool)
+    },
+  }
+}

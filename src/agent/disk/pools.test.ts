@@ -1,0 +1,330 @@
+import { createHash } from 'node:crypto'
+import { mkdir, open, readFile, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { fakeLvm } from '../../../test/support/fake-lvm.ts'
+import { fakeCluster } from '../../../test/support/fake-rbd.ts'
+import { run } from '../../lib/exec.ts'
+import { testDir } from '../testing.ts'
+import { parsePools } from './config.ts'
+import { dirPool } from './dir-pool.ts'
+import { lvmThinPool } from './lvm-thin-pool.ts'
+import type { VolumePool } from './pool.ts'
+import { rbdPool } from './rbd-pool.ts'
+import { type LoopFileSystem, loopFileSystem, whyNoLoop } from './testing.ts'
+
+interface Place extends AsyncDisposable {
+  readonly pool: VolumePool
+  /** What lies there, so that a test sees what is left behind. */
+  names(): Promise<string[]>
+}
+
+interface Kind {
+  readonly name: string
+  /** Why it cannot be tried here. */
+  readonly missing: string | undefined
+  /** Snapshots and clones share the blocks with what they were made of. */
+  readonly sharesBlocks: boolean
+  open(dir: string): Promise<Place>
+}
+
+const inDirectory = (pool: VolumePool, dir: string, release: () => Promise<void>): Place => ({
+  pool,
+  names: async () => (await readdir(dir, { recursive: true })).filter(name => name.includes('.raw')),
+  [Symbol.asyncDispose]: release,
+})
+
+const onLoop = async (kind: LoopFileSystem): Promise<Kind> => ({
+  name: `dir on ${kind}`,
+  missing: await whyNoLoop(kind),
+  sharesBlocks: true,
+  async open(dir) {
+    const place = await loopFileSystem(kind, dir, 640)
+    const release = async () => place[Symbol.asyncDispose]()
+    return inDirectory(dirPool('local', join(place.path, 'pool')), place.path, release)
+  },
+})
+
+const kinds: readonly Kind[] = [
+  {
+    ...{ name: 'dir', missing: undefined, sharesBlocks: false },
+    open: async dir => inDirectory(dirPool('local', join(dir, 'pool')), dir, async () => undefined),
+  },
+  await onLoop('btrfs'),
+  await onLoop('xfs'),
+  {
+    ...{ name: 'lvm-thin (strict fake)', missing: undefined, sharesBlocks: false },
+    async open(dir) {
+      const lvm = fakeLvm(join(dir, 'dev'))
+      const options = { name: 'fast', group: 'vg', thinPool: 'pool', run: lvm.run, devDir: join(dir, 'dev') }
+      return { pool: lvmThinPool(options), names: async () => lvm.names(), [Symbol.asyncDispose]: async () => undefined }
+    },
+  },
+  {
+    ...{ name: 'rbd (strict fake)', missing: undefined, sharesBlocks: false },
+    async open(dir) {
+      const cluster = fakeCluster(join(dir, 'cluster'))
+      const pool = rbdPool({ ...rbdOptions(dir), run: cluster.client('here') })
+      return { pool, names: async () => [...cluster.images.keys()], [Symbol.asyncDispose]: async () => undefined }
+    },
+  },
+  {
+    name: 'rbd (a real cluster)',
+    missing: process.env.MOTE_TEST_CEPH_CONF ? undefined : 'needs MOTE_TEST_CEPH_CONF and rbd-fuse',
+    sharesBlocks: true,
+    open: dir => realCluster(dir),
+  },
+]
+
+const mib = 2 ** 20
+
+function rbdOptions(dir: string) {
+  return { name: 'cluster', pool: 'rbd', client: null, scratchDir: join(dir, 'scratch') }
+}
+
+/** Everything but the kernel's block device is real: images are opened as files of rbd-fuse, which speaks librbd. */
+async function realCluster(dir: string): Promise<Place> {
+  const mountPoint = join(dir, 'fuse')
+  await mkdir(mountPoint)
+  const env = { CEPH_CONF: process.env.MOTE_TEST_CEPH_CONF ?? '' }
+  const rbd = (...args: string[]) => run('rbd', args, { env })
+  const mount = () => run('rbd-fuse', ['-c', env.CEPH_CONF, '-p', 'rbd', mountPoint])
+  await mount()
+  const mapped = new Set<string>()
+  const fileOf = (image: string) => join(mountPoint, image)
+  const asFiles = async (program: string, args: readonly string[]): Promise<string> => {
+    const [noun, verb, ...rest] = args
+    if (noun !== 'device') return run(program, args, { env })
+    const image = (rest.at(-1) ?? '').split('/').at(-1) ?? ''
+    if (verb === 'map') mapped.add(image)
+    if (verb === 'map') return `${fileOf(image)}\n`
+    if (verb === 'unmap') {
+      // It keeps images open, and with them their locks, for as long as it runs.
+      mapped.delete(image)
+      await run('umount', [mountPoint])
+      await mount()
+    }
+    return JSON.stringify([...mapped].map(name => ({ id: '0', pool: 'rbd', name, device: fileOf(name) })))
+  }
+  const names = async (): Promise<string[]> => JSON.parse(await rbd('ls', 'rbd', '--format', 'json'))
+  const pool = rbdPool({ ...rbdOptions(dir), run: asFiles })
+  return {
+    pool,
+    names,
+    async [Symbol.asyncDispose]() {
+      await run('umount', [mountPoint])
+      for (const name of await names()) await pool.remove(name.slice(2))
+    },
+  }
+}
+
+/** Every pool keeps the same promises. */
+describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKind }) => {
+  const it = test.skipIf(missing !== undefined)
+  const because = missing === undefined ? '' : ` (skipped: ${name} ${missing})`
+
+  it(`a volume is made once, takes next to nothing, and holds an empty ext4${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    const { pool } = place
+    await pool.create('v1', 64)
+    const file = await pool.open('v1', 1)
+    expect(await contentSize(file)).toBe(64 * mib)
+    expect((await bytesAt(file, 0x438, 2)).readUInt16LE()).toBe(0xef53) // the superblock's magic number (ext4(5))
+    expect((await pool.usage('v1')).usedBytes).toBeLessThan(32 * mib)
+    await write(file, 0, 'kept')
+    await pool.create('v1', 64)
+    expect(await pool.open('v1', 1)).toBe(file)
+    expect(await text(file, 4)).toBe('kept')
+    await pool.close('v1')
+    await pool.close('v1')
+  })
+
+  it(`what was written is counted${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    const { pool } = place
+    await pool.create('v1', 64)
+    const before = await pool.usage('v1')
+    const file = await pool.open('v1', 1)
+    await fill(file, 40 * mib, 60 * mib)
+    const { usedBytes, snapshotBytes } = await pool.usage('v1')
+    expect(usedBytes - before.usedBytes).toBeGreaterThanOrEqual(12 * mib)
+    expect(usedBytes).toBeLessThanOrEqual(64 * mib)
+    expect(snapshotBytes).toBe(0)
+    expect(await pool.freeBytes()).toBeGreaterThan(64 * mib)
+    await pool.close('v1')
+  })
+
+  it(`snapshots, clones and what is restored are equal to the byte, and stay apart${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    const { pool } = place
+    await pool.create('v1', 32)
+    const file = await pool.open('v1', 1)
+    await fill(file, 4 * mib, 9 * mib)
+    const then = await digest(file)
+    await pool.snapshot('v1', 's1')
+    await write(file, 5 * mib, 'changed')
+    const now = await digest(file)
+    expect(now).not.toBe(then)
+    // Done again after a crash, it is still what it was at first.
+    await pool.snapshot('v1', 's1')
+    await pool.create('v2', 32, { volumeId: 'v1', snapshotId: 's1' })
+    const clone = await pool.open('v2', 1)
+    expect(await digest(clone)).toBe(then)
+    await write(clone, 0, 'the clone')
+    expect(await digest(file)).toBe(now)
+    await pool.close('v1')
+    for (const _ of ['once', 'and again after a crash']) await pool.restore('v1', 's1')
+    expect(await digest(await pool.open('v1', 2))).toBe(then)
+    await pool.close('v1')
+    await pool.removeSnapshot('v1', 's1')
+    await pool.removeSnapshot('v1', 's1')
+    await expect(pool.restore('v1', 's1')).rejects.toMatchObject({ code: 'snapshot_missing' })
+    await expect(pool.create('v3', 32, { volumeId: 'v1', snapshotId: 's1' })).rejects.toMatchObject({
+      code: 'snapshot_missing',
+    })
+    expect(await digest(await pool.open('v1', 2))).toBe(then)
+    await pool.close('v1')
+    await pool.close('v2')
+  })
+
+  it(`what is removed is gone, its snapshots too, and a clone lives on${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    const { pool } = place
+    await pool.create('v1', 16)
+    await write(await pool.open('v1', 1), 100, 'one')
+    await pool.close('v1')
+    for (const id of ['s1', 's2']) await pool.snapshot('v1', id)
+    await pool.create('v2', 16, { volumeId: 'v1', snapshotId: 's1' })
+    await pool.remove('v1')
+    await pool.remove('v1')
+    await expect(pool.open('v1', 1)).rejects.toMatchObject({ code: 'volume_missing' })
+    expect((await bytesAt(await pool.open('v2', 1), 100, 3)).toString()).toBe('one')
+    await pool.close('v2')
+    await pool.remove('v2')
+    expect(await place.names()).toEqual([])
+  })
+
+  test.skipIf(missing !== undefined || !sharesBlocks)(`a snapshot of much costs next to nothing${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    const { pool } = place
+    await pool.create('v1', 256)
+    const file = await pool.open('v1', 1)
+    await fill(file, 16 * mib, 176 * mib)
+    const before = await pool.freeBytes()
+    for (const id of ['s1', 's2', 's3']) await pool.snapshot('v1', id)
+    await pool.create('v2', 256, { volumeId: 'v1', snapshotId: 's2' })
+    expect(before - (await pool.freeBytes())).toBeLessThan(64 * mib)
+    await pool.close('v1')
+  })
+
+  it(`ids that could name something else are refused${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    for (const id of ['../x', '', 'a/b', '.', '-rf']) {
+      await expect(place.pool.create(id, 16)).rejects.toThrow(/id/)
+      await expect(place.pool.snapshot('v1', id)).rejects.toThrow(/id/)
+      await expect(place.pool.remove(id)).rejects.toThrow(/id/)
+    }
+  })
+})
+
+describe('lvm-thin', () => {
+  test('a restore that a crash cut short is finished by whoever looks next', async () => {
+    await using dir = await testDir()
+    const lvm = fakeLvm(join(dir.path, 'dev'))
+    const cut = { before: '' }
+    const run = async (program: string, args: readonly string[]) => {
+      if (program === cut.before) throw new Error('the power went')
+      return lvm.run(program, args)
+    }
+    const pool = lvmThinPool({ ...{ name: 'fast', group: 'vg', thinPool: 'pool' }, run, devDir: join(dir.path, 'dev') })
+    await pool.create('v1', 16)
+    await write(await pool.open('v1', 1), 0, 'then')
+    await pool.snapshot('v1', 's1')
+    await write(await pool.open('v1', 1), 0, 'now!')
+    for (const [program, content] of [
+      ['lvremove', 'now!'],
+      ['lvrename', 'then'],
+    ] as const) {
+      cut.before = program
+      await expect(pool.restore('v1', 's1')).rejects.toThrow('the power went')
+      cut.before = ''
+      expect(await text(await pool.open('v1', 2), 4)).toBe(content)
+    }
+    await pool.restore('v1', 's1')
+    expect(lvm.names().sort()).toEqual(['s.v1.s1', 'v.v1'])
+  })
+})
+
+describe('rbd', () => {
+  test('whoever has a newer attachment shuts the host before it out, and that one cannot come back', async () => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const [one, two] = ['one', 'two'].map(host => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host) }))
+    await one!.create('v1', 16)
+    await one!.open('v1', 1)
+    await two!.open('v1', 2)
+    expect([...cluster.blocklist]).toEqual(['client.one'])
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+    await one!.close('v1')
+    await expect(one!.open('v1', 1)).rejects.toMatchObject({ code: 'stale_volume_generation' })
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+  })
+})
+
+describe('the setting of the pools', () => {
+  test('names kind and place of each', () => {
+    expect(parsePools('local=dir, fast=dir:/mnt/nvme')).toEqual([
+      { name: 'local', kind: 'dir', place: '' },
+      { name: 'fast', kind: 'dir', place: '/mnt/nvme' },
+    ])
+    expect(parsePools('fast=lvm-thin:vg/pool,cluster=rbd:volumes@mote')).toEqual([
+      { name: 'fast', kind: 'lvm-thin', place: 'vg/pool' },
+      { name: 'cluster', kind: 'rbd', place: 'volumes@mote' },
+    ])
+    expect(parsePools('')).toEqual([])
+  })
+  test.each(['local', 'local=', 'local=tape', 'Local=dir', '../x=dir', 'a=dir,a=dir:/b', 'a=dir:', 'a=lvm-thin:vg', 'a=lvm-thin', 'a=rbd', 'a=rbd:x/y'])(
+    '%j is refused',
+    setting => {
+      expect(() => parsePools(setting)).toThrow()
+    },
+  )
+})
+
+async function fill(file: string, from: number, to: number): Promise<void> {
+  const handle = await open(file, 'r+')
+  try {
+    for (let at = from; at < to; at += mib) await handle.write(Buffer.alloc(mib, `${at} `), 0, mib, at)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function write(file: string, at: number, content: string): Promise<void> {
+  const handle = await open(file, 'r+')
+  try {
+    await handle.write(content, at)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function bytesAt(file: string, at: number, length: number): Promise<Buffer> {
+  const handle = await open(file, 'r')
+  try {
+    return (await handle.read(Buffer.alloc(length), 0, length, at)).buffer
+  } finally {
+    await handle.close()
+  }
+}
+const text = async (file: string, length: number) => (await bytesAt(file, 0, length)).toString()
+const digest = async (file: string) => createHash('sha256').update(await readFile(file)).digest('hex')
+const contentSize = async (file: string) => (await stat(file)).size

@@ -1,0 +1,167 @@
+import { mkdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Static, type TSchema, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { CommandError, run } from '../../lib/exec.ts'
+import { StepError } from '../vm/errors.ts'
+import { emptyFileSystem } from './dir-pool.ts'
+import type { RunProgram } from './lvm-thin-pool.ts'
+import { checkedId, type VolumePool } from './pool.ts'
+
+export interface RbdOptions {
+  readonly name: string
+  /** The pool in Ceph, and the client that may use it; null: the default client. */
+  readonly pool: string
+  readonly client: string | null
+  /** For the empty file systems that images begin as. */
+  readonly scratchDir: string
+  readonly run?: RunProgram
+}
+
+// Answers of rbd(8) with --format json, as 16.2 gives them.
+const Images = Type.Array(Type.String())
+const Snapshots = Type.Array(Type.Object({ name: Type.String() }))
+const Usage = Type.Object({
+  images: Type.Array(
+    Type.Object({ name: Type.String(), snapshot: Type.Optional(Type.String()), used_size: Type.Integer() }),
+  ),
+})
+const Devices = Type.Array(Type.Object({ pool: Type.String(), name: Type.String(), device: Type.String() }))
+const Locks = Type.Array(Type.Object({ id: Type.String(), locker: Type.String() }))
+const Children = Type.Array(Type.Object({ pool: Type.String(), image: Type.String() }))
+const Free = Type.Object({
+  pools: Type.Array(Type.Object({ name: Type.String(), stats: Type.Object({ max_avail: Type.Integer() }) })),
+})
+
+/** ENOENT, which rbd gives as its exit code. */
+const noEntry = 2
+const generationKey = 'mote.generation'
+/** `exclusive-lock`: one host writes, and breaking its lock shuts it out of the cluster (the client is blocklisted). */
+const features = 'layering,exclusive-lock,object-map,fast-diff'
+
+/**
+ * Images in a Ceph pool (RBD), which every host with that pool reaches: volumes are not pinned to a host. The generation
+ * of the attachment is kept with the image; a host with a newer one breaks the lock of the one before.
+ * Images are `v.<volume>`, their snapshots carry the snapshot's id; `n.` is being made.
+ */
+export function rbdPool(options: RbdOptions): VolumePool {
+  const { name, pool, client, scratchDir } = options
+  const exec = options.run ?? run
+  const who = client === null ? [] : ['--id', client]
+  const rbd = (...args: readonly string[]) => exec('rbd', [...who, ...args])
+  const json = async <S extends TSchema>(schema: S, ...args: readonly string[]): Promise<Static<S>> =>
+    Value.Parse(schema, JSON.parse(await rbd(...args, '--format', 'json')))
+  const image = (volumeId: string) => `${pool}/v.${checkedId(volumeId)}`
+  const making = (volumeId: string) => `${pool}/n.${checkedId(volumeId)}`
+  const has = async (spec: string) => (await json(Images, 'ls', pool)).includes(spec.slice(pool.length + 1))
+  const existing = async (volumeId: string): Promise<string> => {
+    const spec = image(volumeId)
+    if (await has(spec)) return spec
+    throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
+  }
+  const snapshotsOf = async (spec: string) => (await json(Snapshots, 'snap', 'ls', spec)).map(one => one.name)
+  const needSnapshot = async (spec: string, snapshotId: string) => {
+    if ((await has(spec)) && (await snapshotsOf(spec)).includes(checkedId(snapshotId))) return
+    throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+  }
+  const deviceOf = async (volumeId: string) =>
+    (await json(Devices, 'device', 'list')).find(one => one.pool === pool && one.name === `v.${volumeId}`)?.device
+  /** Clones stay: what they still share becomes their own before it goes. */
+  const letGoOfClones = async (spec: string) => {
+    for (const child of await json(Children, 'children', '--all', spec))
+      await rbd('flatten', '--no-progress', `${child.pool}/${child.image}`)
+  }
+  const dropImage = async (spec: string) => {
+    if (!(await has(spec))) return
+    await letGoOfClones(spec)
+    for (const snapshot of await snapshotsOf(spec)) await rbd('snap', 'rm', '--no-progress', `${spec}@${snapshot}`)
+    await rbd('rm', '--no-progress', spec)
+  }
+  const importEmpty = async (spec: string, sizeMib: number) => {
+    await mkdir(scratchDir, { recursive: true, mode: 0o700 })
+    const file = join(scratchDir, spec.replace('/', '.'))
+    try {
+      await writeFile(file, '', { mode: 0o600 })
+      await truncate(file, sizeMib * 2 ** 20)
+      await run('mke2fs', emptyFileSystem(file))
+      await rbd('import', '--no-progress', '--image-feature', features, file, spec)
+    } finally {
+      await rm(file, { force: true })
+    }
+  }
+  /** Whoever held the image under a smaller generation cannot write any more when this resolves. */
+  const fence = async (spec: string, generation: number) => {
+    const known = await rbd('image-meta', 'get', spec, generationKey).catch(absent)
+    if (generation < Number(known.trim() || 0))
+      throw new StepError('stale_volume_generation', `the volume was attached under generation ${known.trim()} elsewhere`)
+    await rbd('image-meta', 'set', spec, generationKey, String(generation))
+    for (const lock of await json(Locks, 'lock', 'ls', spec)) await rbd('lock', 'rm', spec, lock.id, lock.locker)
+  }
+
+  return {
+    ...{ name, kind: 'rbd', shared: true, encrypted: false },
+    async create(volumeId, sizeMib, from) {
+      const [spec, partial] = [image(volumeId), making(volumeId)]
+      if (await has(spec)) return
+      await dropImage(partial)
+      if (from) {
+        const source = image(from.volumeId)
+        await needSnapshot(source, from.snapshotId)
+        await rbd('clone', '--rbd-default-clone-format', '2', `${source}@${from.snapshotId}`, partial)
+      } else await importEmpty(partial, sizeMib)
+      await rbd('rename', partial, spec)
+    },
+    async open(volumeId, generation) {
+      const spec = await existing(volumeId)
+      const mapped = await deviceOf(volumeId)
+      if (mapped) return mapped
+      await fence(spec, generation)
+      return (await rbd('device', 'map', '--exclusive', spec)).trim()
+    },
+    async close(volumeId) {
+      const device = await deviceOf(checkedId(volumeId))
+      if (device) await rbd('device', 'unmap', device)
+    },
+    async remove(volumeId) {
+      await dropImage(image(volumeId))
+      await dropImage(making(volumeId))
+    },
+    async snapshot(volumeId, snapshotId) {
+      const snapshot = checkedId(snapshotId)
+      const spec = await existing(volumeId)
+      if (!(await snapshotsOf(spec)).includes(snapshot))
+        await rbd('snap', 'create', '--no-progress', `${spec}@${snapshot}`)
+    },
+    async removeSnapshot(volumeId, snapshotId) {
+      const spec = image(volumeId)
+      if (!(await has(spec)) || !(await snapshotsOf(spec)).includes(checkedId(snapshotId))) return
+      await rbd('snap', 'rm', '--no-progress', `${spec}@${snapshotId}`)
+    },
+    async restore(volumeId, snapshotId) {
+      const spec = image(volumeId)
+      await needSnapshot(spec, snapshotId)
+      // Not one step for the cluster, but nobody opens the volume before it is whole: it is done again after a crash.
+      await rbd('snap', 'rollback', '--no-progress', `${spec}@${snapshotId}`)
+    },
+    async usage(volumeId) {
+      const { images } = await json(Usage, 'du', await existing(volumeId))
+      const sum = (ofSnapshots: boolean) =>
+        images
+          .filter(one => (one.snapshot !== undefined) === ofSnapshots)
+          .reduce((total, one) => total + one.used_size, 0)
+      return { usedBytes: sum(false), snapshotBytes: sum(true) }
+    },
+    async freeBytes() {
+      const { pools } = Value.Parse(Free, JSON.parse(await exec('ceph', [...who, 'df', '--format', 'json'])))
+      const found = pools.find(one => one.name === pool)
+      if (!found) throw new StepError('no_such_pool', `the cluster has no pool ${pool}`)
+      return found.stats.max_avail
+    },
+  }
+}
+
+/** The key was never set. */
+function absent(error: unknown): string {
+  if (error instanceof CommandError && error.exitCode === noEntry) return ''
+  throw error
+}

@@ -1,0 +1,116 @@
+import { Resolver as Client } from 'node:dns/promises'
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import packet from 'dns-packet'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { forwarder, hostResolvers } from './forward.ts'
+import { type DnsClient, type Resolver, startResolver } from './server.ts'
+
+const many = Array.from({ length: 40 }, (_, n) => `fd00::${(n + 1).toString(16)}`)
+const clients: Record<string, DnsClient> = {
+  '127.0.0.1': {
+    names: new Map([
+      ['shop', ['fd00::1', 'fd00::2']],
+      ['db', []],
+      ['many', many],
+    ]),
+    mayAskOthers: true,
+  },
+  '127.0.0.2': { names: new Map([['db', ['fd00:0:0:2::9']]]), mayAskOthers: false },
+}
+
+describe('the resolver of guests', () => {
+  const upstream = createSocket('udp4')
+  const asked: string[] = []
+  let resolver: Resolver
+  const ask = (from = '127.0.0.1') => {
+    const client = new Client({ timeout: 1_000, tries: 1 })
+    client.setServers([`127.0.0.1:${resolver.port}`])
+    client.setLocalAddress(from)
+    return client
+  }
+
+  beforeAll(async () => {
+    upstream.on('message', (message, from) => {
+      const query = packet.decode(message)
+      const [question] = query.questions ?? []
+      asked.push(question?.name ?? '')
+      if (question?.name === 'silent.example') return
+      const answers = [{ type: 'A', name: question?.name ?? '', ttl: 1, data: '203.0.113.7' } as const]
+      upstream.send(
+        packet.encode({ type: 'response', id: query.id ?? 0, questions: query.questions ?? [], answers }),
+        from.port,
+        from.address,
+      )
+    })
+    upstream.bind(0, '127.0.0.1')
+    await once(upstream, 'listening')
+    const forward = forwarder([`127.0.0.1#${upstream.address().port}`])
+    resolver = await startResolver({
+      ...{ address: '0.0.0.0', port: 0, forward, client: address => clients[address] },
+      onError: error => {
+        throw error
+      },
+    })
+  })
+  afterAll(async () => {
+    await resolver.stop()
+    upstream.close()
+  })
+
+  it('answers names of the own project with all addresses', async () => {
+    expect(await ask().resolve6('shop.internal')).toEqual(['fd00::1', 'fd00::2'])
+    expect(await ask().resolve6('SHOP.Internal')).toHaveLength(2)
+  })
+
+  it('says of a name without addresses that it is there, and of any other that it is not', async () => {
+    await expect(ask().resolve6('db.internal')).rejects.toMatchObject({ code: 'ENODATA' })
+    await expect(ask().resolve4('shop.internal')).rejects.toMatchObject({ code: 'ENODATA' })
+    await expect(ask().resolve6('nothing.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
+    await expect(ask().reverse('fd00::1')).rejects.toMatchObject({ code: 'ENOTFOUND' })
+    expect(asked).toEqual([])
+  })
+
+  it('knows who asks: names of other projects do not exist', async () => {
+    expect(await ask('127.0.0.2').resolve6('db.internal')).toEqual(['fd00:0:0:2::9'])
+    await expect(ask('127.0.0.2').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ENOTFOUND' })
+  })
+
+  it('forwards the rest, for those who may', async () => {
+    expect(await ask().resolve4('www.example')).toEqual(['203.0.113.7'])
+    await expect(ask('127.0.0.2').resolve4('www.example')).rejects.toMatchObject({ code: 'EREFUSED' })
+    expect(asked).toEqual(['www.example'])
+  })
+
+  it('does not speak to strangers', async () => {
+    await expect(ask('127.0.0.3').resolve6('shop.internal')).rejects.toMatchObject({ code: 'ETIMEOUT' })
+  })
+
+  it('cuts what does not fit, and gives all of it over TCP', async () => {
+    const [cut] = await rawUdp(resolver.port, {
+      type: 'query',
+      id: 7,
+      questions: [{ type: 'AAAA', name: 'many.internal' }],
+    })
+    expect([cut?.flag_tc, cut?.answers?.length]).toEqual([true, 0])
+    expect(await ask().resolve6('many.internal')).toEqual(many)
+  })
+
+  it('survives garbage', async () => {
+    const socket = createSocket('udp4')
+    for (const garbage of [Buffer.alloc(0), Buffer.from('x'), Buffer.alloc(600, 0xff)])
+      socket.send(garbage, resolver.port, '127.0.0.1')
+    expect(await ask().resolve6('shop.internal')).toHaveLength(2)
+    socket.close()
+  })
+
+  it('finds the resolvers of the host', () => expect(hostResolvers().length).toBeGreaterThan(0))
+})
+
+async function rawUdp(port: number, query: packet.Packet) {
+  const socket = createSocket('udp4')
+  socket.send(packet.encode(query), port, '127.0.0.1')
+  const [message] = await once(socket, 'message')
+  socket.close()
+  return [packet.decode(message)]
+}

@@ -1,0 +1,96 @@
+import { createSocket } from 'node:dgram'
+import { readFileSync } from 'node:fs'
+import { connect, isIP } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** An upstream resolver has this long before the next one is asked. */
+const answerMs = 2_000
+
+/** Passes a query on, byte for byte, and answers what came back. @throws Error when no resolver answered */
+export type Forward = (query: Buffer, over: 'udp' | 'tcp', signal: AbortSignal) => Promise<Buffer>
+
+/** @param upstreams asked in turn, `host` or `host#port` */
+export function forwarder(upstreams: readonly string[]): Forward {
+  const servers = upstreams.map(text => {
+    const [host = '', port] = text.split('#')
+    return { host, port: port ? Number(port) : 53 }
+  })
+  return async (query, over, signal) => {
+    const ask = over === 'udp' ? askUdp : askTcp
+    for (const server of servers) {
+      const answer = await ask(query, server, signal).catch(() => undefined)
+      if (answer) return answer
+      signal.throwIfAborted()
+    }
+    throw new Error('no resolver of the host answered')
+  }
+}
+
+/** The host's own resolvers. */
+export function hostResolvers(file = '/etc/resolv.conf'): string[] {
+  const found = readFileSync(file, 'utf8').matchAll(/^nameserver\s+(\S+)/gm)
+  return [...found].map(([, address = '']) => address).filter(address => isIP(address.split('%')[0] ?? '') !== 0)
+}
+
+interface Server {
+  readonly host: string
+  readonly port: number
+}
+
+async function askUdp(query: Buffer, { host, port }: Server, signal: AbortSignal): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  // A socket each: its random port and the query's id are what an answer has to know.
+  const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' })
+  const late = new AbortController()
+  try {
+    socket.on('error', reject)
+    socket.on('message', message => {
+      if (message.subarray(0, 2).equals(query.subarray(0, 2))) resolve(message)
+    })
+    socket.connect(port, host, () => socket.send(query))
+    sleep(answerMs, undefined, { signal: AbortSignal.any([signal, late.signal]) }).then(
+      () => reject(new Error(`${host} does not answer`)),
+      reject,
+    )
+    return await promise
+  } finally {
+    late.abort()
+    socket.close()
+  }
+}
+
+async function askTcp(query: Buffer, { host, port }: Server, signal: AbortSignal): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const socket = connect({ host, port, timeout: answerMs, signal })
+  try {
+    socket.on('error', reject)
+    socket.on('timeout', () => reject(new Error(`${host} does not answer`)))
+    socket.on('close', () => reject(new Error(`${host} closed the connection`)))
+    socket.on('data', messages(resolve))
+    socket.write(framed(query))
+    return await promise
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** A message over TCP has its length in front (RFC 1035 4.2.2). */
+export function framed(message: Buffer): Buffer {
+  const length = Buffer.alloc(2)
+  length.writeUInt16BE(message.length)
+  return Buffer.concat([length, message])
+}
+
+/** Cuts a TCP stream into messages. */
+export function messages(onMessage: (message: Buffer) => void): (data: Buffer) => void {
+  let rest = Buffer.alloc(0)
+  return data => {
+    rest = Buffer.concat([rest, data])
+    while (rest.length >= 2) {
+      const length = rest.readUInt16BE(0)
+      if (rest.length < 2 + length) return
+      onMessage(rest.subarray(2, 2 + length))
+      rest = rest.subarray(2 + length)
+    }
+  }
+}

@@ -1,0 +1,133 @@
+/** The resolver of this host's guests: private names by project, everything else from the host's own resolvers. */
+import { createSocket } from 'node:dgram'
+import { createServer, type Socket } from 'node:net'
+import packet, { type DecodedPacket } from 'dns-packet'
+import { answerPrivate, encodeUdp, response, type ZoneNames } from './answer.ts'
+import { type Forward, framed, messages } from './forward.ts'
+
+/** Whoever asks. */
+export interface DnsClient {
+  /** Of its project. */
+  readonly names: ZoneNames
+  /** Its rules let it ask the world. */
+  readonly mayAskOthers: boolean
+}
+
+export interface ResolverOptions {
+  readonly address: string
+  /** 0: any free port. */
+  readonly port: number
+  /** By source address; undefined: not one of our guests. */
+  readonly client: (address: string) => DnsClient | undefined
+  readonly forward: Forward
+  readonly onError: (error: unknown) => void
+}
+
+export interface Resolver {
+  readonly port: number
+  stop(): Promise<void>
+}
+
+/** A client may have this many queries under way at other resolvers. */
+const mostForwarded = 64
+const idleTcpMs = 10_000
+const mostTcp = 256
+
+/** @throws Error when the address or port cannot be had */
+export async function startResolver(options: ResolverOptions): Promise<Resolver> {
+  const end = new AbortController()
+  const handle = queryHandler(options, end.signal)
+  const tcp = createServer(socket => serveTcp(socket, handle))
+  tcp.maxConnections = mostTcp
+  await listening(tcp, resolve => tcp.listen(options.port, options.address, resolve))
+  const address = tcp.address()
+  const port = typeof address === 'object' && address ? address.port : options.port
+  const udp = createSocket({ type: options.address.includes(':') ? 'udp6' : 'udp4' })
+  udp.on('message', (message, from) => {
+    handle(message, from.address, 'udp').then(answer => {
+      if (answer && !end.signal.aborted) udp.send(answer, from.port, from.address)
+    }, options.onError)
+  })
+  try {
+    await listening(udp, resolve => udp.bind(port, options.address, resolve))
+  } catch (error) {
+    tcp.close()
+    throw error
+  }
+  udp.on('error', options.onError)
+  tcp.on('error', options.onError)
+  const open = new Set<Socket>()
+  tcp.on('connection', socket => open.add(socket.once('close', () => open.delete(socket))))
+  return {
+    port,
+    async stop() {
+      end.abort()
+      for (const socket of open) socket.destroy()
+      await Promise.all([new Promise(resolve => tcp.close(resolve)), new Promise<void>(resolve => udp.close(resolve))])
+    },
+  }
+}
+
+type Handle = (message: Buffer, from: string, over: 'udp' | 'tcp') => Promise<Buffer | undefined>
+
+function queryHandler({ client, forward }: ResolverOptions, signal: AbortSignal): Handle {
+  const underWay = new Map<string, number>()
+  return async (message, from, over) => {
+    const query = decoded(message)
+    const asker = client(from)
+    if (!query || !asker) return undefined
+    const encode = (answer: packet.Packet) => (over === 'udp' ? encodeUdp(query, answer) : packet.encode(answer))
+    const own = answerPrivate(query, asker.names)
+    if (own) return encode(own)
+    const pending = underWay.get(from) ?? 0
+    if (!asker.mayAskOthers || pending >= mostForwarded) return encode(response(query, 'REFUSED'))
+    underWay.set(from, pending + 1)
+    try {
+      return await forward(message, over, signal)
+    } catch {
+      return encode(response(query, 'SERVFAIL'))
+    } finally {
+      const left = (underWay.get(from) ?? 1) - 1
+      if (left > 0) underWay.set(from, left)
+      else underWay.delete(from)
+    }
+  }
+}
+
+/** Undefined for what is not a query: nobody is owed an answer to it. */
+function decoded(message: Buffer): DecodedPacket | undefined {
+  try {
+    const query = packet.decode(message)
+    return query.type === 'query' ? query : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function serveTcp(socket: Socket, handle: Handle): void {
+  const { remoteAddress = '' } = socket
+  socket.setTimeout(idleTcpMs, () => socket.destroy()).on('error', () => undefined)
+  const onMessage = (message: Buffer) => {
+    handle(message, remoteAddress, 'tcp').then(
+      answer => (answer && socket.writable ? socket.write(framed(answer)) : socket.destroy()),
+      () => socket.destroy(),
+    )
+  }
+  socket.on('data', messages(onMessage))
+}
+
+function listening(
+  server: {
+    once(event: 'error', listener: (error: Error) => void): unknown
+    off(event: 'error', listener: (error: Error) => void): unknown
+  },
+  start: (done: () => void) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    start(() => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type GuestChannel, type GuestConnection, type GuestEvents, openGuest } from './channel.ts'
+import type { Frame } from './frames.ts'
+import type { GuestPorts } from './ports.ts'
+
+/** A guest that boots refuses until its init listens: then every attempt counts. */
+const retryMs = 10
+const slowRetryMs = 100
+const slowAfterMs = 60_000
+
+/**
+ * A channel over ports that may close while the guest lives on: vsock connections are cut when a snapshot is taken, and
+ * do not survive a start from one. It connects again, hands on no frame twice, and tells an exit that happened between.
+ * A request waits for the connection; one that is under way when it breaks is rejected.
+ * @param alive whether the VMM's process is there: when it is not, the channel closes
+ */
+export function lastingGuest(
+  ports: GuestPorts,
+  fromSeq: number,
+  events: GuestEvents,
+  alive: () => boolean,
+): GuestChannel {
+  const ready = Promise.withResolvers<string>()
+  const closed = Promise.withResolvers<void>()
+  ready.promise.catch(() => undefined)
+  let next = Promise.withResolvers<GuestConnection>()
+  next.promise.catch(() => undefined)
+  let current: GuestConnection | undefined
+  let ended = false
+  let acked = fromSeq
+  let delivered = fromSeq
+  const onFrames = (frames: readonly Frame[]) => {
+    const fresh = frames.filter(({ seq }) => seq > delivered)
+    delivered = Math.max(delivered, fresh.at(-1)?.seq ?? 0)
+    if (fresh.length > 0) events.onFrames(fresh)
+  }
+  const live = async () => {
+    const connection = await openGuest(ports, acked, { ...events, onFrames })
+    current = connection
+    try {
+      const status = await Promise.race([connection.ready, connection.broken.then(() => undefined)])
+      if (status === undefined || ended) return
+      ready.resolve(status)
+      next.resolve(connection)
+      const [word, code] = status.split(' ')
+      if (word === 'exited') events.onExit(Number(code))
+      await connection.broken
+    } finally {
+      next = Promise.withResolvers<GuestConnection>()
+      next.promise.catch(() => undefined)
+      current = undefined
+      connection.close()
+      await connection.closed
+    }
+  }
+  const keep = async () => {
+    const startedMs = performance.now()
+    while (!ended && alive()) {
+      await live().catch(() => undefined)
+      if (!ended && alive()) await sleep(performance.now() - startedMs < slowAfterMs ? retryMs : slowRetryMs)
+    }
+    ended = true
+    const gone = new Error('the connection to the guest is closed')
+    ready.reject(gone)
+    next.reject(gone)
+    closed.resolve()
+  }
+  void keep()
+  return {
+    async request(verb, timeoutMs, onPart) {
+      const late = new AbortController()
+      try {
+        const waited = sleep(timeoutMs, undefined, { signal: late.signal }).then(() => undefined)
+        waited.catch(() => undefined)
+        const connection = await Promise.race([next.promise, waited])
+        if (!connection)
+          throw new Error(`the guest could not be reached for "${verb.split(' ')[0]}" in ${timeoutMs} ms`)
+        return await connection.request(verb, timeoutMs, onPart)
+      } finally {
+        late.abort()
+      }
+    },
+    ack(seq) {
+      acked = Math.max(acked, seq)
+      current?.ack(seq)
+    },
+    ...{ ready: ready.promise, closed: closed.promise },
+    close() {
+      ended = true
+      current?.close()
+    },
+  }
+}

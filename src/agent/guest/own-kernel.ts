@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { copyFile, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { arch, cpus } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { run } from '../../lib/exec.ts'
+import { hasProgram } from '../../lib/programs.ts'
+import { cachedDir } from './cache.ts'
+
+const configFile = new URL('../../../guest/kernel.config', import.meta.url)
+const patchDir = new URL('../../../guest/kernel-patches/', import.meta.url)
+
+const needed = [
+  { program: 'make', package: 'make' },
+  { program: 'gcc', package: 'gcc' },
+  { program: 'flex', package: 'flex' },
+  { program: 'bison', package: 'bison' },
+  { program: 'bc', package: 'bc' },
+  { program: 'patch', package: 'patch' },
+  { program: 'xz', package: 'xz-utils' },
+] as const
+
+/** Where the kernel of our configuration is, or would be; another configuration is another directory. */
+export async function ownKernelDir(cacheDir: string): Promise<string> {
+  const hash = createHash('sha256').update(await readFile(configFile))
+  for (const patch of await patches()) hash.update(await readFile(patch))
+  return join(cacheDir, 'kernel-own', hash.digest('hex').slice(0, 16))
+}
+
+/** The built kernel's directory, or undefined: then the distribution's kernel is used. */
+export async function findOwnKernel(cacheDir: string): Promise<string | undefined> {
+  const dir = await ownKernelDir(cacheDir)
+  return existsSync(join(dir, 'vmlinux')) ? dir : undefined
+}
+
+/**
+ * Builds the guest kernel of our own configuration (`guest/kernel.config`) from the distribution's source package, with
+ * no module and nothing that a microVM lacks: it boots in a third of the time. Needs no root; 150 MB of download, 1.5 GB
+ * of disk while it runs, and some minutes. A second call finds the result.
+ * @throws Error naming the packages to install, or what the compiler said.
+ */
+export async function buildOwnKernel(
+  cacheDir: string,
+  onProgress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<string> {
+  if (arch() !== 'x64') throw new Error('our kernel configuration is for x86-64')
+  await requireTools()
+  return cachedDir(await ownKernelDir(cacheDir), async dir => {
+    const work = join(dir, 'work')
+    await run('mkdir', [work])
+    const tree = await unpackSource(work, onProgress, signal)
+    for (const patch of await patches())
+      await run('patch', ['-p1', '--batch', '-i', patch.pathname], { cwd: tree, signal })
+    onProgress('configuring')
+    await run('make', [`KCONFIG_ALLCONFIG=${configFile.pathname}`, 'allnoconfig'], { cwd: tree, signal })
+    await refuseLostOptions(join(tree, '.config'))
+    await compile(tree, onProgress, signal)
+    const version = await run('make', ['-s', 'kernelrelease'], { cwd: tree, signal })
+    await run('strip', ['-s', '-o', join(dir, 'vmlinux'), join(tree, 'vmlinux')], { signal })
+    await copyFile(join(tree, '.config'), join(dir, 'config'))
+    await writeFile(join(dir, 'version'), version.trim())
+    await rm(work, { recursive: true })
+  })
+}
+
+async function requireTools(): Promise<void> {
+  const found = await Promise.all(needed.map(({ program }) => hasProgram(program)))
+  const missing: string[] = needed.filter((_, index) => !found[index]).map(tool => tool.package)
+  if (!existsSync('/usr/include/gelf.h')) missing.push('libelf-dev')
+  if (missing.length > 0) throw new Error(`building a kernel needs more tools: apt-get install ${missing.join(' ')}`)
+}
+
+/** The newest source package that apt knows; Debian and Ubuntu name it alike. */
+async function unpackSource(work: string, onProgress: (line: string) => void, signal: AbortSignal): Promise<string> {
+  const about = await run('apt-cache', ['depends', 'linux-source']).catch(() => '')
+  const name = /Depends: (linux-source-[0-9][^\s]*)/.exec(about)?.[1]
+  if (name === undefined) throw new Error('apt knows no linux-source package: run "apt-get update"')
+  onProgress(`downloading ${name}`)
+  await run('apt-get', ['download', '-q', name], { cwd: work, signal, timeoutMs: 900_000 })
+  const deb = (await readdir(work)).find(file => file.endsWith('.deb'))
+  if (deb === undefined) throw new Error(`apt-get download ${name} left no package`)
+  onProgress('unpacking')
+  await run('dpkg-deb', ['-x', deb, 'deb'], { cwd: work, signal })
+  const archives = await readdir(join(work, 'deb/usr/src'), { recursive: true })
+  const archive = archives.find(file => /linux-source-[^/]*\.tar\.(xz|bz2|zst)$/.test(file))
+  if (archive === undefined) throw new Error(`${name} holds no source archive`)
+  await run('tar', ['xf', join('deb/usr/src', archive)], { cwd: work, signal })
+  const tree = (await readdir(work)).find(file => file.startsWith('linux-source-') && !file.endsWith('.deb'))
+  if (tree === undefined) throw new Error(`${archive} holds no source tree`)
+  return join(work, tree)
+}
+
+/** Kconfig drops what it does not know or what lacks a dependency without a word; a guest would miss it later. */
+async function refuseLostOptions(built: string): Promise<void> {
+  const options = (text: string) => text.split('\n').filter(line => line.endsWith('=y'))
+  const got = new Set(options(await readFile(built, 'utf8')))
+  const lost = options(await readFile(configFile, 'utf8')).filter(line => !got.has(line))
+  if (lost.length > 0) throw new Error(`this kernel source does not take ${lost.join(', ')}`)
+}
+
+/** `make vmlinux` with the number of compiled files as progress, since it takes minutes. */
+async function compile(tree: string, onProgress: (line: string) => void, signal: AbortSignal): Promise<void> {
+  const child = spawn('make', [`-j${cpus().length}`, 'vmlinux'], {
+    cwd: tree,
+    signal,
+    env: { ...process.env, LC_ALL: 'C' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const failure: string[] = []
+  let compiled = 0
+  createInterface({ input: child.stdout }).on('line', line => {
+    if (/^ {2}(CC|AS) /.test(line) && ++compiled % 100 === 0) onProgress(`compiling: ${compiled} files`)
+  })
+  createInterface({ input: child.stderr }).on('line', line => {
+    if (failure.push(line) > 20) failure.shift()
+  })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  child.on('error', reject)
+  child.on('close', code =>
+    code === 0 ? resolve() : reject(new Error(`the kernel did not compile: ${failure.join(' | ')}`)),
+  )
+  return promise
+}
+
+async function patches(): Promise<URL[]> {
+  const names = await readdir(patchDir).catch((): string[] => [])
+  return names
+    .filter(name => name.endsWith('.patch'))
+    .sort()
+    .map(name => new URL(name, patchDir))
+}

@@ -1,0 +1,60 @@
+import type { Socket } from 'node:net'
+import { connectIn } from '../../lib/short-socket.ts'
+
+/** Where a guest's control and log ports are reached. */
+export interface GuestPorts {
+  control(): Promise<Socket>
+  log(): Promise<Socket>
+}
+
+/** QEMU's sockets of the two virtio-serial ports, in the VM's directory. */
+export function serialPorts(dir: string): GuestPorts {
+  return { control: () => connectIn(dir, 'ctl.sock'), log: () => connectIn(dir, 'log.sock') }
+}
+
+/** The guest's vsock ports; guest/ports.c listens there. */
+const vsockPort = { control: 1001, log: 1002 } as const
+/** A guest whose driver is not there yet, or that is paused, says nothing. */
+const handshakeMs = 2_500
+
+/**
+ * The vsock device of Firecracker and Cloud Hypervisor: a unix socket, on which the host says `CONNECT <port>` and is
+ * answered `OK <host port>` (Firecracker docs/vsock.md; Cloud Hypervisor docs/vsock.md).
+ */
+export function vsockPorts(dir: string, name: string): GuestPorts {
+  const connect = async (port: number) => {
+    const socket = await connectIn(dir, name)
+    socket.on('error', () => undefined)
+    try {
+      socket.write(`CONNECT ${port}\n`)
+      await acknowledged(socket)
+      return socket
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+  }
+  return { control: () => connect(vsockPort.control), log: () => connect(vsockPort.log) }
+}
+
+/** Reads the answer's line and nothing more. @throws Error when it is another one, late, or the connection ends. */
+function acknowledged(socket: Socket): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  let text = ''
+  const onReadable = () => {
+    for (let byte: unknown = socket.read(1); Buffer.isBuffer(byte); byte = socket.read(1)) {
+      text += byte.toString('latin1')
+      if (!text.endsWith('\n')) continue
+      if (/^OK \d+\n$/.test(text)) resolve()
+      else reject(new Error(`the vsock answered ${JSON.stringify(text)}`))
+      return
+    }
+  }
+  const onClose = () => reject(new Error('nothing listens on the vsock port yet'))
+  const timer = setTimeout(() => reject(new Error('the vsock did not answer')), handshakeMs)
+  socket.on('readable', onReadable).on('close', onClose).on('end', onClose)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    socket.off('readable', onReadable).off('close', onClose).off('end', onClose)
+  })
+}

@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { join } from 'node:path'
+import { isRunning, type ProcessIdentity } from '../../../lib/process-identity.ts'
+import { type Console, openConsole } from '../console.ts'
+import { runDir } from '../isolation.ts'
+
+/** The ends of the serial consoles of VMs that this agent started: a socket, so that what a guest writes fills no disk. */
+export interface Consoles {
+  /** Reads along from when the VMM makes the socket until its process ends. */
+  follow(vmDir: string, process: ProcessIdentity): void
+  tail(vmDir: string): string
+  forget(vmDir: string): void
+}
+
+const lookMs = 10
+/** A guest that has booted has nothing to explain any more. */
+const patienceMs = 120_000
+
+export function consoles(): Consoles {
+  const known = new Map<string, Console>()
+  const find = async (vmDir: string, process: ProcessIdentity) => {
+    const deadline = performance.now() + patienceMs
+    while (isRunning(process) && performance.now() < deadline) {
+      const console = await openConsole(join(vmDir, runDir))
+      if (console.connected) {
+        known.set(vmDir, console)
+        return
+      }
+      await sleep(lookMs, undefined, { ref: false })
+    }
+  }
+  const forget = (vmDir: string) => {
+    known.get(vmDir)?.close()
+    known.delete(vmDir)
+  }
+  return {
+    follow(vmDir, process) {
+      forget(vmDir)
+      void find(vmDir, process)
+    },
+    forget,
+    tail: vmDir => known.get(vmDir)?.tail() ?? '',
+  }
+}

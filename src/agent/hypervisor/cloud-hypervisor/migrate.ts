@@ -1,0 +1,174 @@
+import { chown, rm, stat } from 'node:fs/promises'
+import { closeSync, openSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable } from '../../../lib/abortable.ts'
+import type { MigrationProgress } from '../driver.ts'
+import { runDir } from '../isolation.ts'
+import type { VmContext } from '../launch.ts'
+import { endProcess } from '../process.ts'
+import { configFile, scratchFile } from '../snapshot-files.ts'
+import { byteReader } from '../transfer/bytes.ts'
+import { type Sent, sendFile } from '../transfer/files.ts'
+import { clearMark, hasMark, setMark } from '../transfer/marks.ts'
+import { openWire, type Wire } from '../transfer/wire.ts'
+import { commands, passPayload, type Peer, peerOver, readRequest, readResponse, type Response } from './protocol.ts'
+import { inspect, setPaused } from './vmm.ts'
+
+const leavingSocket = 'leaving.sock'
+const runMs = 30_000
+
+/**
+ * Live migration through both agents, which read along: Cloud Hypervisor carries memory and devices, but no disk. The
+ * scratch disk goes first while the guest runs; when it stands still and all but the last word (`Complete`) is said, the
+ * agent sends what has changed of the disk, and only then that word.
+ * Before it the guest goes on here whatever fails. After it, it never does, unless the target refuses.
+ * @throws the signal's reason when aborted, StepError or Error with what failed; the guest runs on here then.
+ */
+export async function handOver(
+  vm: VmContext,
+  uri: string,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+): Promise<{ downtimeMs: number }> {
+  const { vmDir } = vm
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
+  const ends: Array<() => void> = []
+  const closeAll = () => ends.forEach(end => end())
+  try {
+    signal.throwIfAborted()
+    const wire = await openWire(uri, vm.madeBy)
+    ends.push(wire.close)
+    signal.addEventListener('abort', closeAll, { once: true })
+    return await sendVm(vm, wire, end => ends.push(end), onProgress, signal)
+  } catch (error) {
+    if (hasMark(vmDir, 'left')) {
+      // Killed before its connection ends, which would let it run here again.
+      await endProcess(vm.running)
+      return { downtimeMs: 0 }
+    }
+    closeAll()
+    await untilBack(vm)
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    signal.removeEventListener('abort', closeAll)
+    closeAll()
+    await rm(join(vmDir, runDir, leavingSocket), { force: true })
+  }
+}
+
+async function sendVm(
+  vm: VmContext,
+  wire: Wire,
+  onEnd: (end: () => void) => void,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+): Promise<{ downtimeMs: number }> {
+  const { vmDir, api, running, memoryMib, user } = vm
+  const scratch = join(vmDir, scratchFile)
+  const totalBytes = (await stat(scratch)).size + memoryMib * 2 ** 20
+  let transferredBytes = 0
+  const onBytes = (bytes: number) => {
+    transferredBytes += bytes
+    const percent = Math.min(99, Math.round((1000 * transferredBytes) / totalBytes) / 10)
+    onProgress({ percent, transferredBytes, totalBytes })
+  }
+  await sendFile(wire, configFile, join(vmDir, configFile))
+  const sent = await sendFile(wire, scratchFile, scratch, undefined, onBytes)
+  signal.throwIfAborted()
+  const { server, connection } = await listen(join(vmDir, runDir))
+  onEnd(() => server.close())
+  if (user) await chown(join(vmDir, runDir, leavingSocket), user.uid, user.gid)
+  await api.call('PUT', '/vm.send-migration', { destination_url: `unix:${leavingSocket}` })
+  const local = peerOver(await abortable(connection, AbortSignal.any([signal, AbortSignal.timeout(runMs)])))
+  onEnd(local.close)
+  const stoppedMs = await relay(local, wire, { vmDir, scratch, sent, onBytes })
+  await abortable(wire.expect('running'), AbortSignal.timeout(runMs)).catch(() => undefined)
+  await endProcess(running)
+  return { downtimeMs: Math.round(performance.now() - stoppedMs) }
+}
+
+interface Disk {
+  readonly vmDir: string
+  readonly scratch: string
+  readonly sent: Sent
+  readonly onBytes: (bytes: number) => void
+}
+
+/** Request by request to the target, answer by answer back. @returns when the guest stood still, by performance.now() */
+async function relay(local: Peer, wire: Wire, { vmDir, scratch, sent, onBytes }: Disk): Promise<number> {
+  const answers = byteReader(tunnelOf(wire))
+  // The last memory is sent after the guest was stopped.
+  let stoppedMs = performance.now()
+  const send = async (data: Buffer) => {
+    onBytes(data.length)
+    await wire.tunnel(data)
+  }
+  for (;;) {
+    const request = await readRequest(local.from)
+    const isLast = request.command === commands.complete || request.command === commands.completePaused
+    if (request.command === commands.memory) stoppedMs = performance.now()
+    if (isLast) {
+      await sendFile(wire, scratchFile, scratch, sent)
+      await setMark(vmDir, 'left')
+    }
+    await send(request.header)
+    await passPayload(request, local.from, send)
+    if (request.command === commands.abandon) throw new Error('Cloud Hypervisor gave the migration up')
+    const response = await readResponse(answers)
+    if (isLast) return settle(response, local, vmDir, stoppedMs)
+    await local.send(response.bytes)
+  }
+}
+
+/** Only the target's own word that it did not let the guest run brings it back here. */
+async function settle({ ok, bytes }: Response, local: Peer, vmDir: string, stoppedMs: number): Promise<number> {
+  if (!ok) await clearMark(vmDir, 'left')
+  await local.send(bytes)
+  if (!ok) throw new Error('the target could not let it run')
+  return stoppedMs
+}
+
+/** What the target's Cloud Hypervisor answers. */
+async function* tunnelOf(wire: Wire): AsyncGenerator<Buffer> {
+  for (;;) {
+    const frame = await wire.next()
+    if (frame?.kind === 'tunnel') yield frame.data
+    else if (frame?.kind === 'message' && frame.message.say === 'failed')
+      throw new Error(`the other host said: ${frame.message.reason}`)
+    else throw new Error('the other host closed the connection')
+  }
+}
+
+const backMs = 30_000
+
+/** Its connection cut, Cloud Hypervisor gives the guest back, some moments later. */
+async function untilBack({ api }: VmContext): Promise<void> {
+  const deadline = performance.now() + backMs
+  for (;;) {
+    const back = await setPaused(api, false).then(
+      () => inspect(api),
+      (error: unknown) => (performance.now() > deadline ? Promise.reject(error) : undefined),
+    )
+    if (back === 'running') return
+    await sleep(20)
+  }
+}
+
+/** Through /proc/self/fd: a socket's path holds 107 bytes. */
+async function listen(dir: string): Promise<{ server: Server; connection: Promise<Socket> }> {
+  await rm(join(dir, leavingSocket), { force: true })
+  const connection = Promise.withResolvers<Socket>()
+  const server = createServer({ pauseOnConnect: false }, connection.resolve)
+  const fd = openSync(dir, 'r')
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(`/proc/self/fd/${fd}/${leavingSocket}`, resolve)
+    })
+    return { server, connection: connection.promise }
+  } finally {
+    closeSync(fd)
+  }
+}

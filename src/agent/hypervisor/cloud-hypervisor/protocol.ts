@@ -1,0 +1,97 @@
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { type ByteReader, byteReader } from '../transfer/bytes.ts'
+
+/**
+ * Cloud Hypervisor's migration protocol, version 0 (vm-migration/src/protocol.rs, v53): requests, each answered before the
+ * next. A header of 16 bytes: command (two, little-endian), six for the command's own use, length (eight).
+ */
+export const commands = {
+  ...{ start: 1, config: 2, state: 3, memory: 4, complete: 5, abandon: 6, completePaused: 8 },
+} as const
+
+const headerBytes = 16
+/** One entry of a memory table: guest address and length, eight bytes each. */
+const rangeBytes = 16
+const okStatus = 1
+
+/** The settings of the VM, JSON, are some KiB: more is none of them. */
+const maxConfigBytes = 16 << 20
+
+export interface Request {
+  readonly command: number
+  readonly header: Buffer
+  /** Of what follows the header. */
+  readonly payloadBytes: number
+}
+
+export async function readRequest(from: ByteReader): Promise<Request> {
+  const header = await from.read(headerBytes)
+  return { command: header.readUInt16LE(0), header, payloadBytes: Number(header.readBigUInt64LE(8)) }
+}
+
+/** Passes what follows a request's header on: the payload and, after a memory table, the memory itself. */
+export async function passPayload(
+  { command, payloadBytes }: Request,
+  from: ByteReader,
+  send: (data: Buffer) => Promise<void>,
+): Promise<void> {
+  if (command !== commands.memory) {
+    for await (const piece of from.pieces(payloadBytes)) await send(piece)
+    return
+  }
+  const table = await from.read(payloadBytes)
+  await send(table)
+  let total = 0
+  for (let at = 0; at + rangeBytes <= table.length; at += rangeBytes) total += Number(table.readBigUInt64LE(at + 8))
+  for await (const piece of from.pieces(total)) await send(piece)
+}
+
+/** Passes the settings on, changed. */
+export async function passConfig(
+  { header, payloadBytes }: Request,
+  from: ByteReader,
+  send: (data: Buffer) => Promise<void>,
+  change: (settings: string) => string,
+): Promise<void> {
+  if (payloadBytes > maxConfigBytes) throw new Error('the VM has settings that are too large')
+  const settings = Buffer.from(change((await from.read(payloadBytes)).toString('utf8')))
+  const changed = Buffer.from(header)
+  changed.writeBigUInt64LE(BigInt(settings.length), 8)
+  await send(changed)
+  await send(settings)
+}
+
+export interface Response {
+  readonly ok: boolean
+  readonly bytes: Buffer
+}
+
+export async function readResponse(from: ByteReader): Promise<Response> {
+  const header = await from.read(headerBytes)
+  const rest = await from.read(Number(header.readBigUInt64LE(8)))
+  return { ok: header.readUInt16LE(0) === okStatus, bytes: Buffer.concat([header, rest]) }
+}
+
+/** One end of the protocol. */
+export interface Peer {
+  readonly from: ByteReader
+  send(data: Buffer): Promise<void>
+  close(): void
+}
+
+export function peerOver(socket: Socket): Peer {
+  socket.on('error', () => undefined)
+  return {
+    from: byteReader(chunksOf(socket)),
+    async send(data) {
+      if (socket.destroyed) throw new Error('Cloud Hypervisor closed the connection')
+      if (!socket.write(data)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+    },
+    close: () => socket.destroy(),
+  }
+}
+
+async function* chunksOf(socket: Socket): AsyncGenerator<Buffer> {
+  for await (const chunk of socket) yield Buffer.from(chunk)
+}

@@ -1,0 +1,143 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connectIn } from '../../../lib/short-socket.ts'
+import type { Arrival, Machine, PrepareContext } from '../driver.ts'
+import { identity, identityMs } from '../identity.ts'
+import { launch, type Launched, type LaunchPlan, type Platform } from '../launch.ts'
+import { parseWorkload } from '../machine.ts'
+import { readNotes } from '../prepare.ts'
+import { endProcess } from '../process.ts'
+import { configFile, scratchFile } from '../snapshot-files.ts'
+import { byteReader } from '../transfer/bytes.ts'
+import { fileReceiver } from '../transfer/files.ts'
+import { clearMark, setMark } from '../transfer/marks.ts'
+import { listenForVm, type Wire } from '../transfer/wire.ts'
+import { placeDisks } from './boot.ts'
+import type { Cell } from './cell.ts'
+import { withTap } from './config.ts'
+import { commands, passConfig, passPayload, type Peer, peerOver, readRequest, readResponse } from './protocol.ts'
+
+const arrivingSocket = 'arriving.sock'
+/** Its whole duration: the call answers when the VM has come. */
+const receiveMs = 24 * 3_600_000
+
+/** Starts a Cloud Hypervisor that waits for a VM from another host. */
+export async function receiveVm(
+  platform: Platform<Cell>,
+  host: string,
+  plan: LaunchPlan,
+  context: PrepareContext,
+): Promise<Arrival> {
+  return launch(platform, plan, context, async launched => {
+    await setMark(plan.home.dir, 'arriving')
+    const listener = await listenForVm(host, plan.madeBy)
+    const arrived = listener.wire.then(async wire => {
+      try {
+        return await take(wire, plan, launched)
+      } catch (error) {
+        await endProcess(launched.running)
+        const reason = error instanceof Error ? error.message : String(error)
+        await wire.say({ say: 'failed', reason }).catch(() => undefined)
+        throw error
+      } finally {
+        wire.close()
+      }
+    })
+    arrived.catch(() => undefined)
+    return {
+      ...{ running: launched.running, uri: listener.uri, arrived },
+      cancel: async () => {
+        listener.close()
+        launched.guest.close()
+        await endProcess(launched.running)
+        await arrived.catch(() => undefined)
+      },
+    }
+  })
+}
+
+async function take(wire: Wire, plan: LaunchPlan, launched: Launched<Cell>): Promise<Machine> {
+  const { home, prepared } = plan
+  const { cell, api, guest, machine, unlessGone } = launched
+  const receiver = fileReceiver({
+    [scratchFile]: join(home.dir, scratchFile),
+    [configFile]: join(home.dir, configFile),
+  })
+  let peer: Peer | undefined
+  try {
+    const requests = byteReader(tunnelOf(wire, receiver))
+    const first = await readRequest(requests)
+    const { tap } = await placeDisks(cell, plan)
+    const received = api.call('PUT', '/vm.receive-migration', { receiver_url: `unix:${arrivingSocket}` }, {
+      timeoutMs: receiveMs,
+    })
+    received.catch(() => undefined)
+    peer = peerOver(await unlessGone(connectSoon(cell.dir)))
+    await relay(first, requests, peer, wire, { tap, onLast: () => clearMark(home.dir, 'arriving') })
+    await unlessGone(received)
+  } finally {
+    await receiver.close()
+    peer?.close()
+  }
+  // It runs here: the source is told so, and hears of no failure any more.
+  await wire.say({ say: 'running' }).catch(() => undefined)
+  const words = identity(home, readNotes(prepared), { moved: true, renew: false })
+  await unlessGone(guest.ready)
+  await unlessGone(guest.request(`identity ${words}`, identityMs))
+  return machine(parseWorkload(await guest.ready))
+}
+
+interface RelayHow {
+  readonly tap: string
+  /** Before the word that lets the guest run. */
+  readonly onLast: () => Promise<void>
+}
+
+/** Request by request to the VMM here, answer by answer back. */
+async function relay(
+  first: Awaited<ReturnType<typeof readRequest>>,
+  requests: ReturnType<typeof byteReader>,
+  peer: Peer,
+  wire: Wire,
+  { tap, onLast }: RelayHow,
+): Promise<void> {
+  for (let request = first; ; request = await readRequest(requests)) {
+    const { command, header } = request
+    const isLast = command === commands.complete || command === commands.completePaused
+    if (isLast) await onLast()
+    if (command === commands.config) {
+      await passConfig(request, requests, peer.send, settings => withTap(settings, tap))
+    } else {
+      await peer.send(header)
+      await passPayload(request, requests, peer.send)
+    }
+    if (command === commands.abandon) throw new Error('the source gave the migration up')
+    const { ok, bytes } = await readResponse(peer.from)
+    await wire.tunnel(bytes)
+    if (isLast && ok) return
+    if (!ok) throw new Error('Cloud Hypervisor refused the VM; the reason is in vmm.err')
+  }
+}
+
+/** Files are written as they come; what is left is Cloud Hypervisor's own protocol. */
+async function* tunnelOf(wire: Wire, files: ReturnType<typeof fileReceiver>): AsyncGenerator<Buffer> {
+  for (;;) {
+    const frame = await wire.next()
+    if (frame?.kind === 'tunnel') yield frame.data
+    else if (frame?.kind === 'data') await files.data(frame.offset, frame.data)
+    else if (frame?.kind === 'message' && frame.message.say === 'file')
+      await files.take(frame.message.name, frame.message.size)
+    else throw new Error('the source ended before it had sent all')
+  }
+}
+
+/** The socket is there some moments after the call was made. */
+async function connectSoon(dir: string) {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const socket = await connectIn(dir, arrivingSocket).catch(() => undefined)
+    if (socket) return socket
+    if (performance.now() > deadline) throw new Error('Cloud Hypervisor does not listen for the VM')
+    await sleep(5)
+  }
+}

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import { chown, mkdir, readdir, readFile, realpath, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { hasCode } from '../../../lib/files.ts'
+import { identifyProcess, type ProcessIdentity } from '../../../lib/process-identity.ts'
+import { showFile, type VmUser } from '../isolation.ts'
+import { spawnVmm, type VmmProcess } from '../process.ts'
+
+/** The programs, as absolute paths. Without a jailer, Firecracker is started as the VM's user by the agent itself. */
+export interface FirecrackerPrograms {
+  readonly firecracker: string
+  readonly jailer: string | undefined
+}
+
+/** Where one Firecracker lives: its root directory behind the jailer, its working directory without. */
+export interface Cell {
+  readonly dir: string
+  readonly user: VmUser | undefined
+  /** `--id`: names the VM among all processes of the machine. */
+  readonly id: string
+}
+
+/** In the VM's directory; behind the jailer a link to the directory deep below. */
+export const cellName = 'cell'
+export const apiSocket = 'api.sock'
+export const vsockSocket = 'vsock.sock'
+export const consoleFile = 'console'
+/** What a drive slot without a volume shows. */
+export const emptyDrive = 'empty.img'
+const emptyBytes = 2 ** 20
+
+/** Letters, digits and hyphens, at most 64 (Firecracker docs/jailer.md). Its first half is the agent's. */
+export function cellId(dataDir: string, vmId: string): string {
+  return `${agentPrefix(dataDir)}${hash(vmId).slice(0, 20)}`
+}
+
+function agentPrefix(dataDir: string): string {
+  return `mote-${hash(dataDir).slice(0, 12)}-`
+}
+
+/** An empty cell in the VM's directory; what an earlier one left is removed. */
+export async function makeCell(
+  { dir, id }: { readonly dir: string; readonly id: string },
+  { firecracker, jailer }: FirecrackerPrograms,
+  user: VmUser | undefined,
+): Promise<Cell> {
+  const cell = join(dir, cellName)
+  await removeCell(dir)
+  const inside = jailer && user ? join('jail', basename(firecracker), id, 'root') : undefined
+  if (inside) {
+    await mkdir(join(dir, inside), { recursive: true, mode: 0o700 })
+    await symlink(inside, cell)
+  } else await mkdir(cell, { mode: 0o700 })
+  if (user) await chown(cell, user.uid, user.gid)
+  await writeFile(join(cell, consoleFile), '', { mode: 0o600 })
+  await writeFile(join(cell, emptyDrive), '', { mode: 0o600 })
+  await truncate(join(cell, emptyDrive), emptyBytes)
+  if (user) for (const name of [consoleFile, emptyDrive]) await chown(join(cell, name), user.uid, user.gid)
+  return { dir: cell, user, id }
+}
+
+export async function removeCell(dir: string): Promise<void> {
+  await rm(join(dir, cellName), { recursive: true, force: true })
+  await rm(join(dir, 'jail'), { recursive: true, force: true })
+}
+
+/** Shows a file in the cell under this name. */
+export async function place(cell: Cell, from: string, name: string, access: 'read' | 'write'): Promise<void> {
+  await showFile(await realpath(from), join(cell.dir, name), cell.user, access)
+}
+
+/**
+ * Starts Firecracker in its cell, behind the jailer where there is one: a root directory, device nodes and a user of its
+ * own. Its seccomp filters are on by default.
+ */
+export async function spawnFirecracker(
+  vmDir: string,
+  cell: Cell,
+  { firecracker, jailer }: FirecrackerPrograms,
+): Promise<VmmProcess> {
+  const own = ['--api-sock', apiSocket, '--level', 'Error']
+  const common = { name: 'Firecracker', dir: vmDir, env: {} }
+  if (!jailer || !cell.user) {
+    const args = ['--id', cell.id, ...own]
+    return spawnVmm({ ...common, program: firecracker, args, cwd: cell.dir, ...(cell.user ? { user: cell.user } : {}) })
+  }
+  const { uid, gid } = cell.user
+  const args = [
+    ...['--id', cell.id, '--exec-file', firecracker, '--uid', String(uid), '--gid', String(gid)],
+    ...['--chroot-base-dir', join(vmDir, 'jail'), '--cgroup-version', '2', '--parent-cgroup', 'mote-none'],
+    ...['--resource-limit', 'no-file=256', '--', ...own],
+  ]
+  return spawnVmm({ ...common, program: jailer, args })
+}
+
+/**
+ * The Firecrackers of this agent, by `--id` on their command line: behind the jailer a process cannot be found by its
+ * working directory.
+ */
+export async function findCells(dataDir: string): Promise<Array<{ id: string; process: ProcessIdentity }>> {
+  const found: Array<{ id: string; process: ProcessIdentity }> = []
+  for (const name of await readdir('/proc')) {
+    const pid = Number(name)
+    if (!Number.isInteger(pid)) continue
+    const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
+    const id = args[args.indexOf('--id') + 1] ?? ''
+    const process = args.includes('--id') && id.startsWith(agentPrefix(dataDir)) ? identifyProcess(pid) : undefined
+    if (process) found.push({ id, process })
+  }
+  return found
+}
+
+/**
+ * The serial that Firecracker gives a drive: device, device type and inode of its file, cut at 20 bytes (`build_device_id`
+ * of its virtio block device; it cannot be chosen).
+ */
+export async function driveSerial(file: string): Promise<string> {
+  const { dev, rdev, ino } = await stat(file, { bigint: true })
+  return `${dev}${rdev}${ino}`.slice(0, 20)
+}
+
+/** The console's end, without what is not text. The guest writes it: it is bounded by Firecracker's rate limiter. */
+export async function consoleTail(vmDir: string): Promise<string> {
+  try {
+    const text = await readFile(join(vmDir, cellName, consoleFile), 'latin1')
+    return text
+      .slice(-4096)
+      .replace(/[^\x20-\x7e\n]/g, '')
+      .trim()
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return ''
+    throw error
+  }
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

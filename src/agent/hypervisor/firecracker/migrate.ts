@@ -1,0 +1,95 @@
+import { mkdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { abortable } from '../../../lib/abortable.ts'
+import type { MigrationProgress } from '../driver.ts'
+import type { VmContext } from '../launch.ts'
+import { endProcess } from '../process.ts'
+import { configFile, scratchFile } from '../snapshot-files.ts'
+import { sendFile } from '../transfer/files.ts'
+import { clearMark, hasMark, setMark } from '../transfer/marks.ts'
+import { openWire, type Wire } from '../transfer/wire.ts'
+import { files } from './requests.ts'
+import { setState, writeState } from './vmm.ts'
+
+/** How long the target may take from the last byte to a guest that stands ready, and then to one that runs. */
+const loadMs = 120_000
+const runMs = 30_000
+
+/**
+ * Stop and copy: Firecracker has no migration of its own. The scratch disk goes first while the guest runs, then the
+ * guest stands still for a snapshot, what has changed of the disk, and the start over there.
+ * Before `go` the guest goes on here whatever fails. After it, it never does, unless the target says that it has not
+ * started it: of two guests with the same disk, one is too many.
+ * @throws the signal's reason when aborted, StepError or Error with what failed; the guest runs on here then.
+ */
+export async function handOver(
+  vm: VmContext,
+  uri: string,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+): Promise<{ downtimeMs: number }> {
+  const { vmDir, api } = vm
+  if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
+  let wire: Wire | undefined
+  try {
+    signal.throwIfAborted()
+    wire = await openWire(uri, vm.madeBy)
+    const closing = wire
+    signal.addEventListener('abort', () => closing.close(), { once: true })
+    return await sendVm(vm, wire, onProgress, signal)
+  } catch (error) {
+    if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }
+    await setState(api, 'Resumed')
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    wire?.close()
+    await rm(leavingDir(vmDir), { recursive: true, force: true })
+  }
+}
+
+const leavingDir = (vmDir: string) => join(vmDir, 'leaving')
+
+async function sendVm(
+  vm: VmContext,
+  wire: Wire,
+  onProgress: (progress: MigrationProgress) => void,
+  signal: AbortSignal,
+): Promise<{ downtimeMs: number }> {
+  const { vmDir, api, running } = vm
+  const scratch = join(vmDir, scratchFile)
+  const totalBytes = (await stat(scratch)).size * 2 + vm.memoryMib * 2 ** 20
+  let done = 0
+  const onBytes = (bytes: number) => {
+    done += bytes
+    const percent = Math.min(100, Math.round((1000 * done) / totalBytes) / 10)
+    onProgress({ percent, transferredBytes: done, totalBytes })
+  }
+  const sent = await sendFile(wire, scratchFile, scratch, undefined, onBytes)
+  signal.throwIfAborted()
+  const stoppedMs = performance.now()
+  await setState(api, 'Paused')
+  const dir = leavingDir(vmDir)
+  await rm(dir, { recursive: true, force: true })
+  await mkdir(dir, { mode: 0o700 })
+  await writeState(vm, dir)
+  await sendFile(wire, scratchFile, scratch, sent, onBytes)
+  await sendFile(wire, configFile, join(vmDir, configFile))
+  await sendFile(wire, files.memory, join(dir, files.memory), undefined, onBytes)
+  await sendFile(wire, files.state, join(dir, files.state))
+  await wire.say({ say: 'complete' })
+  await abortable(wire.expect('loaded'), AbortSignal.any([signal, AbortSignal.timeout(loadMs)]))
+  signal.throwIfAborted()
+  await setMark(vmDir, 'left')
+  await wire.say({ say: 'go' })
+  await untilRunning(wire, vmDir)
+  await endProcess(running)
+  return { downtimeMs: Math.round(performance.now() - stoppedMs) }
+}
+
+/** Only the target's own word that it did not start the guest brings it back here. */
+async function untilRunning(wire: Wire, vmDir: string): Promise<void> {
+  const answer = await abortable(wire.next(), AbortSignal.timeout(runMs)).catch(() => undefined)
+  if (answer?.kind !== 'message' || answer.message.say !== 'failed') return
+  await clearMark(vmDir, 'left')
+  throw new Error(`the target could not let it run: ${answer.message.reason}`)
+}

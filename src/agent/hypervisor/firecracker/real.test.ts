@@ -1,0 +1,103 @@
+import { existsSync } from 'node:fs'
+import { readFile, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run } from '../../../lib/exec.ts'
+import { isRunning } from '../../../lib/process-identity.ts'
+import { until } from '../../../../test/support/wait.ts'
+import { testDir } from '../../testing.ts'
+import type { VmUser } from '../isolation.ts'
+import { endProcess } from '../process.ts'
+import { vmmPrograms } from '../testing.ts'
+import { toyGuest } from '../toy-guest.ts'
+import { converse, type Exchange } from '../transcript.ts'
+import { vmmHttp } from '../vmm-http.ts'
+import {
+  apiSocket,
+  type Cell,
+  consoleTail,
+  findCells,
+  type FirecrackerPrograms,
+  makeCell,
+  place,
+  spawnFirecracker,
+} from './cell.ts'
+import { firstLife, scenarioTap, secondLife } from './scenario.ts'
+
+const { firecracker, jailer } = vmmPrograms
+const usable = firecracker !== null && process.getuid?.() === 0 && existsSync('/dev/kvm')
+const why = usable ? '' : ' (skipped: set MOTE_FIRECRACKER_BIN; needs root and /dev/kvm)'
+const transcripts = new URL('./transcripts.json', import.meta.url)
+const user: VmUser = { uid: 1_999_999_001, gid: 1_999_999_001 }
+
+interface Case {
+  readonly name: string
+  readonly programs: FirecrackerPrograms
+  readonly user: VmUser | undefined
+}
+const plain = { firecracker: firecracker ?? '', jailer: undefined }
+const cases: readonly Case[] = [
+  { name: 'as root', programs: plain, user: undefined },
+  ...(jailer ? [{ name: 'behind the jailer', programs: { ...plain, jailer }, user }] : []),
+]
+
+/** The real program with a toy guest: all of its API that needs no guest to answer. */
+describe.skipIf(!usable).each(cases)(`Firecracker $name${why}`, ({ programs, user }) => {
+  test('says what it said when the transcripts were made; a snapshot goes on in a new process', async () => {
+    await using dir = await testDir()
+    await using _tap = await tap()
+    const first = await converseWith(dir.path, 'mote-test-first', programs, user, firstLife, async cell => {
+      await writeFile(join(dir.path, 'toy'), toyGuest())
+      await place(cell, join(dir.path, 'toy'), 'vmlinux', 'read')
+    })
+    const second = await converseWith(dir.path, 'mote-test-second', programs, user, secondLife, async cell => {
+      for (const name of ['memory', 'state']) await place(cell, join(dir.path, name), name, 'read')
+    })
+    const made = { firstLife: first, secondLife: second }
+    if (process.env.UPDATE_TRANSCRIPTS) await writeFile(transcripts, `${JSON.stringify(made, null, 1)}\n`)
+    expect(made).toEqual(JSON.parse(await readFile(transcripts, 'utf8')))
+  })
+})
+
+async function converseWith(
+  dir: string,
+  id: string,
+  programs: FirecrackerPrograms,
+  user: VmUser | undefined,
+  calls: typeof firstLife,
+  fill: (cell: Cell) => Promise<void>,
+): Promise<Exchange[]> {
+  const cell = await makeCell({ dir, id }, programs, user)
+  for (const name of ['base.img', 'scratch.img', 'config.img', 'volume.img', 'init.cpio']) {
+    await writeFile(join(dir, name), '')
+    await truncate(join(dir, name), 2 ** 20)
+    await place(cell, join(dir, name), name, 'write')
+  }
+  await fill(cell)
+  const { identity, ended } = await spawnFirecracker(dir, cell, programs)
+  try {
+    const api = vmmHttp('Firecracker', cell.dir, apiSocket)
+    await Promise.race([until(() => api.call('GET', '/version'), { what: 'its API' }), ended])
+    expect((await findCells('nobody')).length).toBe(0)
+    const said = await converse(api, calls)
+    if (calls === firstLife) {
+      await until(async () => (await consoleTail(dir)).startsWith('T'), { what: 'the guest on the console' })
+      for (const name of ['memory', 'state']) await run('cp', [join(cell.dir, name), join(dir, name)])
+    }
+    if (user) {
+      const status = await readFile(`/proc/${identity.pid}/status`, 'utf8')
+      expect(status).toMatch(new RegExp(`^Uid:\\s+${user.uid}\\s+${user.uid}`, 'm'))
+      expect(status).toMatch(/^Seccomp:\s+2$/m)
+    }
+    return said
+  } finally {
+    await endProcess({ process: identity })
+    expect(isRunning(identity)).toBe(false)
+  }
+}
+
+async function tap(): Promise<AsyncDisposable> {
+  await run('ip', ['tuntap', 'add', 'dev', scenarioTap, 'mode', 'tap'])
+  await run('ip', ['link', 'set', 'dev', scenarioTap, 'up'])
+  return { [Symbol.asyncDispose]: async () => void (await run('ip', ['link', 'del', 'dev', scenarioTap])) }
+}

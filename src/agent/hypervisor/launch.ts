@@ -1,0 +1,160 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abortable } from '../../lib/abortable.ts'
+import { hasCode } from '../../lib/files.ts'
+import { isRunning } from '../../lib/process-identity.ts'
+import type { GuestChannel } from '../guest/channel.ts'
+import { lastingGuest } from '../guest/lasting.ts'
+import type { GuestPorts } from '../guest/ports.ts'
+import type { Machine, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from './driver.ts'
+import { confine, type Isolation, type VmUser } from './isolation.ts'
+import { machineOf, type Vmm } from './machine.ts'
+import { readNotes } from './prepare.ts'
+import { endProcess, type VmmProcess } from './process.ts'
+import type { VmmHttp } from './vmm-http.ts'
+
+/** What the parts of one VM have in common, under a VMM with an HTTP API and a vsock. */
+export interface VmContext {
+  readonly running: Running
+  readonly vmId: string
+  readonly vmDir: string
+  readonly memoryMib: number
+  readonly api: VmmHttp
+  readonly guest: GuestChannel
+  readonly user: VmUser | undefined
+  /** For its snapshots: VMM and version, CPU model. */
+  readonly madeBy: string
+}
+
+/** One such VMM. `Cell` is the place that its process was given. */
+export interface Platform<Cell> {
+  /** The VMM's own memory, and a part of the disks' cache that need not be fought for. */
+  readonly overheadMib: number
+  /** A new process in a new cell; whatever an earlier one of this VM left is ended and removed first. */
+  start(home: VmHome, user: VmUser | undefined): Promise<{ readonly cell: Cell; readonly process: VmmProcess }>
+  api(vmDir: string): VmmHttp
+  /** A call that every VMM answers as soon as it listens. */
+  readonly greeting: string
+  ports(vmDir: string): GuestPorts
+  consoleTail(vmDir: string): Promise<string>
+  vmm(vm: VmContext): Omit<Vmm, 'closed' | 'close'>
+  /** Lets go of what it held for this VM. */
+  forget?(vmDir: string): void
+}
+
+export interface LaunchPlan {
+  readonly home: VmHome
+  readonly prepared: Prepared
+  readonly boot: number
+  readonly watcher: Watcher
+  readonly limitMs: number
+  readonly isolation: Isolation
+  readonly madeBy: string
+  /** Log lines of the guest up to here are not wanted. */
+  readonly fromSeq: number
+}
+
+/** A process whose API answers; there is no guest in it yet. */
+export interface Launched<Cell> {
+  readonly cell: Cell
+  readonly api: VmmHttp
+  readonly guest: GuestChannel
+  readonly running: Running
+  /** The step's outcome; rejects when the VMM ends or the time is up. */
+  unlessEnded<T>(step: Promise<T>): Promise<T>
+  /** The same without a limit, for what happens long after the launch. */
+  unlessGone<T>(step: Promise<T>): Promise<T>
+  machine(workload: WorkloadState): Machine
+}
+
+/** Starts a VMM and hands it to `use`; whatever fails there, no process is left. */
+export async function launch<Cell, T>(
+  platform: Platform<Cell>,
+  plan: LaunchPlan,
+  context: PrepareContext,
+  use: (launched: Launched<Cell>) => Promise<T>,
+): Promise<T> {
+  const { home, isolation, boot, prepared } = plan
+  const { dir, vmId, spec } = home
+  const { cell, process } = await platform.start(home, isolation.userOf(vmId))
+  const running: Running = { prepared, process: process.identity, boot }
+  const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
+  const unlessGone = <R>(step: Promise<R>) => Promise.race([step, process.ended])
+  const unlessEnded = <R>(step: Promise<R>) => abortable(unlessGone(step), limit)
+  const api = platform.api(dir)
+  const guest = connectGuest(platform, dir, running, plan)
+  try {
+    const memoryMib = spec.memoryMib + platform.overheadMib
+    await confine(isolation, vmId, process.identity.pid, { vcpus: spec.vcpus, memoryMib })
+    await context.time('spawn', () => unlessEnded(untilAnswers(api, platform.greeting, limit)))
+    const machine = (workload: WorkloadState) => machineFor(platform, { ...plan, running, guest }, workload)
+    return await use({ cell, api, guest, running, unlessEnded, unlessGone, machine })
+  } catch (error) {
+    guest.close()
+    await endProcess(running)
+    const console = await platform.consoleTail(dir)
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`the guest did not start: ${reason}; console: ${console || 'silent'}`, { cause: error })
+  }
+}
+
+/** The guest of a VM whose process runs. */
+export function connectGuest(
+  platform: Pick<Platform<unknown>, 'ports'>,
+  vmDir: string,
+  running: Running,
+  { fromSeq, watcher }: Pick<LaunchPlan, 'fromSeq' | 'watcher'>,
+): GuestChannel {
+  const events = { onFrames: watcher.onFrames, onStarted: () => undefined, onExit: watcher.onExit }
+  return lastingGuest(platform.ports(vmDir), fromSeq, events, () => isRunning(running.process))
+}
+
+export interface MachineInput extends Pick<LaunchPlan, 'home' | 'watcher' | 'isolation' | 'madeBy' | 'fromSeq'> {
+  readonly running: Running
+  readonly guest: GuestChannel
+}
+
+/** A booted or adopted VM as the agent sees it. */
+export function machineFor<Cell>(platform: Platform<Cell>, input: MachineInput, workload: WorkloadState): Machine {
+  const { home, running, guest, watcher, isolation, madeBy, fromSeq } = input
+  const { dir, vmId, spec } = home
+  const context = { running, vmId, vmDir: dir, memoryMib: spec.memoryMib, guest, madeBy }
+  let console = ''
+  const readConsole = async () => {
+    console = await platform.consoleTail(dir).catch(() => '')
+  }
+  return machineOf({
+    ...{ running, guest, workload, watcher, fromSeq, tap: readNotes(running.prepared).tap },
+    consoleTail: () => console,
+    cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(vmId),
+    vmm: {
+      ...platform.vmm({ ...context, api: platform.api(dir), user: isolation.userOf(vmId) }),
+      // There is no connection that stays: the guest's channel notices when the process has gone.
+      closed: guest.closed.then(readConsole),
+      close: () => platform.forget?.(dir),
+    },
+  })
+}
+
+/** The socket is there some 5 ms after the start (20 ms behind a jailer). */
+async function untilAnswers(api: VmmHttp, greeting: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      await api.call('GET', greeting, undefined, { timeoutMs: 2_000 })
+      return
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT') && !hasCode(error, 'ECONNREFUSED')) throw error
+    }
+    await sleep(4, undefined, { signal })
+  }
+}
+
+/** How a paused or busy guest counts when an agent finds it: what it said before was reported then. */
+export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<string> {
+  if (state === 'paused') return 'running'
+  const late = new AbortController()
+  const waited = sleep(adoptMs, 'running', { signal: late.signal, ref: false })
+  waited.catch(() => undefined)
+  return Promise.race([guest.ready, waited]).finally(() => late.abort())
+}
+
+const adoptMs = 5_000

@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { cpuSeconds } from '../../lib/process-identity.ts'
+import type { GuestChannel } from '../guest/channel.ts'
+import { execInGuest } from '../guest/exec.ts'
+import { encodeWord } from '../guest/words.ts'
+import type { Machine, MachineStats, Running, Watcher, WorkloadState } from './driver.ts'
+import { endProcess, untilGone } from './process.ts'
+
+export const answerMs = 2_000
+/** What the guest holds back is written first. */
+const freezeMs = 10_000
+
+export interface GuestMemory {
+  /** 0 until the guest has reported for the first time. */
+  readonly ramUsedBytes: number
+  readonly balloonActualMib: number
+}
+
+/** What a machine asks of its hypervisor. */
+export interface Vmm
+  extends Required<Pick<Machine, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>> {
+  readMemory(): Promise<GuestMemory>
+  /** @param logSeq the last log line that the agent has safely */
+  snapshot(dir: string, logSeq: number): ReturnType<NonNullable<Machine['snapshot']>>
+  readonly handOver: NonNullable<Machine['handOver']>
+  /** The guest runs elsewhere, and what is here must never run again. */
+  hasLeft(): Promise<boolean>
+  /** Resolves when the VMM has let go of its connection, or at once where there is none that stays. */
+  readonly closed: Promise<void>
+  close(): void
+}
+
+export interface MachineParts {
+  readonly running: Running
+  readonly vmm: Vmm
+  readonly guest: GuestChannel
+  readonly workload: WorkloadState
+  /** The end of the guest's console. */
+  readonly consoleTail: () => string
+  readonly watcher: Watcher
+  readonly tap: string | null
+  /** Log lines of the guest up to here are safe already. */
+  readonly fromSeq: number
+  /** Of its cgroup; undefined: there is none. */
+  readonly cgroupCpuSeconds: () => number | undefined
+}
+
+/** A booted or adopted VM as the agent sees it. */
+export function machineOf(parts: MachineParts): Machine {
+  const { running, vmm, guest, watcher } = parts
+  let detached = false
+  let logSeq = parts.fromSeq
+  // The guest's connection ends when its last line has been read, which may be after the process has gone.
+  const gone = Promise.all([vmm.closed, guest.closed]).then(() => untilGone(running))
+  gone.then(() => {
+    guest.close()
+    vmm.close()
+    if (!detached) watcher.onGone(parts.consoleTail())
+  })
+  const end = async () => {
+    await endProcess(running)
+    await gone
+  }
+  return {
+    running,
+    workload: parts.workload,
+    inspect: vmm.inspect,
+    startWorkload: async () => void (await guest.request('start', answerMs)),
+    listening: async port => (await guest.request(`listening ${port}`, answerMs)) === '1',
+    async stop(graceMs) {
+      detached = true
+      // A paused guest cannot hear; a guest that does not answer is ended when its time is up.
+      const ask = () => vmm.resume().then(() => guest.request(`off ${graceMs}`, answerMs))
+      const asked = vmm.hasLeft().then(left => (left ? Promise.reject(new Error('it runs elsewhere')) : ask()))
+      const timer = new AbortController()
+      const late = asked.then(() => sleep(graceMs + 1_000, undefined, { signal: timer.signal }))
+      await Promise.race([gone, late.catch(() => undefined)])
+      timer.abort()
+      await end()
+    },
+    pause: vmm.pause,
+    resume: vmm.resume,
+    stats: () => readStats(parts),
+    setBalloon: vmm.setBalloon,
+    exec: (command, timeoutMs) => execInGuest(guest, command, timeoutMs),
+    snapshot: dir => vmm.snapshot(dir, logSeq),
+    attachDisk: vmm.attachDisk,
+    detachDisk: vmm.detachDisk,
+    freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
+    thawDisk: async () => void (await guest.request('thaw', answerMs)),
+    async handOver(uri, onProgress, signal) {
+      const result = await vmm.handOver(uri, onProgress, signal)
+      detached = true
+      await end()
+      return result
+    },
+    ack(seq) {
+      logSeq = Math.max(logSeq, seq)
+      guest.ack(seq)
+    },
+    detach() {
+      detached = true
+      guest.close()
+      vmm.close()
+    },
+  }
+}
+
+async function readStats(parts: MachineParts): Promise<MachineStats> {
+  const { running, vmm, guest, tap } = parts
+  const [memory, counters] = await Promise.all([
+    vmm.readMemory(),
+    tap === null ? guestCounters(guest) : Promise.resolve(tapCounters(tap)),
+  ])
+  return { cpuSeconds: parts.cgroupCpuSeconds() ?? cpuSeconds(running.process.pid) ?? 0, ...memory, ...counters }
+}
+
+type Counters = Pick<MachineStats, 'rxBytes' | 'txBytes'>
+
+async function guestCounters(guest: GuestChannel): Promise<Counters> {
+  const [rxBytes = 0, txBytes = 0] = (await guest.request('net', answerMs)).split(' ').map(Number)
+  return { rxBytes, txBytes }
+}
+
+/** What the host sends into the tap is what the guest receives. */
+function tapCounters(tap: string): Counters {
+  const read = (name: string) => Number(readFileSync(`/sys/class/net/${tap}/statistics/${name}`, 'utf8'))
+  return { rxBytes: read('tx_bytes'), txBytes: read('rx_bytes') }
+}
+
+/** From the answer to the guest's `status`. */
+export function parseWorkload(status: string): WorkloadState {
+  const [word, code] = status.split(' ')
+  return word === 'exited' ? { state: 'exited', code: Number(code) } : { state: 'running' }
+}
+
+/** What a guest is always left: less than this, and its kernel would kill its own programs. */
+export function balloonFloorMib(memoryMib: number): number {
+  return Math.min(memoryMib, Math.max(64, Math.ceil(memoryMib / 4)))
+}
+
+/** What the guest keeps, of its memory, when it is asked to keep `targetMib` (null: all). */
+export function balloonTarget(targetMib: number | null, memoryMib: number): number {
+  return Math.min(memoryMib, Math.max(targetMib ?? memoryMib, balloonFloorMib(memoryMib)))
+}

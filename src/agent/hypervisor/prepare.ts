@@ -1,0 +1,99 @@
+import { access, copyFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { abortable } from '../../lib/abortable.ts'
+import { configDisk } from '../guest/config-disk.ts'
+import type { GuestKernel } from '../guest/kernel.ts'
+import type { RunConfig } from '../image/config.ts'
+import { ImageError } from '../image/reference.ts'
+import type { ImageStore } from '../image/store.ts'
+import { networkPlan } from '../net/addresses.ts'
+import type { Network, Nic } from '../net/net.ts'
+import { StepError } from '../vm/errors.ts'
+import type { PrepareContext, Prepared, SnapshotSource, VmHome } from './driver.ts'
+import { configFile, refuseOther } from './snapshot-files.ts'
+
+export interface PrepareDeps {
+  readonly images: ImageStore
+  readonly network: Network
+  /** Made at first use; shared by all boots. */
+  readonly kernel: () => Promise<GuestKernel>
+  /** How guests of this hypervisor talk to the host; absent: virtio-serial. */
+  readonly ports?: 'vsock'
+}
+
+/** Image, network and config disk. */
+export async function prepareVm(deps: PrepareDeps, home: VmHome, context: PrepareContext): Promise<Prepared> {
+  // Given up when a newer wish comes; the base and the kernel are made to the end, others may want them.
+  const made = Promise.all([deps.images.base(home.spec.image, context), deps.kernel()])
+  const [base, { devices }] = await abortable(made, context.signal)
+  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec))
+  await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
+  return { imageDigest: base.config.digest, endpoint: nic.endpoint, notes: { ...notesOf(base.file, nic), devices } }
+}
+
+/**
+ * The base that the snapshot's guest has mounted, and a network. The guest has read its configuration long ago.
+ * @throws StepError `snapshot_mismatch`, or `snapshot_base_missing` when the image's base is no more on this host.
+ */
+export async function prepareFrom(
+  deps: PrepareDeps,
+  home: VmHome,
+  { dir, made }: SnapshotSource,
+  here: string,
+): Promise<Prepared> {
+  refuseOther(made, here)
+  const base = String(made.notes.base)
+  await access(base).catch((cause: unknown) => {
+    throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is no more here', { cause })
+  })
+  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec))
+  const config = join(home.dir, configFile)
+  await rm(config, { force: true })
+  await copyFile(join(dir, configFile), config)
+  return {
+    imageDigest: made.imageDigest,
+    endpoint: nic.endpoint,
+    notes: { ...notesOf(base, nic), devices: made.notes.devices ?? 'acpi' },
+  }
+}
+
+function guestConfig({ spec }: VmHome, image: RunConfig, nic: Nic, ports: PrepareDeps['ports']): Buffer {
+  const argv = spec.command ?? [...image.argv.entrypoint, ...image.argv.cmd]
+  if (argv.length === 0) throw new ImageError('image_unusable', 'the image has no entrypoint and no command was given')
+  const { env, cwd, uid, gid, groups, stopSignal, baseType } = image
+  return configDisk({
+    argv,
+    env: { ...env, PORT: String(spec.port), ...spec.env },
+    ...{ cwd, uid, gid, groups, stopSignal, baseType, hostname: spec.hostname, network: nic.guest },
+    wait: spec.disks.length > 0,
+    ...(ports ? { ports } : {}),
+  })
+}
+
+/** The environment may hold secrets: nobody else reads the file, and it never exists with a wider mode. */
+async function writePrivate(path: string, data: Buffer): Promise<void> {
+  await rm(path, { force: true })
+  await writeFile(path, data, { mode: 0o600, flag: 'wx' })
+}
+
+function notesOf(base: string, { netdev, mac, tap, guest }: Nic): Prepared['notes'] {
+  return { base, netdev, mac, tap, guest: JSON.stringify(guest) }
+}
+
+export interface VmNotes {
+  readonly base: string
+  readonly netdev: string
+  readonly mac: string
+  readonly tap: string | null
+  /** The guest's network settings, JSON. */
+  readonly guest: string
+  /** How the guest's kernel learns of its devices; a machine is built for it. */
+  readonly devices: GuestKernel['devices']
+}
+
+export function readNotes({ notes }: Prepared): VmNotes {
+  const text = (key: string) => String(notes[key] ?? '')
+  const tap = notes.tap ? text('tap') : null
+  const devices = notes.devices === 'command-line' ? 'command-line' : 'acpi'
+  return { base: text('base'), netdev: text('netdev'), mac: text('mac'), tap, guest: text('guest'), devices }
+}

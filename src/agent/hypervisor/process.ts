@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { hasCode } from '../../lib/files.ts'
+import { identifyProcess, isRunning, type ProcessIdentity } from '../../lib/process-identity.ts'
+
+/** Where the VMM's own complaints go, in the VM's directory. */
+const errorFile = 'vmm.err'
+
+export interface VmmProcess {
+  readonly identity: ProcessIdentity
+  /** Rejects when the process ends; never resolves. */
+  readonly ended: Promise<never>
+}
+
+export interface VmmCommand {
+  /** For messages. */
+  readonly name: string
+  readonly program: string
+  readonly args: readonly string[]
+  /** The VM's directory. */
+  readonly dir: string
+  /** Working directory; the VM's directory by default. */
+  readonly cwd?: string
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Without root's rights. */
+  readonly user?: { readonly uid: number; readonly gid: number }
+}
+
+/**
+ * Starts a VMM in a session of its own, so that it outlives the agent.
+ * @throws Error when the program is not installed.
+ */
+export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
+  const { name, program, args, dir, cwd = dir, env, user } = command
+  const errors = openSync(join(dir, errorFile), 'w', 0o600)
+  try {
+    const child = spawn(program, args, {
+      ...{ cwd, env: { ...env }, detached: true, stdio: ['ignore', errors, errors] },
+      ...(user ? { uid: user.uid, gid: user.gid } : {}),
+    })
+    const started = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<never>()
+    ended.promise.catch(() => undefined)
+    child.once('spawn', started.resolve)
+    child.once('error', error => {
+      started.reject(error)
+      ended.reject(error)
+    })
+    child.once('exit', (code, signal) => {
+      lastError(dir).then(text => ended.reject(new Error(`${name} ended (${code ?? signal}): ${text}`)), ended.reject)
+    })
+    await started.promise
+    child.unref()
+    const identity = child.pid === undefined ? undefined : identifyProcess(child.pid)
+    return { identity: identity ?? (await ended.promise), ended: ended.promise }
+  } finally {
+    closeSync(errors)
+  }
+}
+
+const errorChars = 2048
+
+async function lastError(dir: string): Promise<string> {
+  const file = await open(join(dir, errorFile))
+  try {
+    const { size } = await file.stat()
+    const { buffer, bytesRead } = await file.read(
+      Buffer.alloc(errorChars),
+      0,
+      errorChars,
+      Math.max(0, size - errorChars),
+    )
+    return buffer.toString('utf8', 0, bytesRead).trim() || 'no message'
+  } finally {
+    await file.close()
+  }
+}
+
+/** Kills the process if it is still the same one, and waits for its end. */
+export async function endProcess({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
+  try {
+    if (isRunning(identity)) process.kill(identity.pid, 'SIGKILL')
+  } catch (error) {
+    if (!hasCode(error, 'ESRCH')) throw error // it ended in between
+  }
+  await untilGone({ process: identity })
+}
+
+/** A control connection closes a moment before the process is reaped. */
+export async function untilGone({ process: identity }: { readonly process: ProcessIdentity }): Promise<void> {
+  while (isRunning(identity)) await sleep(3)
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+
+/**
+ * What a proof boot found: undefined when KVM works, otherwise why not. One for each boot of the machine, kept in the
+ * cache: nothing but what `about` names changes its outcome, and it can take seconds.
+ */
+export async function cachedProof(
+  cacheDir: string,
+  about: string,
+  signal: AbortSignal,
+  prove: () => Promise<string | undefined>,
+): Promise<string | undefined> {
+  const bootId = await readIfExists('/proc/sys/kernel/random/boot_id')
+  const key = createHash('sha256').update(`${bootId} ${process.getuid?.()} ${about}`).digest('hex').slice(0, 16)
+  const file = join(cacheDir, 'kvm-proof', key)
+  const known = await readIfExists(file)
+  if (known !== undefined) return known || undefined
+  const reason = await prove()
+  signal.throwIfAborted()
+  await mkdir(dirname(file), { recursive: true })
+  await writeFileAtomic(file, reason ?? '')
+  return reason
+}
+
+/** Without disks our init stops with a message of its own: that line proves kernel, memory and user space. */
+export async function untilInitSpeaks(
+  tail: () => Promise<string>,
+  ended: Promise<never>,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const deadline = performance.now() + limitMs
+  let over = false
+  ended.catch(() => (over = true))
+  while (performance.now() < deadline && !signal.aborted) {
+    if ((await tail()).includes('mote-init:')) return undefined
+    if (over) return 'the KVM proof boot failed'
+    await sleep(10)
+  }
+  return `the KVM proof boot did not finish in ${limitMs} ms`
+}

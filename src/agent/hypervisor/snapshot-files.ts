@@ -1,0 +1,38 @@
+import { chmod, rm } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { run } from '../../lib/exec.ts'
+import { StepError } from '../vm/errors.ts'
+import type { Prepared, SnapshotMade } from './driver.ts'
+
+/** Disks of a VM, under the same names in its directory and in its snapshots. */
+export const scratchFile = 'scratch.img'
+export const configFile = 'config.img'
+
+/** Holes stay holes: what the guest never touched costs neither time nor space. */
+export async function copySparse(from: string, to: string): Promise<void> {
+  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
+}
+
+/** A disk to write to; the snapshot's own file is read-only. */
+export async function copyWritable(from: string, to: string): Promise<void> {
+  await rm(to, { force: true })
+  await copySparse(from, to)
+  await chmod(to, 0o600)
+}
+
+/** What every driver keeps of the VM that a snapshot was taken of. */
+export function snapshotNotes(notes: Prepared['notes'], logSeq: number): Prepared['notes'] {
+  const { base = null, mac = null, guest = null, devices = null } = notes
+  return { base, mac, guest, devices, logSeq }
+}
+
+/** @throws StepError `snapshot_mismatch` when the snapshot needs another VMM or CPU than this host has now. */
+export function refuseOther(made: SnapshotMade, here: string): void {
+  if (made.madeBy === here) return
+  throw new StepError('snapshot_mismatch', `the snapshot was made by ${made.madeBy}, this host has ${here}`)
+}
+
+/** The model in /proc/cpuinfo: what a guest that was started on this host has seen of it. */
+export function hostCpu(): string {
+  return /^model name\s*:\s*(.*)$/m.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? 'unknown'
+}

@@ -1,0 +1,33 @@
+/** Exact numbers of bytes from a stream of chunks of any size. */
+export interface ByteReader {
+  /** @throws Error when the stream ends before */
+  read(count: number): Promise<Buffer>
+  /** The same in pieces, for more than one wants to hold. */
+  pieces(count: number): AsyncGenerator<Buffer>
+}
+
+export function byteReader(source: AsyncIterator<Buffer, unknown>): ByteReader {
+  let rest: Buffer = Buffer.alloc(0)
+  const more = async (): Promise<Buffer> => {
+    const next = await source.next()
+    if (next.done === true || !Buffer.isBuffer(next.value)) throw new Error('the stream ended in the middle')
+    return next.value
+  }
+  return {
+    async read(count) {
+      while (rest.length < count) rest = Buffer.concat([rest, await more()])
+      const taken = rest.subarray(0, count)
+      rest = rest.subarray(count)
+      return taken
+    },
+    async *pieces(count) {
+      for (let left = count; left > 0; ) {
+        if (rest.length === 0) rest = await more()
+        const piece = rest.subarray(0, left)
+        rest = rest.subarray(piece.length)
+        left -= piece.length
+        yield piece
+      }
+    },
+  }
+}

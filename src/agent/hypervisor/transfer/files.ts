@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import type { Wire } from './wire.ts'
+
+const chunkBytes = 256 << 10
+const zeros = Buffer.alloc(chunkBytes)
+
+/** Hash of each chunk that the other side has; one that is not here is zero there. */
+export type Sent = Map<number, string>
+
+/**
+ * Sends what the other side does not have: all but zeros at first, then, with what was sent, what has changed since. The
+ * whole file is read both times.
+ * @param onBytes told how much was read
+ */
+export async function sendFile(
+  wire: Wire,
+  name: string,
+  path: string,
+  sent: Sent = new Map(),
+  onBytes: (bytes: number) => void = () => undefined,
+): Promise<Sent> {
+  const file = await open(path, 'r')
+  try {
+    const { size } = await file.stat()
+    await wire.say({ say: 'file', name, size })
+    for (let offset = 0; offset < size; offset += chunkBytes) {
+      const data = await readChunk(file, offset)
+      onBytes(data.length)
+      const hash = isZero(data) ? undefined : createHash('sha1').update(data).digest('base64')
+      if (sent.get(offset) === hash) continue
+      await wire.data(offset, data)
+      if (hash === undefined) sent.delete(offset)
+      else sent.set(offset, hash)
+    }
+    return sent
+  } finally {
+    await file.close()
+  }
+}
+
+async function readChunk(file: FileHandle, offset: number): Promise<Buffer> {
+  // A new buffer each time: the socket may still hold the one before.
+  const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, offset)
+  return buffer.subarray(0, bytesRead)
+}
+
+function isZero(data: Buffer): boolean {
+  return data.equals(zeros.subarray(0, data.length))
+}
+
+/** Writes files as they come, under the names that are expected, until another message comes, which it answers. */
+export interface FileReceiver {
+  take(name: string, size: number): Promise<void>
+  data(offset: number, data: Buffer): Promise<void>
+  close(): Promise<void>
+}
+
+/** @param paths where each file goes; anything else is refused */
+export function fileReceiver(paths: Readonly<Record<string, string>>): FileReceiver {
+  let current: FileHandle | undefined
+  let limit = 0
+  const close = async () => {
+    await current?.close()
+    current = undefined
+  }
+  return {
+    async take(name, size) {
+      await close()
+      const path = Object.hasOwn(paths, name) ? paths[name] : undefined
+      if (path === undefined) throw new Error('the other host sent a file that was not asked for')
+      current = await open(path, 'r+').catch(() => open(path, 'wx+', 0o600))
+      limit = size
+      await current.truncate(size)
+    },
+    async data(offset, data) {
+      if (!current || offset + data.length > limit) throw new Error('the other host sent data for no file')
+      await current.write(data, 0, data.length, offset)
+    },
+    close,
+  }
+}

@@ -1,0 +1,197 @@
+import { connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { StepError } from '../../vm/errors.ts'
+
+/**
+ * What two agents say to each other while a VM moves between them, where the hypervisor itself does not carry its disk.
+ * `hello` opens; `loaded`: all is there and stands still; `go`: the source will never run it again; `running`: it runs.
+ */
+const Message = Type.Union([
+  Type.Object({ say: Type.Literal('hello'), key: Type.String(), madeBy: Type.String() }),
+  Type.Object({ say: Type.Literal('file'), name: Type.String(), size: Type.Integer({ minimum: 0 }) }),
+  Type.Object({ say: Type.Literal('complete') }),
+  Type.Object({ say: Type.Literal('loaded') }),
+  Type.Object({ say: Type.Literal('go') }),
+  Type.Object({ say: Type.Literal('running') }),
+  Type.Object({ say: Type.Literal('failed'), reason: Type.String() }),
+])
+export type Message = Static<typeof Message>
+
+export type Frame =
+  | { readonly kind: 'message'; readonly message: Message }
+  /** Bytes of the file that the last `file` message named. */
+  | { readonly kind: 'data'; readonly offset: number; readonly data: Buffer }
+  /** Bytes of the hypervisor's own protocol. */
+  | { readonly kind: 'tunnel'; readonly data: Buffer }
+
+/** Frames: kind (one byte), length of the rest (four bytes, big-endian), the rest. Data begins with an offset of eight. */
+const kinds = { message: 0x4a, data: 0x44, tunnel: 0x54 } as const
+const headerBytes = 5
+const offsetBytes = 8
+/** Of one frame: more is no frame of ours. */
+const maxBytes = 8 << 20
+
+export interface Wire {
+  say(message: Message): Promise<void>
+  data(offset: number, data: Buffer): Promise<void>
+  tunnel(data: Buffer): Promise<void>
+  /** The next frame; undefined at the end. @throws Error when it is none, or the connection breaks */
+  next(): Promise<Frame | undefined>
+  /** The next frame, which has to be one of these messages. @throws StepError with the other side's reason */
+  expect<S extends Message['say']>(...says: readonly S[]): Promise<Extract<Message, { say: S }>>
+  close(): void
+}
+
+export function wireOver(socket: Socket): Wire {
+  socket.on('error', () => undefined).setNoDelay(true)
+  const read = frames(socket)
+  const send = async (kind: number, ...parts: readonly Buffer[]) => {
+    const header = Buffer.alloc(headerBytes)
+    header[0] = kind
+    header.writeUInt32BE(
+      parts.reduce((sum, part) => sum + part.length, 0),
+      1,
+    )
+    if (socket.destroyed) throw new Error('the other host closed the connection')
+    const room = socket.write(Buffer.concat([header, ...parts]))
+    if (!room) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+  }
+  const next = async () => {
+    const { value } = await read.next()
+    return value
+  }
+  return {
+    say: message => send(kinds.message, Buffer.from(JSON.stringify(message))),
+    data: (offset, data) => {
+      const at = Buffer.alloc(offsetBytes)
+      at.writeBigUInt64BE(BigInt(offset))
+      return send(kinds.data, at, data)
+    },
+    tunnel: data => send(kinds.tunnel, data),
+    next,
+    async expect(...says) {
+      const frame = await next()
+      if (frame?.kind === 'message') {
+        const { message } = frame
+        if (message.say === 'failed') throw new StepError('migration_failed', `the other host said: ${message.reason}`)
+        if (isOneOf(message, says)) return message
+      }
+      throw new Error(frame ? 'the other host said something unexpected' : 'the other host closed the connection')
+    },
+    close: () => socket.destroy(),
+  }
+}
+
+function isOneOf<S extends Message['say']>(
+  message: Message,
+  says: readonly S[],
+): message is Extract<Message, { say: S }> {
+  return says.some(say => say === message.say)
+}
+
+async function* frames(socket: Socket): AsyncGenerator<Frame, undefined> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of socket) {
+    rest = rest.length === 0 ? Buffer.from(chunk) : Buffer.concat([rest, chunk])
+    for (;;) {
+      if (rest.length < headerBytes) break
+      const length = rest.readUInt32BE(1)
+      if (length > maxBytes) throw new Error('the other host sent no frame of ours')
+      if (rest.length < headerBytes + length) break
+      yield parseFrame(rest[0] ?? 0, rest.subarray(headerBytes, headerBytes + length))
+      rest = rest.subarray(headerBytes + length)
+    }
+  }
+  return undefined
+}
+
+function parseFrame(kind: number, body: Buffer): Frame {
+  if (kind === kinds.tunnel) return { kind: 'tunnel', data: body }
+  if (kind === kinds.data && body.length >= offsetBytes) {
+    return { kind: 'data', offset: Number(body.readBigUInt64BE(0)), data: body.subarray(offsetBytes) }
+  }
+  const message: unknown = kind === kinds.message ? JSON.parse(body.toString()) : undefined
+  if (!Value.Check(Message, message)) throw new Error('the other host sent no frame of ours')
+  return { kind: 'message', message }
+}
+
+/** Where a VM is waited for: `tcp://<host>:<port>?key=<hex>`. The key is told to the source only. */
+export interface ArrivalAddress {
+  readonly host: string
+  readonly port: number
+  readonly key: string
+}
+
+export function formatArrival({ host, port, key }: ArrivalAddress): string {
+  return `tcp://${host}:${port}?key=${key}`
+}
+
+/** @throws StepError `invalid_request` */
+export function parseArrival(uri: string): ArrivalAddress {
+  const match = /^tcp:\/\/([^/?]+):(\d+)\?key=([0-9a-f]{32})$/.exec(uri)
+  if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
+  return { host: match[1] ?? '', port: Number(match[2]), key: match[3] ?? '' }
+}
+
+const connectMs = 10_000
+
+/** Connects to the waiting agent and says hello. */
+export async function openWire(uri: string, madeBy: string): Promise<Wire> {
+  const { host, port, key } = parseArrival(uri)
+  const socket = connect(port, host)
+  await once(socket, 'connect', { signal: AbortSignal.timeout(connectMs) }).catch((cause: unknown) => {
+    socket.destroy()
+    throw new Error(`the target does not answer at ${host}:${port}`, { cause })
+  })
+  const wire = wireOver(socket)
+  await wire.say({ say: 'hello', key, madeBy })
+  return wire
+}
+
+export interface Listener {
+  readonly uri: string
+  /** The one connection that knows the key and comes from the same VMM; rejects when the listener is closed before. */
+  readonly wire: Promise<Wire>
+  close(): void
+}
+
+/** @param madeBy VMM, version and CPU here: a VM of another cannot go on here */
+export async function listenForVm(host: string, madeBy: string): Promise<Listener> {
+  const key = randomBytes(16).toString('hex')
+  const { promise, resolve, reject } = Promise.withResolvers<Wire>()
+  promise.catch(() => undefined)
+  const server = createServer(socket => {
+    const wire = wireOver(socket)
+    admit(wire, key, madeBy).then(
+      () => {
+        server.close()
+        resolve(wire)
+      },
+      () => wire.close(),
+    )
+  })
+  server.listen(0, host)
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  return {
+    uri: formatArrival({ host, port, key }),
+    wire: promise,
+    close() {
+      server.close()
+      reject(new Error('nobody waits for the VM any more'))
+    },
+  }
+}
+
+async function admit(wire: Wire, key: string, madeBy: string): Promise<void> {
+  const hello = await wire.expect('hello')
+  const given = Buffer.from(hello.key)
+  if (given.length !== key.length || !timingSafeEqual(given, Buffer.from(key))) throw new Error('a stranger')
+  if (hello.madeBy === madeBy) return
+  await wire.say({ say: 'failed', reason: `it comes from ${hello.madeBy}, this host has ${madeBy}` })
+  throw new Error('another VMM')
+}

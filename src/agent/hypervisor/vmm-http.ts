@@ -1,0 +1,89 @@
+import { request as send } from 'node:http'
+import { Duplex } from 'node:stream'
+import { connectIn } from '../../lib/short-socket.ts'
+
+export type VmmMethod = 'GET' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** An answer that is no success. `reason` is the VMM's own text. */
+export class VmmError extends Error {
+  readonly status: number
+  readonly reason: string
+  constructor(call: string, status: number, reason: string) {
+    super(`${call} was refused (${status}): ${reason}`)
+    this.name = 'VmmError'
+    this.status = status
+    this.reason = reason
+  }
+}
+
+export interface VmmHttp {
+  /**
+   * The parsed answer; undefined for one without a body. Nothing is ever sent twice.
+   * @throws VmmError when refused, Error when the VMM cannot be reached or does not answer in time.
+   */
+  call(method: VmmMethod, path: string, body?: unknown, options?: { readonly timeoutMs: number }): Promise<unknown>
+}
+
+/** Longer than the VMM's own longest wait for its vCPUs (30 s). */
+const defaultTimeoutMs = 35_000
+
+/** HTTP over the unix socket `name` in the directory; one connection a call, as calls are rare and agents restart. */
+export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
+  return {
+    async call(method, path, body, { timeoutMs } = { timeoutMs: defaultTimeoutMs }) {
+      const label = `${program}: ${method} ${path}`
+      const { status, text } = await exchange(await connectIn(dir, name), { label, method, path, body, timeoutMs })
+      if (status >= 200 && status < 300) return text === '' ? undefined : JSON.parse(text)
+      throw new VmmError(label, status, reasonOf(text))
+    },
+  }
+}
+
+interface Exchange {
+  readonly label: string
+  readonly method: VmmMethod
+  readonly path: string
+  readonly body: unknown
+  readonly timeoutMs: number
+}
+
+function exchange(
+  socket: Duplex,
+  { label, method, path, body, timeoutMs }: Exchange,
+): Promise<{ status: number; text: string }> {
+  const data = body === undefined ? undefined : JSON.stringify(body)
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
+  const request = send({
+    ...{ method, path, createConnection: () => socket, signal: AbortSignal.timeout(timeoutMs) },
+    headers: {
+      ...{ host: 'localhost', accept: 'application/json', connection: 'close' },
+      ...(data === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(data) }),
+    },
+  })
+  request.on('error', cause => reject(new Error(`${label}: ${cause.message}`, { cause })))
+  request.on('response', response => {
+    let text = ''
+    response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    response.on('error', reject)
+  })
+  request.end(data)
+  return promise.finally(() => socket.destroy())
+}
+
+/** Firecracker says `{"fault_message": text}`, Cloud Hypervisor an array of texts, the cause last. */
+function reasonOf(text: string): string {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (Array.isArray(value)) return value.join(': ')
+    if (typeof value === 'object' && value !== null && 'fault_message' in value) return String(value.fault_message)
+    return text
+  } catch {
+    return text || 'no reason given'
+  }
+}
+
+/** Answers are JSON objects; anything else reads as an empty one. */
+export function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {}
+}

@@ -1,0 +1,131 @@
+/**
+ * The image of a database VM, made from packages of the distribution: PostgreSQL, pgBackRest and what they need, a
+ * static busybox, our start script, and a cluster that is already initialised (initdb takes seconds in an emulated
+ * guest, copying its result does not).
+ */
+import { chmod, copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { machineLock } from '../../../lib/machine-lock.ts'
+import { packageClosure, plainTar, unpackPackages } from '../debian.ts'
+import { tagsOf, writeLayout } from '../write-layout.ts'
+import { initialiseCluster } from './cluster.ts'
+import { guestFiles, postgresUid, unwanted, wantedPackages } from './recipe.ts'
+
+export interface PostgresImageOptions {
+  /** Directory of OCI layouts; the image becomes `oci:postgres:<version>` there. */
+  readonly imageDir: string
+  /** Major version. */
+  readonly version: number
+  /** Builds even when there is one. */
+  readonly again?: boolean
+  readonly say?: (line: string) => void
+}
+
+/**
+ * Makes `oci:postgres:<version>` unless the directory has it. Needs root (the cluster is initialised in a chroot) and
+ * apt with a repository that has `postgresql-<version>`.
+ * @returns the image's name for deployments
+ * @throws Error that says what is missing
+ */
+export async function buildPostgresImage(options: PostgresImageOptions): Promise<string> {
+  const { imageDir, version, say = () => undefined } = options
+  const layoutDir = join(imageDir, 'postgres')
+  const name = `oci:postgres:${version}`
+  const lock = await machineLock(`image ${layoutDir}`)
+  try {
+    if (!options.again && (await tagsOf(layoutDir)).includes(String(version))) return name
+    if (process.getuid?.() !== 0) throw new Error('Building the PostgreSQL image needs root: it uses chroot.')
+    await mkdir(imageDir, { recursive: true })
+    const scratch = await mkdtemp(join(imageDir, '.postgres-'))
+    try {
+      await build(layoutDir, version, scratch, say)
+    } finally {
+      await rm(scratch, { recursive: true, force: true })
+    }
+    return name
+  } finally {
+    await lock.release()
+  }
+}
+
+async function build(layoutDir: string, version: number, scratch: string, say: (line: string) => void): Promise<void> {
+  const [root, owned] = [join(scratch, 'root'), join(scratch, 'owned')]
+  await mkdir(root)
+  const names = await packageClosure({ wanted: wantedPackages(version), unwanted })
+  say(`downloading ${names.length} packages`)
+  const inventory = await unpackPackages(names, root, join(scratch, 'packages'))
+  await furnish(root, version, inventory)
+  say('initialising a cluster')
+  await initialiseCluster({ root, version, uid: postgresUid, target: join(owned, 'usr/share/mote/cluster') })
+  for (const dir of ['run/postgresql', 'run/pgbackrest', 'var/lib/postgresql', 'data', 'backup'])
+    await mkdir(join(owned, dir), { recursive: true })
+  say('packing')
+  await plainTar(root, join(scratch, 'root.tar'), 0)
+  await plainTar(owned, join(scratch, 'owned.tar'), postgresUid)
+  const bin = `/usr/lib/postgresql/${version}/bin`
+  await writeLayout(layoutDir, {
+    tag: String(version),
+    layers: [join(scratch, 'root.tar'), join(scratch, 'owned.tar')],
+    config: {
+      User: 'postgres',
+      Env: [
+        `PATH=/usr/local/bin:${bin}:/usr/bin:/bin`,
+        'PGHOST=/run/postgresql',
+        'PGUSER=postgres',
+        'PGDATABASE=postgres',
+        'PGBACKREST_STANZA=main',
+      ],
+      Entrypoint: ['/usr/local/bin/mote-start'],
+      WorkingDir: '/var/lib/postgresql',
+      // Fast shutdown: clients are disconnected, the checkpoint is written.
+      StopSignal: 'SIGINT',
+      ExposedPorts: { '5432/tcp': {} },
+    },
+  })
+}
+
+/** What packages would have done in their scripts, and our own files. */
+async function furnish(root: string, version: number, inventory: readonly string[]): Promise<void> {
+  const put = async (path: string, text: string) => {
+    await mkdir(dirname(join(root, path)), { recursive: true })
+    await writeFile(join(root, path), text)
+  }
+  await put(
+    'etc/passwd',
+    `root:x:0:0::/:/bin/sh\npostgres:x:${postgresUid}:${postgresUid}::/var/lib/postgresql:/bin/sh\n`,
+  )
+  await put('etc/group', `root:x:0:\npostgres:x:${postgresUid}:\n`)
+  await put('etc/hosts', '127.0.0.1 localhost\n')
+  await put('usr/share/mote/packages', `${inventory.join('\n')}\n`)
+  for (const applet of applets) await symlink('busybox', join(root, 'bin', applet)).catch(ignoreExisting)
+  for (const file of ['postgresql.conf', 'pg_hba.conf', 'pg_ident.conf'])
+    await copyGuest(file, join(root, 'etc/mote', file))
+  await copyGuest('pgbackrest.conf', join(root, 'etc/pgbackrest.conf'))
+  for (const program of ['start', 'mote-settle', 'mote-ready', 'mote-backup', 'mote-archive', 'mote-check']) {
+    const target = join(root, 'usr/local/bin', program === 'start' ? 'mote-start' : program)
+    await copyGuest(program, target)
+    await chmod(target, 0o755)
+  }
+  for (const heavy of [
+    'usr/share/doc',
+    'usr/share/man',
+    'usr/share/locale',
+    'usr/share/lintian',
+    `usr/lib/postgresql/${version}/lib/bitcode`,
+  ])
+    await rm(join(root, heavy), { recursive: true, force: true })
+}
+
+const applets = (
+  'sh cp mv rm mkdir sync grep sed touch sleep cat ls id date env head tail wc true false printf echo setsid ps kill ' +
+  'chmod chown ln df du stat find sort tr cut expr test'
+).split(' ')
+
+async function copyGuest(file: string, target: string): Promise<void> {
+  await mkdir(dirname(target), { recursive: true })
+  await copyFile(join(guestFiles, file), target)
+}
+
+function ignoreExisting(error: unknown): void {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+}

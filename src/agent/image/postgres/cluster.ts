@@ -1,0 +1,63 @@
+import { chmod, chown, mkdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { run } from '../../../lib/exec.ts'
+
+export interface ClusterOptions {
+  /** File system that has the server. */
+  readonly root: string
+  readonly version: number
+  readonly uid: number
+  /** Where the cluster's directory goes. */
+  readonly target: string
+}
+
+/**
+ * A fresh cluster with the role `mote` and its database `app`, by the server of `root` itself. `mote` is no superuser:
+ * a superuser may run programs in the VM. Both get their password and name when a database starts.
+ */
+export async function initialiseCluster({ root, version, uid, target }: ClusterOptions): Promise<void> {
+  const home = join(root, 'cluster-home')
+  const device = join(root, 'dev/null')
+  const bin = `/usr/lib/postgresql/${version}/bin`
+  const inside = (program: string, args: readonly string[], input?: string) =>
+    run('chroot', [`--userspec=${uid}:${uid}`, root, `${bin}/${program}`, ...args], {
+      ...(input === undefined ? {} : { input }),
+      timeoutMs: 120_000,
+    })
+  try {
+    await mkdir(home, { recursive: true })
+    await chown(home, uid, uid)
+    await mkdir(dirname(device), { recursive: true })
+    await run('mknod', ['-m', '666', device, 'c', '1', '3'])
+    const data = '/cluster-home/data'
+    await inside('initdb', [
+      '-D',
+      data,
+      '-U',
+      'postgres',
+      '-E',
+      'UTF8',
+      '--locale=C.UTF-8',
+      '--data-checksums',
+      '-A',
+      'peer',
+    ])
+    await inside('postgres', ['--single', '-j', '-D', data, 'postgres'], initialSql)
+    await mkdir(dirname(target), { recursive: true })
+    await rename(join(home, 'data'), target)
+    await chmod(target, 0o700)
+  } finally {
+    await rm(home, { recursive: true, force: true })
+    await rm(device, { force: true })
+  }
+}
+
+/** One statement a paragraph (postgres --single -j). */
+const initialSql = [
+  'CREATE ROLE mote LOGIN CREATEDB CREATEROLE',
+  'GRANT pg_monitor, pg_signal_backend TO mote WITH ADMIN OPTION',
+  'CREATE DATABASE app OWNER mote',
+  'CHECKPOINT',
+]
+  .map(statement => `${statement};\n\n`)
+  .join('')

@@ -1,0 +1,140 @@
+/** The WireGuard device of this host: made by the kernel, or by wireguard-go where the kernel cannot. */
+import { readFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { MeshPeer } from '../../contract/network.ts'
+import { formatCidr, parseCidr } from '../../lib/cidr.ts'
+import { CommandError, run } from '../../lib/exec.ts'
+import { writeFileAtomic } from '../../lib/files.ts'
+import { hasProgram } from '../../lib/programs.ts'
+import type { MeshKey } from './keys.ts'
+
+/** IPv6, UDP and WireGuard's own header and tag around each packet. */
+const overheadBytes = 80
+const defaultMtu = 1500
+/** NAT on the way forgets a quiet peer. */
+const keepaliveSeconds = 25
+/** Behind every more precise route, such as those to the VMs of this host. */
+const routeMetric = 4096
+
+export interface DeviceState {
+  readonly key: MeshKey
+  /** UDP. */
+  readonly port: number
+  /** This host's own. */
+  readonly address: string
+  readonly peers: readonly MeshPeer[]
+}
+
+/** What the device knows of a peer. */
+export interface PeerCounters {
+  readonly lastHandshakeAtMs: number | null
+  readonly rxBytes: number
+  readonly txBytes: number
+}
+
+/** @throws Error that names what is missing */
+export async function openDevice(name: string, endpointHost: string): Promise<void> {
+  if (!(await hasProgram('wg'))) throw new Error('the mesh needs the wg program: apt-get install wireguard-tools')
+  if (!(await exists(name))) await makeDevice(name)
+  await run('ip', ['link', 'set', name, 'mtu', String(underlayMtu(endpointHost) - overheadBytes), 'up'])
+}
+
+/** It outlives the agent, as VMs do; this ends it. */
+export const removeDevice = (name: string) => run('ip', ['link', 'del', name]).catch(() => undefined)
+
+async function makeDevice(name: string): Promise<void> {
+  try {
+    await run('ip', ['link', 'add', name, 'type', 'wireguard'])
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    if (!(await hasProgram('wireguard-go')))
+      throw new Error('this kernel has no WireGuard: apt-get install wireguard-go', { cause: error })
+    // It goes into the background by itself when the device is there. The variable ends its advice to use the kernel's.
+    await run('wireguard-go', [name], { env: { WG_I_PREFER_BUGGY_USERSPACE_TO_POLISHED_KMOD: '1' } })
+  }
+}
+
+/**
+ * Makes the device's peers, addresses and routes exactly these; sessions with peers that stay go on.
+ * @param file where the configuration is written (0600), which holds the private key: no argument does
+ */
+export async function configureDevice(name: string, file: string, state: DeviceState): Promise<void> {
+  await writeFileAtomic(file, configuration(state), { mode: 0o600, durable: false })
+  await run('wg', ['syncconf', name, file])
+  await setAddress(name, state.address)
+  await setRoutes(name, state)
+}
+
+function configuration({ key, port, peers }: DeviceState): string {
+  const sections = peers.map(peer => [
+    '[Peer]',
+    `PublicKey = ${peer.publicKey}`,
+    `Endpoint = ${peer.endpoint}`,
+    `AllowedIPs = ${[peer.address, ...peer.vmAddresses].map(address => `${address}/128`).join(', ')}`,
+    `PersistentKeepalive = ${keepaliveSeconds}`,
+  ])
+  return ['[Interface]', `PrivateKey = ${key.privateKey}`, `ListenPort = ${port}`, ...sections.flat(), ''].join('\n')
+}
+
+const Addresses = Type.Array(
+  Type.Object({ addr_info: Type.Optional(Type.Array(Type.Object({ local: Type.String(), scope: Type.String() }))) }),
+)
+
+async function setAddress(name: string, address: string): Promise<void> {
+  const wanted = parseCidr(address)
+  const links: unknown = JSON.parse(await run('ip', ['-json', '-6', 'address', 'show', 'dev', name]))
+  const all = Value.Check(Addresses, links) ? links.flatMap(link => link.addr_info ?? []) : []
+  const others = all.filter(({ local, scope }) => scope === 'global' && parseCidr(local)?.value !== wanted?.value)
+  for (const { local } of others) await run('ip', ['addr', 'del', `${local}/128`, 'dev', name])
+  await run('ip', ['addr', 'replace', `${address}/128`, 'dev', name, 'nodad'])
+}
+
+const Routes = Type.Array(Type.Object({ dst: Type.String(), metric: Type.Optional(Type.Integer()) }))
+
+/** The /64s of the hosts and of the projects that have VMs elsewhere. Which peer it is decides WireGuard. */
+async function setRoutes(name: string, { address, peers }: DeviceState): Promise<void> {
+  const wanted = new Set([address, ...peers.flatMap(peer => peer.vmAddresses)].map(subnetOf))
+  const listed: unknown = JSON.parse(await run('ip', ['-json', '-6', 'route', 'show', 'dev', name]))
+  const there = new Set(
+    Value.Check(Routes, listed) ? listed.filter(({ metric }) => metric === routeMetric).map(({ dst }) => dst) : [],
+  )
+  const change = [
+    ...[...there].filter(dst => !wanted.has(dst)).map(dst => `route del ${dst} dev ${name} metric ${routeMetric}`),
+    ...[...wanted].filter(dst => !there.has(dst)).map(dst => `route add ${dst} dev ${name} metric ${routeMetric}`),
+  ]
+  if (change.length > 0) await run('ip', ['-6', '-batch', '-'], { input: `${change.join('\n')}\n` })
+}
+
+function subnetOf(address: string): string {
+  const network = parseCidr(`${address}/64`)
+  if (!network) throw new Error(`not an address: ${address}`)
+  return formatCidr(network)
+}
+
+/** By public key. */
+export async function peerCounters(name: string): Promise<ReadonlyMap<string, PeerCounters>> {
+  // The first line is the device's own, private key included: it is dropped here.
+  const [, ...lines] = (await run('wg', ['show', name, 'dump'])).trim().split('\n')
+  return new Map(
+    lines.map(line => {
+      const [publicKey = '', , , , handshake, rx, tx] = line.split('\t')
+      const seconds = Number(handshake)
+      const lastHandshakeAtMs = seconds > 0 ? seconds * 1000 : null
+      return [publicKey, { lastHandshakeAtMs, rxBytes: Number(rx), txBytes: Number(tx) }]
+    }),
+  )
+}
+
+/** Of the device that has the address; packets that would not fit are told to shrink before they are sent. */
+function underlayMtu(host: string): number {
+  const found = Object.entries(networkInterfaces()).find(([, all]) => all?.some(one => one.address === host))
+  return found ? Number(readFileSync(`/sys/class/net/${found[0]}/mtu`, 'utf8')) : defaultMtu
+}
+
+const exists = (name: string) =>
+  run('ip', ['link', 'show', 'dev', name]).then(
+    () => true,
+    () => false,
+  )

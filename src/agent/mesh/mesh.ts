@@ -1,0 +1,109 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { HostNetwork, NetworkObserved, PeerObserved } from '../../contract/network.ts'
+import { parseIp, formatIp } from '../../lib/cidr.ts'
+import { createTurns } from '../../lib/turns.ts'
+import { configureDevice, openDevice, type PeerCounters, peerCounters, removeDevice } from './device.ts'
+import { keyAgeMs, newKey, openKey } from './keys.ts'
+import { type Prober, startProber } from './prober.ts'
+
+export interface MeshOptions {
+  readonly dataDir: string
+  readonly device: string
+  /** `host:port` (UDP) where other hosts reach this one. */
+  readonly endpoint: string
+  /** Keys are replaced when they are this old. */
+  readonly rotateAfterMs: number
+  readonly onError: (error: unknown) => void
+}
+
+export interface Mesh {
+  /** Follows what control says of the peers. Idempotent. */
+  apply(view: Pick<HostNetwork, 'address' | 'peers'>): Promise<void>
+  observed(): Promise<NonNullable<NetworkObserved['mesh']>>
+  /** A new key, of which the others hear with the next beat. */
+  rotate(): Promise<void>
+  /** The tunnels outlive the agent, as VMs do, unless `remove`. */
+  stop(options?: { readonly remove?: boolean }): Promise<void>
+}
+
+const rotationLookMs = 60_000
+
+/**
+ * This host's end of the encrypted network between hosts. The key is made here, and only its public half is told.
+ * @throws Error that says what the host lacks for it
+ */
+export async function openMesh(options: MeshOptions): Promise<Mesh> {
+  const { device, endpoint } = options
+  const dir = join(options.dataDir, 'mesh')
+  const keyFile = join(dir, 'key')
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  let key = await openKey(keyFile)
+  const { host, port } = parseEndpoint(endpoint)
+  await openDevice(device, host)
+  let view: Pick<HostNetwork, 'address' | 'peers'> | undefined
+  let prober: { readonly address: string; readonly running: Prober } | undefined
+  const turns = createTurns()
+  const configure = async () => {
+    if (!view) return
+    await configureDevice(device, join(dir, 'device.conf'), { key, port, ...view })
+    if (prober?.address !== view.address) {
+      prober?.running.stop()
+      prober = { address: view.address, running: await startProber(view.address, options.onError) }
+    }
+    prober.running.setPeers(view.peers.map(peer => canonical(peer.address)))
+  }
+  const rotate = () =>
+    turns.take('device', async () => {
+      key = await newKey(keyFile)
+      await configure()
+    })
+  const lookAtKey = async () => {
+    if ((await keyAgeMs(keyFile, Date.now())) > options.rotateAfterMs) await rotate()
+  }
+  const timer = setInterval(() => lookAtKey().catch(options.onError), rotationLookMs)
+  timer.unref()
+  return {
+    apply: next =>
+      turns.take('device', () => {
+        view = next
+        return configure()
+      }),
+    async observed() {
+      const counters = await peerCounters(device)
+      const peers = (view?.peers ?? []).map(
+        (peer): PeerObserved => ({
+          hostId: peer.hostId,
+          ...(counters.get(peer.publicKey) ?? unknown),
+          latencyMs: prober?.running.latencyMs(canonical(peer.address)) ?? null,
+        }),
+      )
+      return { publicKey: key.publicKey, endpoint, peers }
+    },
+    rotate,
+    async stop({ remove = false } = {}) {
+      clearInterval(timer)
+      await turns.settled()
+      prober?.running.stop()
+      if (remove) await removeDevice(device)
+    },
+  }
+}
+
+const unknown: PeerCounters = { lastHandshakeAtMs: null, rxBytes: 0, txBytes: 0 }
+
+/** As sockets write the sender's address. */
+function canonical(address: string): string {
+  const ip = parseIp(address)
+  return ip ? formatIp(ip) : address
+}
+
+/** `192.0.2.1:51820` or `[2001:db8::1]:51820`. @throws Error */
+export function parseEndpoint(text: string): { readonly host: string; readonly port: number } {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? []
+  const port = Number(digits)
+  const host = bracketed ?? plain
+  if (!host || !(port > 0 && port <= 65_535))
+    throw new Error(`"${text}" is not an address and UDP port such as 192.0.2.1:51820`)
+  return { host, port }
+}

@@ -1,0 +1,84 @@
+import { createSocket, type Socket } from 'node:dgram'
+import { once } from 'node:events'
+
+/** Where hosts answer each other's probes, on their mesh addresses. */
+const probePort = 51_821
+const everyMs = 500
+/** Without an answer for this long a peer counts as out of reach. */
+export const silentMs = 2_500
+const headBytes = 17
+
+/** Measures the round trip to each peer, through the tunnel, and answers theirs. */
+export interface Prober {
+  setPeers(addresses: readonly string[]): void
+  /** Newest round trip, ms; null: out of reach. */
+  latencyMs(address: string): number | null
+  stop(): void
+}
+
+interface Link {
+  sent: number
+  answeredAtMs: number
+  latencyMs: number
+}
+
+/** @param address this host's own in the mesh */
+export async function startProber(address: string, onError: (error: unknown) => void): Promise<Prober> {
+  const socket = createSocket('udp6')
+  socket.bind(probePort, address)
+  await once(socket, 'listening')
+  socket.on('error', onError)
+  const links = new Map<string, Link>()
+  socket.on('message', (message, from) => {
+    if (message.length !== headBytes) return
+    if (message[0] === 0) send(socket, answerTo(message), from.address)
+    else heard(links.get(from.address), message)
+  })
+  const timer = setInterval(() => {
+    for (const [peer, link] of links) send(socket, question(++link.sent), peer)
+  }, everyMs)
+  return {
+    setPeers(addresses) {
+      for (const known of links.keys()) if (!addresses.includes(known)) links.delete(known)
+      for (const peer of addresses)
+        if (!links.has(peer)) links.set(peer, { sent: 0, answeredAtMs: Number.NEGATIVE_INFINITY, latencyMs: 0 })
+    },
+    latencyMs: peer => {
+      const link = links.get(peer)
+      return link && performance.now() - link.answeredAtMs < silentMs ? link.latencyMs : null
+    },
+    stop() {
+      clearInterval(timer)
+      socket.close()
+    },
+  }
+}
+
+/** One byte of kind, the number of the question, and the asker's clock, which comes back as it was. */
+function question(number: number): Buffer {
+  const message = Buffer.alloc(headBytes)
+  message.writeDoubleBE(number, 1)
+  message.writeDoubleBE(performance.now(), 9)
+  return message
+}
+
+function answerTo(message: Buffer): Buffer {
+  const answer = Buffer.from(message)
+  answer[0] = 1
+  return answer
+}
+
+function heard(link: Link | undefined, message: Buffer): void {
+  if (!link) return
+  const nowMs = performance.now()
+  const latencyMs = nowMs - message.readDoubleBE(9)
+  // Clocks do not go back, and nobody else knows ours.
+  if (latencyMs < 0 || latencyMs > silentMs || message.readDoubleBE(1) > link.sent) return
+  link.answeredAtMs = nowMs
+  link.latencyMs = Math.round(latencyMs * 100) / 100
+}
+
+/** A peer without a route, or a device that has just gone: the next probe tells. */
+function send(socket: Socket, message: Buffer, to: string): void {
+  socket.send(message, probePort, to, () => undefined)
+}

@@ -1,0 +1,28 @@
+import type { FirewallRule, FirewallSpec } from '../../contract/network.ts'
+import { contains, parseCidr, parseIp } from '../../lib/cidr.ts'
+import { everyPort } from './rules.ts'
+
+export interface Packet {
+  readonly direction: FirewallRule['direction']
+  readonly protocol: 'tcp' | 'udp' | 'icmp'
+  /** Destination port; 0 for icmp. */
+  readonly port: number
+  /** The other side's address. */
+  readonly remote: string
+}
+
+/** What the rules say of a packet, as the kernel would; undefined: none of them is about it. Pure. */
+export function evaluate({ rules }: FirewallSpec, packet: Packet): FirewallRule['action'] | undefined {
+  return rules.find(rule => isAbout(rule, packet))?.action
+}
+
+function isAbout(rule: FirewallRule, { direction, protocol, port, remote }: Packet): boolean {
+  if (rule.direction !== direction) return false
+  if (rule.cidr !== null) {
+    const [network, ip] = [parseCidr(rule.cidr), parseIp(remote)]
+    if (!network || !ip || !contains(network, ip)) return false
+  }
+  if (rule.protocol === 'any' && everyPort(rule)) return true
+  if (rule.protocol === 'icmp' || protocol === 'icmp') return rule.protocol === protocol
+  return (rule.protocol === 'any' || rule.protocol === protocol) && port >= rule.portStart && port <= rule.portEnd
+}

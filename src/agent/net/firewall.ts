@@ -1,0 +1,151 @@
+import { run } from '../../lib/exec.ts'
+import { createTurns } from '../../lib/turns.ts'
+import { gotoElement, parseListing, type TableListing } from './listing.ts'
+import {
+  baseChains,
+  baseTable,
+  chainsOf,
+  dropVm,
+  gatewaySet,
+  type GuardedVm,
+  tableName,
+  type TableInput,
+  vmChains,
+} from './rules.ts'
+
+/**
+ * The agent's nft table: loads it, replaces what belongs to one VM in one transaction, and puts right what somebody else
+ * has changed. Calls take turns, since each is a process of its own (10 ms).
+ */
+export class Firewall {
+  readonly #input: TableInput
+  readonly #vms = new Map<string, GuardedVm>()
+  /** The rules of each chain as the kernel said them back when they were loaded. */
+  readonly #loaded = new Map<string, string>()
+  readonly #turns = createTurns()
+  #gateways: readonly string[] = []
+
+  constructor(input: TableInput) {
+    this.#input = input
+  }
+
+  /**
+   * Loads what is the same for every VM; chains of VMs that an earlier agent connected go on as they are.
+   * @throws CommandError where nft cannot load it
+   */
+  open(): Promise<void> {
+    return this.#inTurn(async () => {
+      const there = await this.#list()
+      const same = there && baseChains.every(name => there.chains.has(name)) && !hasStrangers(there)
+      await this.#load(`${same || !there ? '' : this.#deleteTable()}${baseTable(this.#input)}`)
+      await this.#remember()
+    })
+  }
+
+  /** Makes the VM's rules these. */
+  put(vm: GuardedVm): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#loadVm(vm)
+      this.#vms.set(vm.tap, vm)
+    })
+  }
+
+  /** Nothing passes the tap from here on. Idempotent. */
+  remove(tap: string): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#vms.delete(tap)
+      const there = await this.#list()
+      if (!there) return
+      const names = Object.values(chainsOf(tap))
+      const maps = ['leaving_vms', 'entering_vms'].filter(map =>
+        [...(there.elements.get(map) ?? [])].some(element => element.startsWith(`["${tap}",`)),
+      )
+      const chains = names.filter(name => there.chains.has(name))
+      for (const name of names) this.#loaded.delete(name)
+      if (maps.length + chains.length > 0) await this.#load(dropVm(this.#input.slot, tap, maps, chains))
+    })
+  }
+
+  /** Hosts whose gateways may reach apps here. */
+  setGateways(addresses: readonly string[]): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#gateways = addresses
+      await this.#load(gatewaySet(this.#input.slot, addresses))
+    })
+  }
+
+  /** Compares the kernel's rules with what was loaded, and loads again what differs. @returns the taps it was about */
+  heal(): Promise<string[]> {
+    return this.#inTurn(async () => {
+      const there = await this.#list()
+      const isWrong = (chain: string) => there?.chains.get(chain) !== this.#loaded.get(chain)
+      if (!there || hasStrangers(there) || baseChains.some(isWrong)) {
+        await this.#rebuild()
+        return [...this.#vms.keys()]
+      }
+      const wrong = [...this.#vms.values()].filter(({ tap }) => {
+        const { leaving, entering } = chainsOf(tap)
+        const mapped =
+          there.elements.get('leaving_vms')?.has(gotoElement(tap, leaving)) &&
+          there.elements.get('entering_vms')?.has(gotoElement(tap, entering))
+        return !mapped || isWrong(leaving) || isWrong(entering)
+      })
+      for (const vm of wrong) await this.#loadVm(vm)
+      return wrong.map(({ tap }) => tap)
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#inTurn(() => this.#load(this.#deleteTable()))
+  }
+
+  /** Everything anew, in one transaction: no packet sees a table without rules. */
+  async #rebuild(): Promise<void> {
+    const vms = [...this.#vms.values()].map(vm => vmChains(this.#input.slot, vm))
+    const gateways = gatewaySet(this.#input.slot, this.#gateways)
+    await this.#load([this.#deleteTable(), baseTable(this.#input), ...vms, gateways].join(''))
+    await this.#remember()
+  }
+
+  #deleteTable(): string {
+    const table = `inet ${tableName(this.#input.slot)}`
+    return `add table ${table}\ndelete table ${table}\n`
+  }
+
+  async #loadVm(vm: GuardedVm): Promise<void> {
+    await this.#load(vmChains(this.#input.slot, vm))
+    const table = tableName(this.#input.slot)
+    for (const name of Object.values(chainsOf(vm.tap))) {
+      const { chains } = parseListing(await run('nft', ['-j', 'list', 'chain', 'inet', table, name]))
+      this.#loaded.set(name, chains.get(name) ?? '')
+    }
+  }
+
+  /** One transaction. */
+  async #load(statements: string): Promise<void> {
+    await run('nft', ['-f', '-'], { input: statements })
+  }
+
+  /** What the kernel has made of it. Asked anew: nft 1.0.6 crashes when it shall echo (`-e -j`) a flushed chain. */
+  async #remember(): Promise<void> {
+    const there = await this.#list()
+    for (const [chain, rules] of there?.chains ?? []) this.#loaded.set(chain, rules)
+  }
+
+  async #list(): Promise<TableListing | undefined> {
+    const table = tableName(this.#input.slot)
+    const tables = await run('nft', ['-j', 'list', 'tables'])
+    if (!tables.includes(`"${table}"`)) return undefined
+    return parseListing(await run('nft', ['-j', 'list', 'table', 'inet', table]))
+  }
+
+  #inTurn<T>(act: () => Promise<T>): Promise<T> {
+    return this.#turns.take('table', act)
+  }
+}
+
+/** A chain that is neither of the base nor of a VM. */
+function hasStrangers({ chains }: TableListing): boolean {
+  const ours: ReadonlySet<string> = new Set(baseChains)
+  return [...chains.keys()].some(name => !ours.has(name) && !/^(in|out)_mote/.test(name))
+}

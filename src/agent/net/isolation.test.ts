@@ -1,0 +1,250 @@
+/**
+ * Who reaches whom, with real packets: namespaces stand for guests, connected by the same code. Every pair is tried in
+ * both directions, and each refusal has a control beside it: something that passes by the same way.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { FirewallRule } from '../../contract/network.ts'
+import { until } from '../../../test/support/wait.ts'
+import { run } from '../../lib/exec.ts'
+import { testDir } from '../testing.ts'
+import { networkPlan } from './addresses.ts'
+import type { Network, Nic } from './net.ts'
+import { tapNetwork } from './tap.ts'
+import { becomeGuest, type Place, place, type Reach, shortName, wire } from './testing.ts'
+
+const why = process.getuid?.() === 0 ? '' : 'needs root'
+const appPort = 8080
+const otherPort = 9090
+const internet = '198.51.100.2'
+const internet6 = '2001:db8:ffff::2'
+const metadata = '169.254.169.254'
+
+interface Guest extends Place {
+  readonly nic: Nic
+  readonly network: Network
+  /** Its rules from now on. */
+  rules(...rules: Partial<FirewallRule>[]): Promise<void>
+}
+
+const rule = (change: Partial<FirewallRule>, at: number): FirewallRule => ({
+  ...{ id: `r${at}`, direction: 'inbound', protocol: 'tcp', portStart: 0, portEnd: 65_535, action: 'deny', cidr: null },
+  ...change,
+})
+
+describe.skipIf(why !== '')(`isolation ${why}`, () => {
+  const stack = new AsyncDisposableStack()
+  let host: Place
+  let outside: Place
+  let one: Guest
+  let sibling: Guest
+  let cousin: Guest
+  let stranger: Guest
+  let version = 0
+  let toHost = ''
+
+  const guest = async (
+    network: Network,
+    make: Map<string, string>,
+    vmId: string,
+    ipv6Address: string,
+  ): Promise<Guest> => {
+    const made = stack.use(await place(shortName('mg')))
+    make.set('next', made.name)
+    const spec = { port: appPort, ipv6Address }
+    const nic = await network.connect(vmId, appPort, networkPlan(spec))
+    stack.defer(() => network.release(vmId))
+    await becomeGuest(made, nic)
+    await made.listen(appPort)
+    await made.listen(otherPort)
+    return {
+      ...made,
+      nic,
+      network,
+      rules: (...rules) =>
+        network.guard(vmId, networkPlan({ ...spec, firewall: { version: ++version, rules: rules.map(rule) } })),
+    }
+  }
+  const agent = async () => {
+    const dir = stack.use(await testDir())
+    const make = new Map<string, string>()
+    const network = await tapNetwork({
+      ...{ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 100 },
+      makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${make.get('next')}`,
+    })
+    stack.defer(() => network.close())
+    return { network, make }
+  }
+
+  beforeAll(async () => {
+    const [first, second] = [await agent(), await agent()]
+    one = await guest(first.network, first.make, 'one', 'fd77:1:1:1::1')
+    sibling = await guest(first.network, first.make, 'sibling', 'fd77:1:1:1::2')
+    cousin = await guest(second.network, second.make, 'cousin', 'fd77:1:1:1::3')
+    stranger = await guest(first.network, first.make, 'stranger', 'fd77:1:1:2::1')
+    host = stack.use(await place(null))
+    outside = stack.use(await place(shortName('mo')))
+    const device = shortName('vo')
+    await wire(outside, device, {
+      host: ['198.51.100.1/30', '2001:db8:ffff::1/64'],
+      outside: [`${internet}/30`, `${internet6}/64`, `${metadata}/32`],
+    })
+    await run('ip', ['route', 'add', `${metadata}/32`, 'dev', device])
+    await outside.ip('route', 'add', '10.213.0.0/16', 'via', '198.51.100.1')
+    await outside.ip('route', 'add', 'fd77::/16', 'via', '2001:db8:ffff::1')
+    await outside.listen(appPort)
+    await host.listen(7999)
+    toHost = one.nic.guest.gateway
+  })
+  afterAll(() => stack.disposeAsync())
+
+  const v6 = (to: Guest, port = appPort) => ({ host: to.nic.guest.ip6 ?? '', port })
+  const v4 = (to: Guest, port = appPort) => ({ host: to.nic.guest.ip, port })
+
+  describe('same project', () => {
+    it('reach one another on every port, whichever agent of the machine they belong to', async () => {
+      const pairs = [one, sibling, cousin].flatMap(from => [one, sibling, cousin].map(to => ({ from, to })))
+      for (const { from, to } of pairs.filter(({ from, to }) => from !== to)) {
+        expect(await from.reaches(v6(to)), `${from.name} -> ${to.name}`).toBe(true)
+        expect(await from.reaches({ ...v6(to, otherPort), protocol: 'udp' })).toBe(true)
+        expect(await from.reaches(v4(to)), 'over IPv4 they do not').toBe(false)
+      }
+    })
+
+    it('a rule shuts one port of one guest, inbound', async () => {
+      await sibling.rules({ portStart: otherPort, portEnd: otherPort })
+      expect(await one.reaches(v6(sibling, otherPort))).toBe(false)
+      expect(await one.reaches(v6(sibling))).toBe(true)
+      expect(await one.reaches(v6(cousin, otherPort))).toBe(true)
+      await sibling.rules()
+      expect(await one.reaches(v6(sibling, otherPort))).toBe(true)
+    })
+
+    it('a rule shuts one port of the others, outbound', async () => {
+      await one.rules({ direction: 'outbound', portStart: otherPort, portEnd: otherPort })
+      expect(await one.reaches(v6(cousin, otherPort))).toBe(false)
+      expect(await one.reaches(v6(cousin))).toBe(true)
+      await one.rules()
+    })
+  })
+
+  describe('other project', () => {
+    const everything = [
+      { action: 'allow', protocol: 'any' },
+      { action: 'allow', protocol: 'any', direction: 'outbound' },
+    ] as const
+
+    it.each(['no rules', 'rules that allow everything'])('is out of reach, in both directions, with %s', async kind => {
+      if (kind !== 'no rules') for (const each of [one, stranger]) await each.rules(...everything)
+      for (const [from, to] of [
+        [one, stranger],
+        [stranger, one],
+        [stranger, cousin],
+      ] as const) {
+        expect(await from.reaches(v6(to))).toBe(false)
+        expect(await from.reaches({ ...v6(to), protocol: 'udp' })).toBe(false)
+        expect(await from.reaches(v4(to))).toBe(false)
+      }
+      expect(await sibling.reaches(v6(one)), 'control').toBe(true)
+      for (const each of [one, stranger]) await each.rules()
+    })
+  })
+
+  describe('host', () => {
+    it('is out of reach, at every address it has, but for DNS', async () => {
+      await one.rules({ action: 'allow', protocol: 'any', direction: 'outbound' })
+      for (const address of [toHost, '198.51.100.1', '2001:db8:ffff::1', 'fe80::1%eth0', one.network.probeFrom ?? ''])
+        expect(await one.reaches({ host: address, port: 7999 }), address).toBe(false)
+      expect(await outside.reaches({ host: '198.51.100.1', port: 7999 }), 'control').toBe(true)
+      await one.rules()
+    })
+
+    it('reaches the app on its own port; other ports when a rule says so; and not when a rule says so', async () => {
+      expect(await host.reaches(v4(one))).toBe(true)
+      expect(await host.reaches(v4(one, otherPort))).toBe(false)
+      await one.rules(
+        { action: 'allow', portStart: otherPort, portEnd: otherPort },
+        { portStart: appPort, portEnd: appPort },
+      )
+      expect(await host.reaches(v4(one, otherPort))).toBe(true)
+      expect(await host.reaches(v4(one))).toBe(false)
+      expect(await host.reaches({ ...v4(one), from: one.network.probeFrom ?? '' }), 'health checks go on').toBe(true)
+      await one.rules()
+      expect(await host.reaches(v4(one))).toBe(true)
+    })
+  })
+
+  describe('internet', () => {
+    it('is reached, unless a rule says otherwise; link-local metadata never', async () => {
+      const web = { host: internet, port: appPort }
+      expect(await one.reaches(web)).toBe(true)
+      expect(await one.reaches({ ...web, protocol: 'udp' })).toBe(true)
+      expect(await host.reaches({ host: metadata, port: appPort }), 'control').toBe(true)
+      expect(await one.reaches({ host: metadata, port: appPort })).toBe(false)
+      await one.rules({ direction: 'outbound', cidr: '198.51.100.0/24' })
+      expect(await one.reaches(web)).toBe(false)
+      expect(await one.reaches({ ...web, protocol: 'udp' })).toBe(true)
+      expect(await sibling.reaches(web)).toBe(true)
+      await one.rules()
+    })
+
+    it('reaches nobody, unless a rule says so', async () => {
+      expect(await outside.reaches(v4(one))).toBe(false)
+      expect(await outside.reaches(v6(one))).toBe(false)
+      await one.rules({ action: 'allow', portStart: appPort, portEnd: appPort, cidr: '198.51.100.0/24' })
+      expect(await outside.reaches(v4(one))).toBe(true)
+      expect(await outside.reaches(v4(one, otherPort))).toBe(false)
+      expect(await outside.reaches(v4(sibling))).toBe(false)
+      await one.rules()
+    })
+  })
+
+  it('nobody speaks with an address that is not its own', async () => {
+    const [mine, theirs] = [one.nic.guest, sibling.nic.guest]
+    await one.ip('addr', 'add', `${theirs.ip}/32`, 'dev', 'eth0')
+    await one.ip('addr', 'add', `${mine.gateway}/32`, 'dev', 'lo')
+    await one.ip('route', 'replace', 'default', 'dev', 'eth0')
+    await one.ip('neigh', 'replace', internet, 'lladdr', mine.gatewayMac ?? '', 'dev', 'eth0')
+    await one.ip('addr', 'add', `${theirs.ip6}/128`, 'dev', 'eth0', 'nodad')
+    const arrives = async (to: Place, where: Reach, text: string) => {
+      await one.reaches({ ...where, protocol: 'udp', text })
+      return to.heard(text)
+    }
+    const web = { host: internet, port: appPort }
+    expect(await arrives(outside, { ...web, from: mine.ip }, 'mine')).toBe(true)
+    expect(await arrives(outside, { ...web, from: theirs.ip }, 'theirs')).toBe(false)
+    expect(await arrives(outside, { ...web, from: mine.gateway }, 'of the host')).toBe(false)
+    expect(await arrives(cousin, { ...v6(cousin), from: mine.ip6 ?? '' }, 'mine')).toBe(true)
+    expect(await arrives(cousin, { ...v6(cousin), from: theirs.ip6 ?? '' }, 'theirs')).toBe(false)
+    await one.ip('addr', 'del', `${mine.gateway}/32`, 'dev', 'lo')
+    await one.ip('route', 'replace', 'default', 'via', mine.gateway)
+    await one.ip('addr', 'del', `${theirs.ip}/32`, 'dev', 'eth0')
+    await one.ip('addr', 'del', `${theirs.ip6}/128`, 'dev', 'eth0')
+  })
+
+  it('a rule that denies ends what is under way, within a second', async () => {
+    const flow = () => one.reaches({ ...v6(sibling), protocol: 'udp', from: one.nic.guest.ip6 ?? '' }, 200)
+    expect(await flow()).toBe(true)
+    const startedMs = performance.now()
+    await sibling.rules({ protocol: 'udp' })
+    expect(await flow()).toBe(false)
+    expect(performance.now() - startedMs).toBeLessThan(1_000)
+    await sibling.rules()
+  })
+
+  it.each([
+    ['a chain of a VM emptied', (tap: string, table: string) => ['flush', 'chain', 'inet', table, `in_${tap}`]],
+    ['the base emptied', (_tap: string, table: string) => ['flush', 'chain', 'inet', table, 'routed']],
+    ['a rule added', (tap: string, table: string) => ['insert', 'rule', 'inet', table, `in_${tap}`, 'return']],
+    ['the whole table gone', (_tap: string, table: string) => ['delete', 'table', 'inet', table]],
+  ])('drift is put right and told: %s', async (_what, command) => {
+    const { tap } = sibling.nic
+    const before = sibling.network.guarded('sibling')?.healed ?? 0
+    await sibling.rules({ portStart: otherPort, portEnd: otherPort })
+    await run('nft', command(tap ?? '', `mote_${tap?.[4]}`))
+    await until(() => (sibling.network.guarded('sibling')?.healed ?? 0) > before, { what: 'healed', timeoutMs: 5_000 })
+    expect(await one.reaches(v6(sibling, otherPort))).toBe(false)
+    expect(await one.reaches(v6(sibling))).toBe(true)
+    expect(await stranger.reaches(v6(sibling))).toBe(false)
+    await sibling.rules()
+  })
+})

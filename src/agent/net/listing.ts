@@ -1,0 +1,38 @@
+/** What `nft -j` says of a table, in a form that two readings of the same rules have in common. */
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+
+const Named = Type.Object({ name: Type.String() })
+const RuleEntry = Type.Object({
+  chain: Type.String(),
+  expr: Type.Array(Type.Unknown()),
+  comment: Type.Optional(Type.String()),
+})
+const MapEntry = Type.Object({ name: Type.String(), elem: Type.Optional(Type.Array(Type.Unknown())) })
+const Listing = Type.Object({ nftables: Type.Array(Type.Record(Type.String(), Type.Unknown())) })
+
+export interface TableListing {
+  /** The rules of each chain; an empty chain is there, too. */
+  readonly chains: ReadonlyMap<string, string>
+  /** Elements of each map and set, as `JSON(key)` or `JSON([key, value])`. */
+  readonly elements: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+/** @param text of `nft -j list table` or `nft -j list chain` */
+export function parseListing(text: string): TableListing {
+  const chains = new Map<string, string[]>()
+  const elements = new Map<string, Set<string>>()
+  const listing: unknown = JSON.parse(text)
+  for (const { chain, rule, map, set } of Value.Check(Listing, listing) ? listing.nftables : []) {
+    if (Value.Check(Named, chain)) chains.set(chain.name, chains.get(chain.name) ?? [])
+    if (Value.Check(RuleEntry, rule))
+      chains.set(rule.chain, [...(chains.get(rule.chain) ?? []), JSON.stringify([rule.expr, rule.comment ?? null])])
+    for (const holder of [map, set])
+      if (Value.Check(MapEntry, holder))
+        elements.set(holder.name, new Set((holder.elem ?? []).map(element => JSON.stringify(element))))
+  }
+  return { chains: new Map([...chains].map(([name, rules]) => [name, rules.join('\n')])), elements }
+}
+
+/** How a verdict map says that packets of a tap go to a chain. */
+export const gotoElement = (tap: string, chain: string) => JSON.stringify([tap, { goto: { target: chain } }])

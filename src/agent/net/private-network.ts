@@ -1,0 +1,119 @@
+/** This host's part of the private networks: what control says of them, in force and on disk. */
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { Value } from 'typebox/value'
+import { HostNetwork, type NetworkObserved } from '../../contract/network.ts'
+import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+import { createTurns } from '../../lib/turns.ts'
+import { forwarder, hostResolvers } from '../dns/forward.ts'
+import { type DnsClient, startResolver } from '../dns/server.ts'
+import { type Mesh, type MeshOptions, openMesh } from '../mesh/mesh.ts'
+import { StepError } from '../vm/errors.ts'
+import type { NetworkPlan } from './addresses.ts'
+import { evaluate } from './evaluate.ts'
+import type { Network } from './net.ts'
+
+export interface PrivateNetworkOptions {
+  readonly dataDir: string
+  readonly network: Network
+  /** Undefined: this host is in no mesh. */
+  readonly mesh: Pick<MeshOptions, 'device' | 'endpoint' | 'rotateAfterMs'> | undefined
+  /** Whose address is it? */
+  readonly wishOf: (
+    vmId: string,
+  ) => { readonly projectId: string; readonly firewall?: NetworkPlan['firewall'] } | undefined
+  readonly log: Logger
+}
+
+export interface PrivateNetwork {
+  /** @throws StepError `stale_version` */
+  put(view: HostNetwork): Promise<NetworkObserved>
+  observed(): Promise<NetworkObserved>
+  stop(options: { readonly stopVms: boolean }): Promise<void>
+}
+
+/** Goes on from what was stored: names and tunnels do not wait for control. What cannot start is told in beats. */
+export async function openPrivateNetwork(options: PrivateNetworkOptions): Promise<PrivateNetwork> {
+  const { dataDir, network, log } = options
+  const file = join(dataDir, 'network.json')
+  const zones = new Map<string, DnsClient['names']>()
+  let view: HostNetwork | undefined
+  let error: string | null = null
+  let mesh: Mesh | undefined
+  const onError = (err: unknown) => log.warn({ err }, 'private network')
+  if (options.mesh)
+    mesh = await openMesh({ dataDir, ...options.mesh, onError }).catch((cause: unknown) => {
+      error = cause instanceof Error ? cause.message : String(cause)
+      log.error({ err: cause }, 'the mesh cannot start on this host')
+      return undefined
+    })
+  const names = await openNames(options, zones, onError).catch((cause: unknown) => {
+    error ??= `names cannot be answered: ${cause instanceof Error ? cause.message : String(cause)}`
+    log.error({ err: cause }, 'the resolver of guests cannot start')
+    return undefined
+  })
+
+  const apply = async (next: HostNetwork) => {
+    zones.clear()
+    for (const zone of next.zones)
+      zones.set(zone.projectId, new Map(zone.names.map(({ name, addresses }) => [name, addresses])))
+    await network.allowGateways(next.peers.map(peer => peer.address))
+    await mesh?.apply(next)
+    view = next
+  }
+  const turns = createTurns()
+  const put = async (next: HostNetwork) => {
+    if (view && next.version < view.version)
+      throw new StepError('stale_version', `version ${next.version} is older than ${view.version}, which this host has`)
+    await apply(next)
+    await writeFileAtomic(file, JSON.stringify(next), { durable: false })
+    return observed()
+  }
+  const observed = async (): Promise<NetworkObserved> => ({
+    hash: view?.hash ?? '',
+    mesh: (await mesh?.observed().catch(onError)) ?? null,
+    error,
+  })
+  const stored = parseStored(await readIfExists(file))
+  if (stored) await apply(stored).catch(onError)
+  return {
+    put: next => turns.take('network', () => put(next)),
+    observed,
+    async stop({ stopVms }) {
+      await turns.settled()
+      await names?.stop()
+      await mesh?.stop({ remove: stopVms })
+    },
+  }
+}
+
+function parseStored(text: string | undefined): HostNetwork | undefined {
+  if (text === undefined) return undefined
+  try {
+    const stored: unknown = JSON.parse(text)
+    return Value.Check(HostNetwork, stored) ? stored : undefined
+  } catch {
+    return undefined // half-written before a power cut: control tells it again
+  }
+}
+
+const nothing: DnsClient['names'] = new Map()
+
+async function openNames(
+  { network, wishOf }: PrivateNetworkOptions,
+  zones: ReadonlyMap<string, DnsClient['names']>,
+  onError: (error: unknown) => void,
+) {
+  const { resolver } = network
+  if (resolver === undefined) return undefined
+  const client = (address: string): DnsClient | undefined => {
+    const vmId = network.vmAt(address)
+    if (vmId === undefined) return undefined
+    const wish = wishOf(vmId)
+    if (!wish) return { names: nothing, mayAskOthers: true } // a build: in no project's network
+    const toResolver = { direction: 'outbound', protocol: 'udp', port: 53, remote: resolver } as const
+    const mayAskOthers = evaluate(wish.firewall ?? { version: 0, rules: [] }, toResolver) !== 'deny'
+    return { names: zones.get(wish.projectId) ?? nothing, mayAskOthers }
+  }
+  return startResolver({ address: resolver, port: 53, client, forward: forwarder(hostResolvers()), onError })
+}

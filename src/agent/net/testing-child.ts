@@ -1,0 +1,88 @@
+/**
+ * One side of a conversation in a network namespace: listens, and tries to reach others when told to. Requests and
+ * answers are JSON lines.
+ */
+import { createSocket } from 'node:dgram'
+import { connect, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+
+type Request =
+  | { readonly id: number; readonly verb: 'listen'; readonly port: number }
+  | { readonly id: number; readonly verb: 'heard'; readonly text: string }
+  | {
+      readonly id: number
+      readonly verb: 'tcp' | 'udp'
+      readonly host: string
+      readonly port: number
+      readonly from?: string
+      readonly text?: string
+      readonly limitMs: number
+    }
+  | {
+      readonly id: number
+      readonly verb: 'stream'
+      readonly host: string
+      readonly port: number
+      readonly bytes: number
+    }
+
+const answer = (id: number, result: unknown) => process.stdout.write(`${JSON.stringify({ id, result })}\n`)
+
+/** Datagrams that came, whoever sent them. */
+const heard = new Set<string>()
+
+/** TCP answers how many bytes it got, once the other side has ended; UDP echoes. */
+function listen(id: number, port: number): void {
+  const server = createServer({ allowHalfOpen: true }, socket => {
+    let got = 0
+    socket.on('data', data => (got += data.length)).on('error', () => undefined)
+    socket.on('end', () => socket.end(`got ${got}`))
+  })
+  const udp = createSocket({ type: 'udp6' })
+  udp.on('message', (message, from) => {
+    heard.add(message.toString())
+    udp.send(message, from.port, from.address)
+  })
+  server.listen(port, '::', () => udp.bind(port, '::', () => answer(id, true)))
+}
+
+function tcp(id: number, request: Extract<Request, { verb: 'tcp' | 'udp' }>): void {
+  const { host, port, from, limitMs } = request
+  const socket = connect({ host, port, ...(from ? { localAddress: from } : {}) })
+  const timer = setTimeout(() => socket.destroy(), limitMs)
+  let text = ''
+  socket.on('connect', () => socket.end('hello')).on('data', data => (text += data))
+  socket.on('error', () => undefined)
+  socket.on('close', () => {
+    clearTimeout(timer)
+    answer(id, text === 'got 5')
+  })
+}
+
+function udp(id: number, { host, port, from, text, limitMs }: Extract<Request, { verb: 'tcp' | 'udp' }>): void {
+  const socket = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' })
+  const end = (reached: boolean) => {
+    clearTimeout(timer)
+    socket.close()
+    answer(id, reached)
+  }
+  const timer = setTimeout(() => end(false), limitMs)
+  socket.on('message', () => end(true)).on('error', () => undefined)
+  socket.bind(0, from, () => socket.send(text ?? 'hello', port, host, () => undefined))
+}
+
+function stream(id: number, { host, port, bytes }: Extract<Request, { verb: 'stream' }>): void {
+  const socket = connect({ host, port })
+  let text = ''
+  socket.on('connect', () => socket.end(Buffer.alloc(bytes, 'x'))).on('data', data => (text += data))
+  socket.on('error', error => (text = error.message)).on('close', () => answer(id, text))
+}
+
+createInterface({ input: process.stdin }).on('line', line => {
+  const request: Request = JSON.parse(line)
+  if (request.verb === 'listen') listen(request.id, request.port)
+  else if (request.verb === 'heard') answer(request.id, heard.has(request.text))
+  else if (request.verb === 'stream') stream(request.id, request)
+  else if (request.verb === 'tcp') tcp(request.id, request)
+  else udp(request.id, request)
+})

@@ -1,0 +1,101 @@
+/** Network namespaces in the place of guests, hosts and the internet: real packets without a boot. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { run } from '../../lib/exec.ts'
+import type { Nic } from './net.ts'
+
+const helper = fileURLToPath(new URL('./testing-child.ts', import.meta.url))
+
+export interface Reach {
+  readonly host: string
+  readonly port: number
+  readonly protocol?: 'tcp' | 'udp'
+  /** Source address; default: the kernel's choice. */
+  readonly from?: string
+  /** What a datagram says; default: hello. */
+  readonly text?: string
+}
+
+export interface Place extends AsyncDisposable {
+  readonly name: string
+  /** Answers on TCP and UDP, IPv4 and IPv6. */
+  listen(port: number): Promise<void>
+  /** Whether somebody answers; what is dropped takes `limitMs`. */
+  reaches(to: Reach, limitMs?: number): Promise<boolean>
+  /** Whether a datagram with this text has come, whoever it seemed to be from. */
+  heard(text: string): Promise<boolean>
+  /** Sends that many bytes over TCP; answers what the other side says. */
+  stream(to: Reach, bytes: number): Promise<string>
+  ip(...args: string[]): Promise<string>
+}
+
+let count = 0
+/** Unique on the machine, and short enough for device names. */
+export const shortName = (prefix: string) => `${prefix}${process.pid.toString(36)}${(count++).toString(36)}`
+
+/** A namespace of its own, or with `name: null` the host itself. */
+export async function place(name: string | null): Promise<Place> {
+  if (name !== null) await run('ip', ['netns', 'add', name])
+  const inside = name === null ? [] : ['ip', 'netns', 'exec', name]
+  const [program = '', ...args] = [...inside, process.execPath, helper]
+  const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const ask = requests(child)
+  const ip = (...args: string[]) => run('ip', name === null ? args : ['-n', name, ...args])
+  await ip('link', 'set', 'lo', 'up')
+  return {
+    name: name ?? 'host',
+    listen: async port => void (await ask({ verb: 'listen', port })),
+    reaches: async ({ protocol = 'tcp', ...to }, limitMs = 250) =>
+      (await ask({ verb: protocol, ...to, limitMs })) === true,
+    heard: async text => (await ask({ verb: 'heard', text })) === true,
+    stream: async (to, bytes) => String(await ask({ verb: 'stream', ...to, bytes })),
+    ip,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      if (name !== null) await run('ip', ['netns', 'del', name])
+    },
+  }
+}
+
+function requests(child: ChildProcess): (request: object) => Promise<unknown> {
+  const waiting = new Map<number, (result: unknown) => void>()
+  let next = 1
+  if (child.stdout)
+    createInterface({ input: child.stdout }).on('line', line => {
+      const { id, result } = JSON.parse(line)
+      waiting.get(id)?.(result)
+      waiting.delete(id)
+    })
+  return request =>
+    new Promise(resolve => {
+      const id = next++
+      waiting.set(id, resolve)
+      child.stdin?.write(`${JSON.stringify({ id, ...request })}\n`)
+    })
+}
+
+/** The namespace behaves as a guest would that was given this configuration. */
+export async function becomeGuest({ ip }: Place, { guest, mac }: Nic): Promise<void> {
+  await ip('link', 'set', 'eth0', 'address', mac)
+  await ip('link', 'set', 'eth0', 'up')
+  await ip('addr', 'add', `${guest.ip}/${guest.prefix}`, 'dev', 'eth0')
+  await ip('route', 'add', 'default', 'via', guest.gateway)
+  if (!guest.ip6 || !guest.gateway6 || !guest.route6) return
+  await ip('addr', 'add', `${guest.ip6}/128`, 'dev', 'eth0', 'nodad')
+  await ip('route', 'add', guest.route6, 'via', guest.gateway6, 'dev', 'eth0')
+}
+
+/** A namespace behind a veth pair: `outside` there, `host` here. Gone with its namespace. */
+export async function wire(
+  to: Place,
+  device: string,
+  addresses: { readonly host: readonly string[]; readonly outside: readonly string[] },
+): Promise<void> {
+  await run('ip', ['link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', to.name])
+  await run('ip', ['link', 'set', device, 'up'])
+  await to.ip('link', 'set', 'eth0', 'up')
+  const bare = (address: string) => (address.includes(':') ? ['nodad'] : [])
+  for (const address of addresses.host) await run('ip', ['addr', 'add', address, 'dev', device, ...bare(address)])
+  for (const address of addresses.outside) await to.ip('addr', 'add', address, 'dev', 'eth0', ...bare(address))
+}

@@ -1,0 +1,88 @@
+/** Storage of this host put together: pools, volumes, their snapshots, and what is told of them. */
+import type { Logger } from 'pino'
+import type { Bus } from '../../bus/bus.ts'
+import { type PoolOffer, subjects } from '../../contract/agent.ts'
+import { createTurns } from '../../lib/turns.ts'
+import { openPools, type PoolConfig } from '../disk/config.ts'
+import { createHolders } from '../disk/holders.ts'
+import { createVolumeSnapshots, type VolumeSnapshots, type VolumeSnapshotsDeps } from './snapshots.ts'
+import { volumeStore } from './store.ts'
+import { measure, offers } from './usage.ts'
+import { createVolumes, type Volumes } from './volumes.ts'
+
+export interface StorageOptions {
+  readonly pools: readonly PoolConfig[]
+  readonly dataDir: string
+  readonly hostId: string
+  readonly bus: Bus
+  readonly log: Logger
+  readonly still: VolumeSnapshotsDeps['still']
+}
+
+export interface Storage {
+  readonly volumes: Volumes
+  readonly snapshots: VolumeSnapshots
+  /** Reads what an earlier agent left, and looks at the pools. VMs may open volumes then. */
+  load(): Promise<void>
+  /** Once the VMs are known: goes on with what is not done yet. */
+  resume(): void
+  /** For the host's beat; measured now and then. */
+  offers(): readonly PoolOffer[]
+  stop(): Promise<void>
+}
+
+const measureEveryMs = 30_000
+
+export function createStorage({ dataDir, hostId, bus, log, still, ...options }: StorageOptions): Storage {
+  const pools = openPools(options.pools, dataDir)
+  const store = volumeStore(dataDir)
+  const turns = createTurns()
+  const shared = { store, pools, turns, holders: createHolders(), log }
+  const publish = (subject: string, message: unknown) => {
+    bus.publish(subject, message).catch((err: unknown) => log.warn({ err }, 'cannot publish; the next look tells'))
+  }
+  let known: readonly PoolOffer[] = []
+  let timer: NodeJS.Timeout | undefined
+  const look = async () => {
+    known = await offers(pools)
+    const usages = await measure(volumes, pools)
+    if (usages.volumes.length > 0) publish(subjects.volumeUsage(hostId), usages)
+  }
+  const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
+  const volumes = createVolumes({
+    ...shared,
+    onSeen: seen => {
+      publish(subjects.volume(hostId), seen)
+      if (seen.state === 'ready') lookSoon()
+    },
+  })
+  const snapshots = createVolumeSnapshots({
+    ...{ ...shared, still },
+    onSeen: seen => {
+      publish(subjects.volumeSnapshot(hostId), seen)
+      if (seen.state === 'ready' || seen.state === 'absent') lookSoon()
+    },
+  })
+  return {
+    volumes,
+    snapshots,
+    async load() {
+      const stored = await store.load()
+      volumes.load(stored.volumes)
+      snapshots.load(stored.snapshots)
+      await look()
+    },
+    resume() {
+      volumes.resume()
+      snapshots.resume()
+      timer = setInterval(lookSoon, measureEveryMs)
+    },
+    offers: () => known,
+    async stop() {
+      clearInterval(timer)
+      volumes.stop()
+      snapshots.stop()
+      await turns.settled()
+    },
+  }
+}

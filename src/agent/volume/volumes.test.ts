@@ -1,0 +1,182 @@
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import {
+  type DiskSpec,
+  type HostBeat,
+  subjects,
+  type VmSpec,
+  type VmWant,
+  type VolumeSnapshotObserved,
+  type VolumeUsages,
+} from '../../contract/agent.ts'
+import { run } from '../../lib/exec.ts'
+import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+
+const fake = { hypervisor: 'fake' } as const
+const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
+const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
+  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+  ...change,
+})
+const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
+  ...{ vmId, generation, want, spec: testSpec({ hypervisor: 'fake', ...change }) },
+})
+const fileOf = (host: TestAgent, id = volumeId) => join(host.config.dataDir, 'volumes', 'local', `${id}.raw`)
+const attached = (host: TestAgent, vmId: string, generation: number) =>
+  host.until(vmId, 'attached', vm => vm.disks?.some(one => one.state === 'attached' && one.generation === generation) ?? false)
+const snapshot = async (host: TestAgent, snapshotId: string, generation = 1, want: 'present' | 'absent' = 'present') => {
+  const put = { snapshotId, volumeId, pool: 'local', generation, want }
+  const settled = async () => {
+    const seen = (await host.request('volume.snapshot', put)) as VolumeSnapshotObserved
+    return ['ready', 'failed', 'absent'].includes(seen.state) ? seen : undefined
+  }
+  return until(settled, { what: `snapshot ${snapshotId}`, timeoutMs: 60_000 })
+}
+
+test('a VM gets its volume as soon as there is one, and never one that nobody wished for', async () => {
+  await using host = await testAgent(fake)
+  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  const failed = await host.until('vm-1', 'refused', vm => vm.error?.code === 'volume_missing')
+  expect(failed.disks?.[0]?.state).toBe('failed')
+  expect(existsSync(fileOf(host))).toBe(false)
+  await host.volume({ volumeId })
+  await attached(host, 'vm-1', 1)
+})
+
+test('an older attachment is refused, by a later agent too', async () => {
+  await using host = await testAgent(fake)
+  await host.volume({ volumeId })
+  await host.put(wish('vm-1', 1, { disks: [disk(3)] }))
+  await attached(host, 'vm-1', 3)
+  await host.put(wish('vm-1', 2, {}, 'absent'))
+  await host.until('vm-1', 'absent', vm => vm.state === 'absent')
+  await host.restart()
+  await host.put(wish('vm-2', 1, { disks: [disk(2)] }))
+  await host.until('vm-2', 'refused', vm => vm.error?.code === 'stale_volume_generation')
+  await host.put(wish('vm-2', 2, { disks: [disk(3)] }))
+  await attached(host, 'vm-2', 3)
+})
+
+test('one VM writes: another waits until it has let go, also over a restart of the agent', async () => {
+  await using host = await testAgent(fake)
+  await host.volume({ volumeId })
+  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await attached(host, 'vm-1', 1)
+  await host.restart()
+  await host.put(wish('vm-2', 1, { disks: [disk(2)] }))
+  await host.until('vm-2', 'refused', vm => vm.error?.code === 'volume_in_use')
+  await host.put(wish('vm-3', 1, { disks: [disk(2, { readOnly: true })] }))
+  await host.until('vm-3', 'refused', vm => vm.error?.code === 'volume_in_use')
+  await host.put(wish('vm-3', 2, {}, 'absent'))
+  await host.put(wish('vm-1', 2))
+  await attached(host, 'vm-2', 2)
+})
+
+test('many read, nobody writes meanwhile', async () => {
+  await using host = await testAgent(fake)
+  await host.volume({ volumeId })
+  for (const vmId of ['vm-1', 'vm-2']) {
+    await host.put(wish(vmId, 1, { disks: [disk(1, { readOnly: true })] }))
+    await attached(host, vmId, 1)
+  }
+  await host.put(wish('vm-3', 1, { disks: [disk(2)] }))
+  await host.until('vm-3', 'refused', vm => vm.error?.code === 'volume_in_use')
+})
+
+test('restore and removal wait until no VM has it; wishes outlive the agent', async () => {
+  await using host = await testAgent(fake)
+  await host.volume({ volumeId })
+  await writeFile(fileOf(host), 'then')
+  expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready', error: null, pauseMs: 0 })
+  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await attached(host, 'vm-1', 1)
+  await writeFile(fileOf(host), 'now')
+  const put = { volumeId, generation: 2, want: 'present', pool: 'local', sizeMib: 32 }
+  const restore = { snapshotId: 's1', count: 1 }
+  expect(await host.request('volume.put', { ...put, restore })).toMatchObject({ state: 'restoring', restored: 0 })
+  await host.restart()
+  expect(await host.request('volume.get', { volumeId })).toMatchObject({ state: 'restoring', restored: 0 })
+  expect(await readFile(fileOf(host), 'utf8')).toBe('now')
+  await host.put(wish('vm-1', 2))
+  expect(await host.volume({ volumeId, generation: 2, restore })).toMatchObject({ state: 'ready', restored: 1 })
+  expect(await readFile(fileOf(host), 'utf8')).toBe('then')
+
+  await host.put(wish('vm-1', 3, { disks: [disk(2)] }))
+  await attached(host, 'vm-1', 2)
+  await host.request('volume.put', { ...put, generation: 3, want: 'absent' })
+  expect(existsSync(fileOf(host))).toBe(true)
+  await host.put(wish('vm-1', 4, {}, 'absent'))
+  await host.volume({ volumeId, generation: 3, want: 'absent' })
+  expect(existsSync(fileOf(host))).toBe(false)
+  // An old message cannot bring it back.
+  await expect(host.request('volume.put', { ...put, generation: 2 })).rejects.toMatchObject({
+    remoteCode: 'stale_generation',
+  })
+  await host.restart()
+  expect(await host.request('volume.put', { ...put, generation: 3 })).toMatchObject({ state: 'absent' })
+})
+
+test('a clone is made of a snapshot; without it, it fails and says why', async () => {
+  await using host = await testAgent(fake)
+  await host.volume({ volumeId })
+  await writeFile(fileOf(host), 'one')
+  await snapshot(host, 's1')
+  await writeFile(fileOf(host), 'two')
+  await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' } })
+  expect(await readFile(fileOf(host, 'clone'), 'utf8')).toBe('one')
+  const lost = await host.volume({ volumeId: 'lost', from: { volumeId, snapshotId: 's2' } })
+  expect(lost).toMatchObject({ state: 'failed', error: expect.stringContaining('no such snapshot') })
+  expect(await snapshot(host, 's1', 2, 'absent')).toMatchObject({ state: 'absent' })
+  expect(await readFile(fileOf(host, 'clone'), 'utf8')).toBe('one')
+  await expect(host.volume({ volumeId: 'far', pool: 'elsewhere' })).rejects.toMatchObject({ remoteCode: 'no_such_pool' })
+})
+
+test('what volumes take is measured and told; beats tell of the pools', async () => {
+  await using host = await testAgent(fake)
+  const usages: VolumeUsages['volumes'] = []
+  const pools: HostBeat['pools'][] = []
+  const { hostId } = host.agent
+  await host.bus.subscribe(subjects.volumeUsage(hostId), ({ data }) => void usages.push(...(data as VolumeUsages).volumes))
+  await host.bus.subscribe(subjects.beat(hostId), ({ data }) => void pools.push((data as HostBeat).pools))
+  await host.volume({ volumeId })
+  await until(() => usages.some(one => one.volumeId === volumeId && one.usedBytes > 0 && one.usedBytes < 16 << 20), {
+    what: 'a measurement',
+  })
+  await until(() => pools.at(-1)?.[0]?.name === 'local', { what: 'a beat' })
+  expect(pools.at(-1)?.[0]).toMatchObject({ kind: 'dir', shared: false, freeBytes: expect.any(Number) })
+})
+
+const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
+
+test.skipIf(!hasQemu)(
+  'a snapshot under a writing guest is a whole file system with what was written, and the guest writes on (needs qemu)',
+  { timeout: 120_000 },
+  async () => {
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    await using host = await testAgent({ hypervisor: 'qemu', network })
+    await host.volume({ volumeId })
+    const command = ['sh', '-c', 'n=0; while :; do n=$((n+1)); echo $n > /data/n; echo line $n >> /data/log; done']
+    const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
+    await host.put(wish('vm-1', 1, spec))
+    const number = async () => Number((await host.exec('vm-1', ['cat', '/data/n'])).stdout)
+    await host.until('vm-1', 'running', vm => vm.state === 'running')
+    await until(async () => (await number().catch(() => 0)) > 20, { what: 'it writes', timeoutMs: 60_000 })
+    const before = await number()
+    const taken = await snapshot(host, 's1')
+    expect(taken).toMatchObject({ state: 'ready', error: null })
+    expect(taken.pauseMs).toBeGreaterThan(0)
+    const after = await number()
+    await until(async () => (await number()) > after + 5, { what: 'it writes on', timeoutMs: 30_000 })
+    // The clone was never mounted: no journal to replay, and no fault.
+    await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' } })
+    const file = fileOf(host, 'clone')
+    expect(await run('dumpe2fs', ['-h', file])).not.toContain('needs_recovery')
+    await run('e2fsck', ['-f', '-n', file])
+    const kept = Number(await run('debugfs', ['-R', 'cat /n', file]))
+    expect(kept).toBeGreaterThanOrEqual(before)
+    expect(kept).toBeLessThanOrEqual(after)
+  },
+)

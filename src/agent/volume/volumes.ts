@@ -1,0 +1,224 @@
+import type { Logger } from 'pino'
+import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
+import type { Turns } from '../../lib/turns.ts'
+import type { Holders } from '../disk/holders.ts'
+import type { VolumePool } from '../disk/pool.ts'
+import { isVmId } from '../state.ts'
+import { StepError } from '../vm/errors.ts'
+import { nothingDone, type StoredVolume, type VolumeDone, type VolumeStore } from './store.ts'
+
+/** What volumes and their snapshots have in common. */
+export interface StorageDeps {
+  readonly store: VolumeStore
+  readonly pools: ReadonlyMap<string, VolumePool>
+  readonly holders: Holders
+  /** By volume: what is done to one is done one thing at a time. */
+  readonly turns: Turns
+  readonly log: Logger
+}
+
+export interface VolumesDeps extends StorageDeps {
+  readonly onSeen: (seen: VolumeObserved) => void
+}
+
+/** All volumes of this host: each follows its wish; VMs open and close them. */
+export interface Volumes {
+  /** Takes over what an earlier agent left. VMs may open volumes then. */
+  load(stored: readonly StoredVolume[]): void
+  /** Once it is known which VMs have which: goes on with what is not done yet. */
+  resume(): void
+  /** @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
+  put(wish: VolumePut): Promise<VolumeObserved>
+  get(volumeId: string): Promise<VolumeObserved>
+  /**
+   * The volume's file or device, for an attachment of this generation.
+   * @throws StepError `stale_volume_generation` when a later attachment has been seen here, `volume_missing`,
+   * `volume_not_ready`, `volume_in_use`
+   */
+  open(disk: DiskSpec, vmId: string): Promise<string>
+  /** The VM has let go of it. Idempotent. */
+  close(volumeId: string, vmId: string): Promise<void>
+  /** A VM that an earlier agent left has it. */
+  adopt(disk: DiskSpec, vmId: string): void
+  /** Those that are made. */
+  ready(): readonly VolumePut[]
+  stop(): void
+}
+
+interface Entry {
+  wish: VolumePut
+  done: VolumeDone
+  busy: boolean
+}
+
+export function createVolumes(deps: VolumesDeps): Volumes {
+  const { store, holders, turns, log } = deps
+  const entries = new Map<string, Entry>()
+  let stopped = false
+
+  const finish = async (entry: Entry, done: VolumeDone) => {
+    // Stored before it is told: what was ready once stays ready.
+    await store.saveDone(entry.wish.volumeId, done)
+    entry.done = done
+  }
+  /** The one next thing; false when there is none now. */
+  const step = async (entry: Entry): Promise<boolean> => {
+    const { wish, done } = entry
+    const { volumeId, generation } = wish
+    const action = nextAction(entry, holders.of(volumeId).length > 0)
+    if (action === 'rest') return false
+    const pool = poolOf(deps.pools, wish.pool)
+    if (action === 'remove') {
+      await pool.remove(volumeId)
+      await store.bury('volume', volumeId, generation)
+      entries.delete(volumeId)
+      deps.onSeen(absent(volumeId, generation))
+      return false
+    }
+    try {
+      if (action === 'create') {
+        await pool.create(volumeId, wish.sizeMib, wish.from)
+        // A restore that was wished for before there was anything has nothing to do.
+        await finish(entry, { created: true, restored: done.restored, failure: null })
+      } else if (wish.restore) {
+        await pool.restore(volumeId, wish.restore.snapshotId)
+        await finish(entry, { ...done, restored: wish.restore.count, failure: null })
+      }
+    } catch (error) {
+      log.warn({ volumeId, action, err: error }, 'cannot make the volume as wished')
+      await finish(entry, { ...done, failure: { generation, error: StepError.of(error).message } })
+    }
+    return true
+  }
+
+  /** Until the wish is true, has failed, or has to wait for a VM. */
+  const follow = (entry: Entry): void => {
+    if (entry.busy || stopped) return
+    entry.busy = true
+    const { volumeId } = entry.wish
+    const work = async () => {
+      deps.onSeen(observe(entry))
+      while (!stopped && entries.get(volumeId) === entry && (await turns.take(volumeId, () => step(entry))))
+        deps.onSeen(observe(entry))
+    }
+    work()
+      .catch((err: unknown) => log.error({ volumeId, err }, 'cannot follow the volume'))
+      .finally(() => {
+        entry.busy = false
+        const action = nextAction(entry, holders.of(volumeId).length > 0)
+        // A newer wish, or a VM that let go, came while the last step ended.
+        if (entries.get(volumeId) === entry && action !== 'rest' && action !== 'remove') follow(entry)
+      })
+  }
+
+  const checkFence = async ({ volumeId, generation }: DiskSpec) => {
+    const seen = await store.attachGeneration(volumeId)
+    if (generation >= seen) return seen
+    const message = `volume ${volumeId} was attached under generation ${seen}, ${generation} is older`
+    throw new StepError('stale_volume_generation', message)
+  }
+
+  const openNow = async (disk: DiskSpec, vmId: string): Promise<string> => {
+    const { volumeId, generation } = disk
+    const seen = await checkFence(disk)
+    const entry = entries.get(volumeId)
+    if (!entry || entry.wish.want === 'absent')
+      throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
+    if (!entry.done.created || isRestoring(entry))
+      throw new StepError('volume_not_ready', `volume ${volumeId} is being made or restored`)
+    holders.add(volumeId, vmId, disk.readOnly ? 'read' : 'write')
+    try {
+      if (generation > seen) await store.saveAttachGeneration(volumeId, generation)
+      return await poolOf(deps.pools, entry.wish.pool).open(volumeId, generation)
+    } catch (error) {
+      holders.remove(volumeId, vmId)
+      throw error
+    }
+  }
+
+  const closeNow = async (volumeId: string, vmId: string): Promise<void> => {
+    if (!holders.of(volumeId).includes(vmId)) return
+    const entry = entries.get(volumeId)
+    if (holders.of(volumeId).length === 1 && entry) await poolOf(deps.pools, entry.wish.pool).close(volumeId)
+    holders.remove(volumeId, vmId)
+    if (entry) follow(entry)
+  }
+
+  return {
+    load(stored) {
+      for (const one of stored) entries.set(one.wish.volumeId, { ...one, busy: false })
+    },
+    resume() {
+      for (const entry of entries.values()) follow(entry)
+    },
+    async put(wish) {
+      if (!isVmId(wish.volumeId)) throw new StepError('invalid_volume', 'a volume id has letters, digits, - and _ only')
+      const known = entries.get(wish.volumeId)
+      const generation = known?.wish.generation ?? (await store.buriedGeneration('volume', wish.volumeId))
+      if (wish.generation < generation)
+        throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
+      if (wish.generation === generation) {
+        if (!known) return absent(wish.volumeId, generation)
+        follow(known)
+        return observe(known)
+      }
+      if (!known && wish.want === 'absent') {
+        await store.bury('volume', wish.volumeId, wish.generation)
+        return absent(wish.volumeId, wish.generation)
+      }
+      if (wish.want === 'present') poolOf(deps.pools, wish.pool)
+      await store.saveWish(wish)
+      const entry = known ?? { wish, done: nothingDone, busy: false }
+      entry.wish = wish
+      entries.set(wish.volumeId, entry)
+      follow(entry)
+      return observe(entry)
+    },
+    get: async volumeId => {
+      const entry = entries.get(volumeId)
+      return entry ? observe(entry) : absent(volumeId, 0)
+    },
+    open: (disk, vmId) => turns.take(disk.volumeId, () => openNow(disk, vmId)),
+    close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
+    adopt: (disk, vmId) => holders.note(disk.volumeId, vmId, disk.readOnly ? 'read' : 'write'),
+    ready: () =>
+      [...entries.values()].filter(({ wish, done }) => wish.want === 'present' && done.created).map(({ wish }) => wish),
+    stop() {
+      stopped = true
+    },
+  }
+}
+
+const isRestoring = ({ wish, done }: Entry) =>
+  wish.restore !== undefined && wish.restore.count > done.restored && done.failure?.generation !== wish.generation
+
+/** A failure stands until there is a newer wish. */
+function nextAction(entry: Entry, held: boolean): 'create' | 'restore' | 'remove' | 'rest' {
+  const { wish, done } = entry
+  if (wish.want === 'absent') return held ? 'rest' : 'remove'
+  if (done.failure?.generation === wish.generation) return 'rest'
+  if (!done.created) return 'create'
+  return isRestoring(entry) && !held ? 'restore' : 'rest'
+}
+
+/** @throws StepError `no_such_pool` */
+export function poolOf(pools: ReadonlyMap<string, VolumePool>, name: string): VolumePool {
+  const pool = pools.get(name)
+  if (pool) return pool
+  throw new StepError('no_such_pool', `this host has no storage pool "${name}": it has ${[...pools.keys()].join(', ')}`)
+}
+
+function observe(entry: Entry): VolumeObserved {
+  const { wish, done } = entry
+  const { volumeId, generation } = wish
+  const failed = done.failure?.generation === generation
+  const seen = { volumeId, generation, restored: done.restored, error: failed ? (done.failure?.error ?? null) : null }
+  if (wish.want === 'absent') return { ...seen, state: 'removing' }
+  if (failed) return { ...seen, state: 'failed' }
+  if (!done.created) return { ...seen, state: 'creating' }
+  return { ...seen, state: isRestoring(entry) ? 'restoring' : 'ready' }
+}
+
+const absent = (volumeId: string, generation: number): VolumeObserved => ({
+  ...{ volumeId, generation, state: 'absent', restored: 0, error: null },
+})

@@ -1,0 +1,27 @@
+import { join, resolve } from 'node:path'
+import { Command } from 'commander'
+
+export function imageCommands(): Command {
+  const image = new Command('image').description('Images of the platform')
+  const build = image.command('build').description('Make an image in the image directory of this host')
+  build
+    .command('postgres')
+    .description('The image of managed databases, from packages of this distribution (needs root, apt and the network)')
+    .option('--version <major>', 'major version of PostgreSQL', '15')
+    .option('--data <dir>', 'data directory whose agent shall have it', process.env.MOTE_DATA ?? '.mote')
+    .option('--again', 'make it even when it is there')
+    .action(async (flags: { version: string; data: string; again?: boolean }) => {
+      const { buildPostgresImage } = await import('../../agent/image/postgres/build.ts')
+      const version = Number(flags.version)
+      if (!Number.isInteger(version) || version < 10 || version > 99)
+        throw new Error(`--version: "${flags.version}" is not a major version such as 15`)
+      const name = await buildPostgresImage({
+        imageDir: join(resolve(flags.data), 'images'),
+        version,
+        again: flags.again ?? false,
+        say: line => process.stderr.write(`${line}\n`),
+      })
+      process.stdout.write(`${name}\n`)
+    })
+  return image
+}

@@ -1,0 +1,79 @@
+/** `npm run demo -- --git`: a repository, a push, a build in a VM, a rollout; then the next push. */
+import { randomBytes } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pc from 'picocolors'
+import type { ApiClient } from '../api.ts'
+import type { Terminal } from '../progress.ts'
+import { type AppInfo, firstAnswer, followDeployment } from './deploy.ts'
+import { pushDelivery, startGitHost } from './git-host.ts'
+import { workTree } from './work-tree.ts'
+
+export interface GitDemo {
+  readonly client: ApiClient
+  readonly apiUrl: string
+  readonly gatewayPort: number
+  readonly terminal: Terminal
+  readonly data: string
+}
+
+export const pushedApp = 'pushed'
+const patienceMs = 300_000
+
+/** @returns the app's host name, and what it answered after each push */
+export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: string; readonly answers: string[] }> {
+  const { client, terminal, data, gatewayPort } = demo
+  // A name of its own for each run: what an earlier one pushed stays untouched.
+  const dir = join(data, 'git', randomBytes(4).toString('hex'))
+  await mkdir(dir, { recursive: true })
+  let onPush = async () => undefined
+  await using host = await terminal.step('Git host on loopback (smart HTTP)', () =>
+    startGitHost({ dir, onPush: () => onPush() }),
+  )
+  await host.create(pushedApp)
+  const url = host.urlOf(pushedApp)
+  const app = await ensurePushedApp(client, url)
+  const { scm_webhook_secret: secret } = await client.call<{ scm_webhook_secret: string }>(
+    'GET',
+    `/v1/apps/${pushedApp}/secret`,
+  )
+  onPush = async () => {
+    const { body, headers } = await pushDelivery(dir, pushedApp, 'main', secret)
+    await fetch(`${demo.apiUrl}/v1/webhooks/scm/${pushedApp}`, { method: 'POST', body, headers })
+    return undefined
+  }
+  const tree = await workTree(join(dir, 'tree'), url)
+  const answers: string[] = []
+  for (const [n, page] of ['Hello from a git push', 'And this is the second push'].entries()) {
+    terminal.line(pc.bold(`\n  git push (${n + 1} of 2)`))
+    const files = { 'index.html': `${page}\n`, 'README.md': 'A page that is built in a microVM.\n' }
+    const hash = await terminal.step('git push', () => tree.push(files, { message: page }))
+    const job = await terminal.step('Signed webhook', () => jobOf(client, hash))
+    await followDeployment(client, terminal, pushedApp, job)
+    answers.push(
+      await terminal.step('HTTP through the gateway', () => firstAnswer(gatewayPort, app.hostname, body => body.includes(page))),
+    )
+  }
+  return { hostname: app.hostname, answers }
+}
+
+/** The app of the demo; its repository is another one at each start. */
+async function ensurePushedApp(client: ApiClient, gitUrl: string): Promise<AppInfo> {
+  const apps = await client.call<AppInfo[]>('GET', '/v1/apps')
+  if (!apps.some(({ name }) => name === pushedApp))
+    return client.call<AppInfo>('POST', '/v1/apps', { name: pushedApp, git_url: gitUrl, drain_timeout: 1 })
+  return client.call<AppInfo>('PATCH', `/v1/apps/${pushedApp}`, { port: 8080, git_url: gitUrl })
+}
+
+async function jobOf(client: ApiClient, commit: string): Promise<string> {
+  for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(150)) {
+    const found = await client.call<Array<{ job_id: string; git_commit_hash: string }>>(
+      'GET',
+      `/v1/apps/${pushedApp}/deployments`,
+    )
+    const job = found.find(one => one.git_commit_hash === commit)
+    if (job) return job.job_id
+  }
+  throw new Error('the push led to no deployment; see the log in the data directory')
+}

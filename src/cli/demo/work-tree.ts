@@ -1,0 +1,36 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { run } from '../../lib/exec.ts'
+
+/** What the person at the keyboard does: files, a commit, a push. */
+export interface WorkTree {
+  /** Makes this the whole content of the branch and pushes it. @returns the commit's id */
+  push(files: Readonly<Record<string, string>>, options?: { readonly branch?: string; readonly message?: string }): Promise<string>
+}
+
+const identity = {
+  ...{ GIT_AUTHOR_NAME: 'Dev', GIT_AUTHOR_EMAIL: 'dev@example.com', GIT_COMMITTER_NAME: 'Dev' },
+  ...{ GIT_COMMITTER_EMAIL: 'dev@example.com', GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' },
+}
+
+/** @param header sent with each request, for a host that asks who it is */
+export async function workTree(dir: string, url: string, header?: string): Promise<WorkTree> {
+  await mkdir(dir, { recursive: true })
+  const git = (...args: string[]) => run('git', args, { env: identity, cwd: dir })
+  await git('init', '--quiet', '--initial-branch=main')
+  const options = header === undefined ? [] : ['-c', `http.extraHeader=${header}`]
+  return {
+    async push(files, { branch = 'main', message = 'change' } = {}) {
+      await git('checkout', '--quiet', '-B', branch)
+      await git('rm', '-r', '-q', '--ignore-unmatch', '.')
+      for (const [name, text] of Object.entries(files)) {
+        await mkdir(dirname(join(dir, name)), { recursive: true })
+        await writeFile(join(dir, name), text)
+      }
+      await git('add', '-A')
+      await git('commit', '--quiet', '--allow-empty', '-m', message)
+      await git(...options, 'push', '--quiet', '--force', url, `HEAD:refs/heads/${branch}`)
+      return (await git('rev-parse', 'HEAD')).trim()
+    },
+  }
+}

@@ -1,0 +1,1230 @@
+// Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run `npm run client`.
+import type { CallOptions, StreamOptions, Transport } from '../transport.ts'
+
+export interface Acknowledgement {
+  /** What became of it: a past participle or the state it is in now. */
+  readonly status: string
+}
+
+export interface App {
+  readonly id: string
+  readonly name: string
+  readonly git_url: string
+  /** Where the program in the VM listens. */
+  readonly port: number
+  /** Must answer 2xx or 3xx before a deployment serves. */
+  readonly health_check_path: string
+  /** Seconds the old VMs may finish their requests. */
+  readonly drain_timeout: number
+  readonly desired_replicas: number
+  /** 0 allows scale to zero. */
+  readonly min_replicas: number
+  readonly max_replicas: number
+  readonly autoscaling_enabled: boolean
+  /** Percent, 0 to 100. */
+  readonly cpu_threshold: number
+  /** Percent, 0 to 100. */
+  readonly mem_threshold: number
+  readonly scale_state: AppScaleState
+  readonly created_at: string
+  readonly active_deployment_id?: string | null | undefined
+  /** Where the gateway serves it. */
+  readonly hostname?: string | null | undefined
+  readonly scm_installation_id?: number | null | undefined
+  readonly scm_repo_full_name?: string | null | undefined
+  readonly scm_repo_id?: number | null | undefined
+  /** Null here; read it from `/secret`. */
+  readonly scm_webhook_secret?: string | null | undefined
+}
+
+export interface AppEnv {
+  readonly name: string
+  readonly updated_at: string
+}
+
+export type AppScaleState = 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
+
+export interface AppSecret {
+  readonly scm_webhook_secret: string | null
+}
+
+export interface AttachedVolume {
+  readonly id: string
+  readonly tenant_id: string
+  readonly name: string
+  readonly size_mib: number
+  readonly pool_name: string
+  readonly created_at: string
+  readonly updated_at: string
+  readonly mount_point: string
+  /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
+  readonly access_mode: number
+}
+
+export interface AttachRuntimeVolumeRequest {
+  readonly volume_id: string
+  readonly mount_point: string
+  readonly read_only?: boolean | undefined
+}
+
+export interface AttachVolumeRequest {
+  readonly volume_id: string
+  readonly mount_point?: string | undefined
+  /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
+  readonly access_mode?: number | undefined
+}
+
+export interface AuditLog {
+  readonly id: string
+  readonly user_id: string
+  /** For example `app.created`. */
+  readonly action: string
+  /** For example `app`. */
+  readonly resource_type: string
+  /** Never holds secrets. */
+  readonly details: unknown
+  readonly created_at: string
+  readonly ip_address?: string | null | undefined
+  readonly resource_id?: string | null | undefined
+}
+
+export interface AuditLogList {
+  readonly items: readonly AuditLog[]
+  /** How many rows match the filter on all pages. */
+  readonly total: number
+}
+
+export interface AuthResponse {
+  readonly user: User
+  /** True when the second factor is still missing; then there are no tokens. */
+  readonly requires_2fa: boolean
+  /** Session JWT. */
+  readonly token?: string | null | undefined
+  /** `svc_rt_<secret>`; good for one refresh. */
+  readonly refresh_token?: string | null | undefined
+}
+
+export interface BillingProduct {
+  readonly id: string
+  readonly name: string
+  readonly is_archived: boolean
+  readonly is_default_checkout_product: boolean
+  readonly description?: string | null | undefined
+  readonly currency?: string | null | undefined
+  readonly price_amount_cents?: number | null | undefined
+  readonly recurring_interval?: string | null | undefined
+}
+
+export interface BillingProductList {
+  readonly products: readonly BillingProduct[]
+  readonly default_checkout_product_id?: string | null | undefined
+  readonly last_synced_at?: string | null | undefined
+}
+
+export interface BillingSummary {
+  readonly tenant_id: string
+  readonly customer_external_id: string
+  /** `none`, `active`, `trialing`, `past_due` or `canceled`. */
+  readonly status: string
+  readonly cancel_at_period_end: boolean
+  readonly is_test_mode: boolean
+  readonly has_billing_record: boolean
+  readonly amount_cents?: number | null | undefined
+  readonly currency?: string | null | undefined
+  readonly current_period_start?: string | null | undefined
+  readonly current_period_end?: string | null | undefined
+  readonly default_checkout_product_id?: string | null | undefined
+  readonly selected_checkout_product_id?: string | null | undefined
+  readonly plan_name?: string | null | undefined
+  readonly tier_slug?: string | null | undefined
+  readonly provider_customer_id?: string | null | undefined
+  readonly provider_product_id?: string | null | undefined
+  readonly provider_subscription_id?: string | null | undefined
+  readonly plan_limits?: PlanLimits | null | undefined
+}
+
+export interface Captcha {
+  readonly captcha_id: string
+  /** Data URL of the picture to read; with `format=text`, of the question as plain text. */
+  readonly captcha_image: string
+  /** The question in words, for those who cannot see a picture. */
+  readonly captcha_text?: string | undefined
+}
+
+export interface ChangePasswordRequest {
+  readonly current_password: string
+  readonly new_password: string
+}
+
+export interface CloneVolumeRequest {
+  readonly name: string
+  readonly snapshot_name: string
+}
+
+export interface CreateAppRequest {
+  /** Part of the host name; unique in the project. */
+  readonly name: string
+  /** Where the source is; may be empty for an app deployed from images. */
+  readonly git_url: string
+  readonly autoscaling_enabled?: boolean | null | undefined
+  readonly desired_replicas?: number | null | undefined
+  readonly max_replicas?: number | null | undefined
+  readonly min_replicas?: number | null | undefined
+  readonly cpu_threshold?: number | null | undefined
+  readonly mem_threshold?: number | null | undefined
+  /** Seconds. */
+  readonly drain_timeout?: number | null | undefined
+  readonly health_check_path?: string | null | undefined
+  readonly scm_installation_id?: number | null | undefined
+  readonly scm_repo_full_name?: string | null | undefined
+  readonly scm_repo_id?: number | null | undefined
+  readonly port?: number | null | undefined
+}
+
+export interface CreateDatabaseRequest {
+  readonly name: string
+  /** `postgres` */
+  readonly engine: string
+  readonly disk_mib?: number | null | undefined
+  readonly memory_mib?: number | null | undefined
+  readonly postgres_version?: number | null | undefined
+  readonly settings?: Readonly<Record<string, string>> | null | undefined
+  readonly vcpus?: number | null | undefined
+}
+
+export interface CreateDatabaseSnapshotRequest {
+  readonly name: string
+}
+
+export interface CreatedToken {
+  readonly id: string
+  readonly name: string
+  /** `svc_pat_<secret>`. Shown this once. */
+  readonly token: string
+  readonly token_last_four: string
+  readonly created_at: string
+  /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. */
+  readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | undefined
+  readonly project?: string | null | undefined
+  readonly expires_at?: string | null | undefined
+}
+
+export interface CreateProjectRequest {
+  readonly name: string
+}
+
+export interface CreateSecurityRuleRequest {
+  readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
+  readonly port_start: number
+  readonly port_end: number
+  readonly action: 'allow' | 'deny'
+  /** Default: after the rules there are. */
+  readonly priority?: number | null | undefined
+}
+
+export interface CreateTokenRequest {
+  readonly name: string
+  /** Slug or id of the only project the token may act in. */
+  readonly project?: string | null | undefined
+  /** Default: everything. */
+  readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | null | undefined
+  /** Default: never. */
+  readonly expires_at?: string | null | undefined
+}
+
+export interface CreateVmSnapshotRequest {
+  readonly snapshot_name: string
+}
+
+export interface CreateVolumeRequest {
+  readonly name: string
+  readonly size_mib: number
+  readonly pool_name?: string | null | undefined
+}
+
+export interface CreateVolumeSnapshotRequest {
+  readonly name: string
+}
+
+export interface Database {
+  readonly id: string
+  readonly name: string
+  readonly engine: string
+  /** `creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed`, `deleting` */
+  readonly status: string
+  readonly vcpus: number
+  readonly memory_mib: number
+  readonly disk_mib: number
+  readonly postgres_version: number
+  readonly storage_tenant_id: string
+  readonly storage_timeline_id: string
+  readonly tenant_gen: number
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface DatabaseBackupInfo {
+  readonly database_id: string
+  readonly database_name: string
+  readonly backup_strategy: string
+  readonly recovery_mode: string
+  /** Whether the newest backup was restored and checked. */
+  readonly retention_valid: boolean
+  readonly status: string
+  readonly storage_tenant_id: string | null
+  readonly storage_timeline_id: string | null
+  readonly tenant_gen: number | null
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface DatabaseBranch {
+  readonly database_id: string
+  readonly database_name: string
+  readonly branch_name: string
+  readonly is_current: boolean
+  /** `creating`, `ready`, `restoring`, `failed` or `deleting` */
+  readonly status: string
+  readonly storage_tenant_id: string | null
+  readonly storage_timeline_id: string | null
+  readonly tenant_gen: number | null
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface DatabaseConnection {
+  readonly database_id: string
+  readonly database_name: string
+  readonly database_host: string
+  readonly database_port: number
+  readonly database_user: string
+  /** Works as it is when pasted. */
+  readonly psql_command: string
+  readonly ssh_host: string
+  readonly ssh_port: number
+  readonly ssh_user: string
+  /** Works as it is when pasted. */
+  readonly ssh_tunnel_command: string
+}
+
+export interface DatabaseSnapshot {
+  readonly name: string
+  /** `creating`, `ready` or `failed` */
+  readonly status: string
+  readonly size_bytes: number
+  readonly created_at: string
+}
+
+export interface DatabaseSnapshotAction {
+  readonly message: string
+  readonly success: boolean
+}
+
+export interface DeployAppRequest {
+  /** OCI image reference, or `oci:<directory>` on the host. */
+  readonly image?: string | null | undefined
+  /** Writable disk of each VM. */
+  readonly disk_mib?: number | null | undefined
+  /** Absent: the best that the hosts offer. */
+  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
+  readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
+  readonly port?: number | null | undefined
+  readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
+  /** Explains what would happen, and changes nothing. */
+  readonly dry_run?: boolean | null | undefined
+}
+
+export interface Deployment {
+  readonly id: string
+  readonly app_id: string
+  readonly tenant_id: string
+  readonly job_id: string
+  /** Empty when nothing was built. */
+  readonly build_id: string
+  readonly image_tag: string
+  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  readonly status: string
+  readonly created_at: string
+  readonly updated_at: string
+  readonly disk_mib: number
+  readonly memory_mib: number
+  readonly vcpus: number
+  readonly port: number
+  /** 0 left to the scheduler, 1 firecracker, 2 cloud-hypervisor, 3 qemu, 9 fake */
+  readonly hypervisor: number
+  /** Of the first VM; empty until it has one. */
+  readonly ipv6_address: string
+  readonly git_branch: string
+  readonly git_commit_hash: string
+  readonly git_commit_message: string
+  /** `manual`, `api`, `push`, `rollback` or `autoscale` */
+  readonly trigger_source: string
+}
+
+export interface DeploymentStep {
+  readonly name: string
+  readonly ms: number
+}
+
+export interface DeployRequest {
+  readonly app_name: string
+  /** OCI image reference, or `oci:<directory>` on the host. */
+  readonly image: string
+  readonly git_url?: string | null | undefined
+  /** Writable disk of each VM. */
+  readonly disk_mib?: number | null | undefined
+  /** Absent: the best that the hosts offer. */
+  readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
+  readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
+  readonly port?: number | null | undefined
+  readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
+  /** Explains what would happen, and changes nothing. */
+  readonly dry_run?: boolean | null | undefined
+}
+
+export interface DeployResponse {
+  readonly deployment_id: string
+  readonly job_id: string
+  /** First VM; empty until one is placed. */
+  readonly vm_id: string
+  /** Host of the first VM; empty until it is placed. */
+  readonly host_id: string
+  readonly image_tag: string
+  readonly status: string
+  readonly message: string
+  readonly dry_run?: DryRun | undefined
+}
+
+export interface DisableTotpRequest {
+  readonly password?: string | null | undefined
+  /** A code of the authenticator, or a recovery code. */
+  readonly code?: string | null | undefined
+}
+
+/** What a deploy would do, and why. */
+export interface DryRun {
+  /** The host it would choose; null when none fits. */
+  readonly host_id: string | null
+  readonly rejected: readonly RejectedHost[]
+  /** Effect on the limits of the plan. */
+  readonly plan: string
+}
+
+export interface Error {
+  /** What went wrong, for people. */
+  readonly error: string
+  /** The HTTP status. */
+  readonly status: number
+  /** What went wrong, for programs. */
+  readonly code?: string | undefined
+  readonly request_id?: string | undefined
+  readonly details?: readonly ({
+  readonly field: string
+  readonly message: string
+})[] | undefined
+}
+
+export interface ExecAnswer {
+  readonly exit_code: number
+  readonly stdout: string
+  readonly stderr: string
+  readonly truncated: boolean
+}
+
+export interface ExecRequest {
+  readonly command: readonly string[]
+  readonly timeout_seconds?: number | null | undefined
+}
+
+export interface ForkVmSnapshotRequest {
+  readonly app_name: string
+  /** How many VMs, 1 to 20. */
+  readonly replicas?: number | null | undefined
+}
+
+export interface Health {
+  /** `ok`, or `unavailable` when a service that writes need is down. */
+  readonly status: string
+  /** Version of this product. */
+  readonly version: string
+  /** State of each service this program needs: `ok` or `unavailable`. */
+  readonly services: Readonly<Record<string, string>>
+}
+
+export interface Host {
+  readonly id: string
+  readonly name: string
+  /** `suspected`: silent, nothing new is placed there. `lost`: given up, its VMs were replaced elsewhere. */
+  readonly status: 'up' | 'suspected' | 'lost'
+  /** Gets no new VM. */
+  readonly cordoned: boolean
+  /** Its VMs are being replaced elsewhere. */
+  readonly draining: boolean
+  readonly version: string
+  readonly arch: string
+  readonly network: string
+  readonly hypervisors: readonly HostHypervisor[]
+  /** What may be promised, over-commitment included. */
+  readonly vcpus: number
+  readonly memory_mib: number
+  readonly disk_mib: number
+  readonly used_vcpus: number
+  readonly used_memory_mib: number
+  readonly used_disk_mib: number
+  readonly vms: number
+  /** VMs that were given up there and may still run; their room is kept. */
+  readonly strays: number
+  readonly last_seen_at: string
+  readonly created_at: string
+}
+
+export interface HostHypervisor {
+  readonly name: string
+  readonly available: boolean
+  readonly detail: string
+}
+
+export interface Invitation {
+  readonly id: string
+  /** Slug of the project. */
+  readonly project: string
+  readonly project_name: string
+  readonly email: string
+  readonly role: 'admin' | 'member' | 'viewer'
+  readonly created_at: string
+  readonly expires_at: string
+}
+
+export interface InviteMemberRequest {
+  readonly email: string
+  /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
+  readonly role: 'admin' | 'member' | 'viewer'
+}
+
+export interface LiveDeployment {
+  readonly app_id: string
+  readonly app_name: string
+  readonly deployment_id: string
+  readonly job_id: string
+  /** First VM; empty until one is placed. */
+  readonly vm_id: string
+  readonly host_id: string
+  readonly hypervisor: string
+  readonly image: string
+  readonly ipv6_address: string
+  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  readonly status: string
+  readonly scale_state: AppScaleState
+  /** Percent of the vCPUs it has, 0 to 100. */
+  readonly cpu_usage: number
+  readonly memory_mib: number
+  readonly ram_used_bytes: number
+  readonly rx_bytes: number
+  readonly tx_bytes: number
+  readonly vcpus: number
+}
+
+export interface LiveDeploymentStatus {
+  readonly app_id: string
+  readonly app_name: string
+  readonly deployment_id: string
+  readonly job_id: string
+  /** First VM; empty until one is placed. */
+  readonly vm_id: string
+  readonly host_id: string
+  readonly hypervisor: string
+  readonly image: string
+  readonly ipv6_address: string
+  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  readonly status: string
+  readonly scale_state: AppScaleState
+  /** Percent of the vCPUs it has, 0 to 100. */
+  readonly cpu_usage: number
+  readonly memory_mib: number
+  readonly ram_used_bytes: number
+  readonly rx_bytes: number
+  readonly tx_bytes: number
+  readonly vcpus: number
+  /** Empty when nothing is wrong. */
+  readonly error_message: string
+  /** When it was placed on a host: seconds since 1970, 0 if that has not happened. */
+  readonly scheduled_at: number
+  /** When it first passed its health check: seconds since 1970, 0 if that has not happened. */
+  readonly started_at: number
+  /** When its last VM stopped: seconds since 1970, 0 if that has not happened. */
+  readonly stopped_at: number
+  /** What bringing up the first VM took, step by step: image, base, disk, spawn, boot, healthy. */
+  readonly steps: readonly DeploymentStep[]
+}
+
+export interface LoginRequest {
+  readonly email: string
+  readonly password: string
+  /** Six digits of the authenticator, or a recovery code. */
+  readonly code?: string | null | undefined
+}
+
+export interface Member {
+  readonly user_id: string
+  readonly email: string
+  readonly first_name: string | null
+  readonly last_name: string | null
+  /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
+  readonly role: 'owner' | 'admin' | 'member' | 'viewer'
+  readonly since: string
+}
+
+export interface MemberList {
+  readonly members: readonly Member[]
+  readonly invitations: readonly Invitation[]
+}
+
+export interface MeshNode {
+  readonly host_id: string
+  readonly name: string
+  /** Null for callers who are not Admin, like key and endpoint. */
+  readonly address: string | null
+  readonly public_key: string | null
+  readonly endpoint: string | null
+  readonly status: string
+  readonly last_handshake_at: string | null
+  readonly rx_bytes: number
+  readonly tx_bytes: number
+  readonly latency_ms: number | null
+}
+
+export interface MeshStatus {
+  readonly enabled: boolean
+  readonly nodes: readonly MeshNode[]
+}
+
+export interface Notification {
+  readonly id: string
+  readonly tenant_id: string
+  readonly user_id: string
+  readonly title: string
+  readonly body: string
+  /** For example `deployment.failed`. */
+  readonly kind: string
+  readonly entity_name: string
+  readonly resource_id: string
+  /** Where the dashboard shows it. */
+  readonly route: string
+  readonly metadata: unknown
+  readonly is_read: boolean
+  readonly created_at: string
+  /** Absent while it is unread. */
+  readonly read_at?: string | undefined
+}
+
+export interface NotificationList {
+  readonly notifications: readonly Notification[]
+  readonly unread_count: number
+  readonly has_more: boolean
+  readonly next_offset: number
+}
+
+export interface PersonalAccessToken {
+  readonly id: string
+  readonly user_id: string
+  readonly name: string
+  readonly token_last_four: string
+  readonly created_at: string
+  readonly last_used_at: string | null
+  /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. */
+  readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | undefined
+  /** Slug of the only project it may act in; null for all of the user. */
+  readonly project?: string | null | undefined
+  readonly expires_at?: string | null | undefined
+}
+
+export interface PlanLimits {
+  readonly autoscaling_allowed: boolean
+  readonly custom_domains: boolean
+  readonly max_apps: number
+  readonly max_databases: number
+  readonly max_deployments_per_app: number
+  readonly max_memory_mb_total: number
+  readonly max_storage_gb_total: number
+  readonly max_team_members: number
+  readonly max_vcpus_total: number
+  readonly max_volumes: number
+}
+
+export interface ProductChoice {
+  readonly product_id?: string | null | undefined
+}
+
+export interface Project {
+  /** What other resources call `tenant_id`. */
+  readonly id: string
+  /** The slug: unique everywhere, part of host names. */
+  readonly tenant_id: string
+  readonly name: string
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface PutAppEnvRequest {
+  readonly value: string
+}
+
+export interface ReAttachedTenant {
+  readonly id: string
+  readonly gen: number
+  /** `AttachedSingle` */
+  readonly mode?: string | undefined
+  readonly stripe_size?: number | undefined
+}
+
+export interface ReAttachRequest {
+  readonly node_id?: number | undefined
+}
+
+export interface ReAttachResponse {
+  readonly tenants: readonly ReAttachedTenant[]
+}
+
+export interface Redirect {
+  /** Where to send the browser. */
+  readonly url: string
+}
+
+export interface RefreshRequest {
+  readonly refresh_token: string
+}
+
+export interface RefreshResponse {
+  readonly token: string
+  readonly refresh_token: string
+}
+
+export interface RegisterRequest {
+  readonly captcha_answer: string
+  readonly captcha_id: string
+  readonly email: string
+  readonly password: string
+  readonly first_name?: string | null | undefined
+  readonly last_name?: string | null | undefined
+}
+
+export interface RejectedHost {
+  readonly host_id: string
+  readonly reason: string
+}
+
+export interface Repository {
+  readonly id: number
+  readonly full_name: string
+  readonly private: boolean
+  readonly default_branch: string
+  readonly clone_url: string
+  readonly html_url: string
+  readonly installation_id: number
+}
+
+export interface RestoreDatabaseRequest {
+  readonly snapshot_name: string
+}
+
+export interface RestoreVolumeRequest {
+  readonly snapshot_name: string
+}
+
+export interface ScaleAppRequest {
+  readonly autoscaling_enabled?: boolean | null | undefined
+  readonly desired_replicas?: number | null | undefined
+  readonly max_replicas?: number | null | undefined
+  readonly min_replicas?: number | null | undefined
+  readonly cpu_threshold?: number | null | undefined
+  readonly mem_threshold?: number | null | undefined
+}
+
+export interface ScmAccount {
+  readonly installation_id: number
+  readonly login: string
+  /** `User` or `Organization`. */
+  readonly type: string
+  readonly avatar_url: string | null
+}
+
+export interface SecurityRule {
+  readonly id: string
+  readonly app_id: string
+  /** `tcp`, `udp`, `icmp` or `any` */
+  readonly protocol: string
+  readonly port_start: number
+  readonly port_end: number
+  /** `allow` or `deny` */
+  readonly action: string
+  /** Lower comes first. */
+  readonly priority: number
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface Session {
+  readonly id: string
+  readonly ip_address: string | null
+  readonly user_agent: string | null
+  /** When it was signed in. */
+  readonly created_at: string
+  /** Whether it is the one that asks. */
+  readonly current: boolean
+}
+
+export interface SetBalloonRequest {
+  readonly target_memory_mib: number
+}
+
+export interface StartMigrationRequest {
+  /** Id or name of a registered host. */
+  readonly target_host: string
+  /** May be empty: the host itself knows where it listens. */
+  readonly target_uri: string
+}
+
+export interface TenantGeneration {
+  readonly id: string
+  readonly gen: number
+}
+
+export interface TenantValidity {
+  readonly id: string
+  readonly valid: boolean
+}
+
+export interface TotpSetup {
+  /** Base32, without padding. */
+  readonly secret: string
+  readonly otpauth_url: string
+  /** Data URL of a QR code of `otpauth_url`. */
+  readonly qr_code: string
+}
+
+export interface TotpVerified {
+  readonly totp_enabled: boolean
+  /** Ten one-time codes, shown this once. */
+  readonly recovery_codes: readonly string[]
+}
+
+export interface UpdateAppRequest {
+  readonly port: number
+  readonly git_url?: string | null | undefined
+  /** Seconds. */
+  readonly drain_timeout?: number | null | undefined
+  readonly health_check_path?: string | null | undefined
+  readonly scm_installation_id?: number | null | undefined
+  readonly scm_repo_full_name?: string | null | undefined
+  readonly scm_repo_id?: number | null | undefined
+}
+
+export interface UpdateMemberRequest {
+  /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
+  readonly role: 'owner' | 'admin' | 'member' | 'viewer'
+}
+
+export interface UpdateMeRequest {
+  readonly email_notifications?: boolean | null | undefined
+  readonly first_name?: string | null | undefined
+  readonly last_name?: string | null | undefined
+  readonly marketing_emails?: boolean | null | undefined
+}
+
+export interface UpdateProjectRequest {
+  readonly name: string
+}
+
+export interface User {
+  readonly id: string
+  readonly email: string
+  readonly first_name: string | null
+  readonly last_name: string | null
+  readonly avatar_url: string | null
+  readonly email_notifications: boolean
+  readonly marketing_emails: boolean
+  /** `Admin` may operate the installation. */
+  readonly role: 'Admin' | 'User'
+  readonly totp_enabled: boolean
+  /** IPv6 prefix of the private network of the default project. */
+  readonly vpc_ipv6_prefix: string | null
+}
+
+export interface ValidateRequest {
+  readonly tenants: readonly TenantGeneration[]
+}
+
+export interface ValidateResponse {
+  readonly tenants: readonly TenantValidity[]
+}
+
+export interface VerifyTotpRequest {
+  readonly code: string
+}
+
+export interface Volume {
+  readonly id: string
+  readonly tenant_id: string
+  readonly name: string
+  readonly size_mib: number
+  readonly pool_name: string
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface VolumeAttachment {
+  /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
+  readonly access_mode: number
+  readonly app_id: string
+  readonly app_name: string
+  readonly mount_point: string
+}
+
+export interface VolumeSnapshot {
+  readonly id: string
+  readonly tenant_id: string
+  readonly volume_id: string
+  readonly name: string
+  readonly created_at: string
+  /** `creating`, `ready` or `failed` */
+  readonly status?: string | undefined
+}
+
+export interface VolumeUsage {
+  readonly volume_id: string
+  readonly size_bytes: number
+  readonly used_bytes: number
+  readonly snapshot_bytes: number
+  /** Null before the first measurement. */
+  readonly measured_at: string | null
+}
+
+export interface VolumeWithAttachments {
+  readonly id: string
+  readonly tenant_id: string
+  readonly name: string
+  readonly size_mib: number
+  readonly pool_name: string
+  readonly created_at: string
+  readonly updated_at: string
+  readonly attachments: readonly VolumeAttachment[]
+}
+
+export const createOperations = (transport: Transport) => ({
+  /** State of the service and of what it depends on. `GET /v1/health` */
+  getHealth: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health`, open: true }, options),
+  /** Answers as long as the process runs. `GET /v1/health/live` */
+  getLiveness: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/health/live`, open: true }, options),
+  /** Whether requests can be served; 503 when a dependency is down. `GET /v1/health/ready` */
+  getReadiness: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health/ready`, open: true }, options),
+  /** Health as it changes: `snapshot`, then `health` events. `GET /v1/health/stream` */
+  streamHealth: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
+  /** This contract, as an OpenAPI 3.1 document. `GET /v1/api-docs/openapi.json` */
+  getOpenApi: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
+  /** Interactive explorer of this contract. `GET /v1/docs` */
+  getExplorer: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/docs`, open: true }, options),
+  /** A storage node has started: raises and returns the generation of each tenant attached to it. `POST /re-attach` */
+  reAttach: (input: { readonly body?: ReAttachRequest | undefined } = {}, options?: CallOptions) => transport.json<ReAttachResponse>({ method: 'POST', path: `/re-attach`, body: input.body, open: true }, options),
+  /** Whether these generations are still the current ones. `POST /validate` */
+  validateGenerations: (input: { readonly body: ValidateRequest }, options?: CallOptions) => transport.json<ValidateResponse>({ method: 'POST', path: `/validate`, body: input.body, open: true }, options),
+  /** Events of the billing provider. `POST /v1/webhooks/billing` */
+  receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
+  /** Events of any git host for the app whose secret signed them. `POST /v1/webhooks/scm/{app_name}` */
+  receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
+  /** Events of the source host integration. `POST /v1/webhooks/scm` */
+  receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
+  /** A captcha for one registration, good for five minutes. `GET /v1/auth/captcha` */
+  getCaptcha: (input: { readonly query?: {
+  /** `text`: a question in words instead of a picture. */
+  readonly format?: 'image' | 'text' | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<Captcha>({ method: 'GET', path: `/v1/auth/captcha`, query: input.query, open: true }, options),
+  /** Creates an account and its default project. `POST /v1/auth/register` */
+  register: (input: { readonly body: RegisterRequest }, options?: CallOptions) => transport.json<User>({ method: 'POST', path: `/v1/auth/register`, body: input.body, open: true }, options),
+  /** Starts a session; with two-factor authentication, send `code` too. `POST /v1/auth/login` */
+  login: (input: { readonly body: LoginRequest }, options?: CallOptions) => transport.json<AuthResponse>({ method: 'POST', path: `/v1/auth/login`, body: input.body, open: true }, options),
+  /** New access token and new refresh token for an unused refresh token. `POST /v1/auth/refresh` */
+  refreshSession: (input: { readonly body: RefreshRequest }, options?: CallOptions) => transport.json<RefreshResponse>({ method: 'POST', path: `/v1/auth/refresh`, body: input.body, open: true }, options),
+  /** Revokes a refresh token and its session. `POST /v1/auth/logout` */
+  logout: (input: { readonly body: RefreshRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/logout`, body: input.body, open: true }, options),
+  /** The account that calls. `GET /v1/auth/me` */
+  getMe: (options?: CallOptions) => transport.json<User>({ method: 'GET', path: `/v1/auth/me` }, options),
+  /** Changes the profile; what is absent stays. `PUT /v1/auth/me` */
+  updateMe: (input: { readonly body: UpdateMeRequest }, options?: CallOptions) => transport.json<User>({ method: 'PUT', path: `/v1/auth/me`, body: input.body }, options),
+  /** Deletes the account and everything only it owns. `DELETE /v1/auth/me` */
+  deleteMe: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/me` }, options),
+  /** Changes the password and ends every session. `POST /v1/auth/password` */
+  changePassword: (input: { readonly body: ChangePasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password`, body: input.body }, options),
+  /** A new secret for an authenticator; not in force before it is verified. `GET /v1/auth/2fa/setup` */
+  setupTotp: (options?: CallOptions) => transport.json<TotpSetup>({ method: 'GET', path: `/v1/auth/2fa/setup` }, options),
+  /** The same as GET. `POST /v1/auth/2fa/setup` */
+  setupTotpByPost: (options?: CallOptions) => transport.json<TotpSetup>({ method: 'POST', path: `/v1/auth/2fa/setup` }, options),
+  /** Switches two-factor authentication on with a first code. `POST /v1/auth/2fa/verify` */
+  verifyTotp: (input: { readonly body: VerifyTotpRequest }, options?: CallOptions) => transport.json<TotpVerified>({ method: 'POST', path: `/v1/auth/2fa/verify`, body: input.body }, options),
+  /** Switches two-factor authentication off. `POST /v1/auth/2fa/disable` */
+  disableTotp: (input: { readonly body?: DisableTotpRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/2fa/disable`, body: input.body }, options),
+  /** Personal access tokens of the account. `GET /v1/auth/tokens` */
+  listTokens: (options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens` }, options),
+  /** Creates a personal access token; the answer is the only time it is shown. `POST /v1/auth/tokens` */
+  createToken: (input: { readonly body: CreateTokenRequest }, options?: CallOptions) => transport.json<CreatedToken>({ method: 'POST', path: `/v1/auth/tokens`, body: input.body }, options),
+  /** Revokes a personal access token at once. `DELETE /v1/auth/tokens/{token_id}` */
+  revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
+  /** Where the account is signed in, newest first. `GET /v1/auth/sessions` */
+  listSessions: (options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions` }, options),
+  /** Signs one session out at once. `DELETE /v1/auth/sessions/{session_id}` */
+  revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
+  /** Who changed what, newest first. `GET /v1/audit-logs` */
+  listAuditLogs: (input: { readonly query?: {
+  readonly action?: string | undefined
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+  readonly resource_type?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
+  /** Notifications of the account, newest first. `GET /v1/notifications` */
+  listNotifications: (input: { readonly query?: {
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+  readonly unread_only?: boolean | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<NotificationList>({ method: 'GET', path: `/v1/notifications`, query: input.query }, options),
+  /** Marks one notification as read. `POST /v1/notifications/{notification_id}/read` */
+  markNotificationRead: (input: { readonly notification_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/${encodeURIComponent(input.notification_id)}/read` }, options),
+  /** Marks every notification as read. `POST /v1/notifications/read-all` */
+  markAllNotificationsRead: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/read-all` }, options),
+  /** Plan, subscription and limits of the project. `GET /v1/billing` */
+  getBilling: (options?: CallOptions) => transport.json<BillingSummary>({ method: 'GET', path: `/v1/billing` }, options),
+  /** What can be subscribed to. `GET /v1/billing/products` */
+  listBillingProducts: (options?: CallOptions) => transport.json<BillingProductList>({ method: 'GET', path: `/v1/billing/products`, open: true }, options),
+  /** Reads the products from the billing provider again. `POST /v1/billing/products/refresh` */
+  refreshBillingProducts: (options?: CallOptions) => transport.json<BillingProductList>({ method: 'POST', path: `/v1/billing/products/refresh` }, options),
+  /** Chooses the product of the next checkout; null goes back to the default. `PUT /v1/billing/checkout-product` */
+  chooseCheckoutProduct: (input: { readonly body: ProductChoice }, options?: CallOptions) => transport.json<BillingSummary>({ method: 'PUT', path: `/v1/billing/checkout-product`, body: input.body }, options),
+  /** A page where the subscription can be paid. `POST /v1/billing/checkout` */
+  createCheckout: (input: { readonly body: ProductChoice }, options?: CallOptions) => transport.json<Redirect>({ method: 'POST', path: `/v1/billing/checkout`, body: input.body }, options),
+  /** A page where the subscription can be managed. `POST /v1/billing/portal` */
+  openBillingPortal: (options?: CallOptions) => transport.json<Redirect>({ method: 'POST', path: `/v1/billing/portal` }, options),
+  /** The page where a checkout of the sandbox is paid. `GET /v1/billing/sandbox/checkout` */
+  sandboxCheckoutPage: (input: { readonly query?: {
+  readonly session: string
+} | undefined } = {}, options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/billing/sandbox/checkout`, query: input.query, open: true }, options),
+  /** Pays it, with no money. `POST /v1/billing/sandbox/checkout` */
+  paySandboxCheckout: (input: { readonly query?: {
+  readonly session: string
+} | undefined; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/checkout`, query: input.query, body: input.body, open: true }, options),
+  /** The page where subscriptions of the sandbox are managed. `GET /v1/billing/sandbox/portal` */
+  sandboxPortalPage: (input: { readonly query?: {
+  readonly session: string
+} | undefined } = {}, options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/billing/sandbox/portal`, query: input.query, open: true }, options),
+  /** Cancels, resumes, pays, lets a payment fail, or turns the clock to the next period. `POST /v1/billing/sandbox/portal` */
+  changeInSandboxPortal: (input: { readonly query?: {
+  readonly session: string
+} | undefined; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
+  /** Where to install the integration, as `{url}`. `GET /v1/scm/install` */
+  installScm: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install` }, options),
+  /** Where the source host sends the browser after an installation. `GET /v1/scm/callback` */
+  scmCallback: (input: { readonly query?: {
+  readonly installation_id: number
+  readonly setup_action: string
+  /** Signed by us; without it nothing is bound. */
+  readonly state?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
+  /** Repositories the installations of the project can read. `GET /v1/scm/repos` */
+  listRepositories: (options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos` }, options),
+  /** Accounts the integration is installed on. `GET /v1/scm/accounts` */
+  listScmAccounts: (options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts` }, options),
+  /** Projects the account is a member of. `GET /v1/projects` */
+  listProjects: (options?: CallOptions) => transport.json<readonly Project[]>({ method: 'GET', path: `/v1/projects` }, options),
+  /** Creates a project; the slug is made from the name. `POST /v1/projects` */
+  createProject: (input: { readonly body: CreateProjectRequest }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/projects`, body: input.body }, options),
+  /** One project. `GET /v1/projects/{tenant_slug}` */
+  getProject: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<Project>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}` }, options),
+  /** Renames a project; its slug stays. `PATCH /v1/projects/{tenant_slug}` */
+  updateProject: (input: { readonly tenant_slug: string; readonly body: UpdateProjectRequest }, options?: CallOptions) => transport.json<Project>({ method: 'PATCH', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}`, body: input.body }, options),
+  /** Deletes a project and everything in it. `DELETE /v1/projects/{tenant_slug}` */
+  deleteProject: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}` }, options),
+  /** Members of the project and open invitations. `GET /v1/projects/{tenant_slug}/members` */
+  listMembers: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<MemberList>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members` }, options),
+  /** Invites somebody by e-mail; inviting again renews. `POST /v1/projects/{tenant_slug}/members` */
+  inviteMember: (input: { readonly tenant_slug: string; readonly body: InviteMemberRequest }, options?: CallOptions) => transport.json<Invitation>({ method: 'POST', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members`, body: input.body }, options),
+  /** Changes the role of a member; the last owner stays owner. `PATCH /v1/projects/{tenant_slug}/members/{user_id}` */
+  updateMember: (input: { readonly tenant_slug: string; readonly user_id: string; readonly body: UpdateMemberRequest }, options?: CallOptions) => transport.json<Member>({ method: 'PATCH', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}`, body: input.body }, options),
+  /** Takes a member out of the project; oneself too. `DELETE /v1/projects/{tenant_slug}/members/{user_id}` */
+  removeMember: (input: { readonly tenant_slug: string; readonly user_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}` }, options),
+  /** Withdraws an invitation. `DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
+  withdrawInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
+  /** Open invitations to the account. `GET /v1/invitations` */
+  listInvitations: (options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations` }, options),
+  /** Joins the project of an invitation. `POST /v1/invitations/{invitation_id}/accept` */
+  acceptInvitation: (input: { readonly invitation_id: string }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept` }, options),
+  /** Names of the environment variables of an app; values are never shown. `GET /v1/apps/{app_name}/env` */
+  listAppEnv: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env` }, options),
+  /** Sets an environment variable; takes effect with the next deploy. `PUT /v1/apps/{app_name}/env/{name}` */
+  putAppEnv: (input: { readonly app_name: string; readonly name: string; readonly body: PutAppEnvRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}`, body: input.body }, options),
+  /** Removes an environment variable; takes effect with the next deploy. `DELETE /v1/apps/{app_name}/env/{name}` */
+  deleteAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
+  /** Apps of the project, newest first. `GET /v1/apps` */
+  listApps: (input: { readonly query?: {
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly App[]>({ method: 'GET', path: `/v1/apps`, query: input.query }, options),
+  /** Creates an app; nothing runs before the first deploy. `POST /v1/apps` */
+  createApp: (input: { readonly body: CreateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'POST', path: `/v1/apps`, body: input.body }, options),
+  /** One app. `GET /v1/apps/{app_name}` */
+  getApp: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<App>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}` }, options),
+  /** Changes the port, and what else is sent; takes effect with the next deploy. `PATCH /v1/apps/{app_name}` */
+  updateApp: (input: { readonly app_name: string; readonly body: UpdateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}`, body: input.body }, options),
+  /** Deletes an app, its deployments and its VMs. `DELETE /v1/apps/{app_name}` */
+  deleteApp: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}` }, options),
+  /** The secret that signs webhooks for this app. `GET /v1/apps/{app_name}/secret` */
+  getAppSecret: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<AppSecret>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/secret` }, options),
+  /** Changes replicas and autoscaling; what is absent stays. `PATCH /v1/apps/{app_name}/scale` */
+  scaleApp: (input: { readonly app_name: string; readonly body: ScaleAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}/scale`, body: input.body }, options),
+  /** Deploys an image to the named app, which is created if it does not exist. `POST /v1/deploy` */
+  deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
+  /** Deploys an app: the given image, or what was deployed last, or its source. `POST /v1/apps/{app_name}/deploy` */
+  deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
+  /** Deployments of an app, newest first. `GET /v1/apps/{app_name}/deployments` */
+  listDeployments: (input: { readonly app_name: string; readonly query?: {
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly Deployment[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments`, query: input.query }, options),
+  /** Deployments of an app: `snapshot`, then `deployment.status` events. `GET /v1/apps/{app_name}/deployments/stream` */
+  streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
+  /** Log lines of every VM of an app: `log` events. `GET /v1/apps/{app_name}/logs/stream` */
+  streamAppLogs: (input: { readonly app_name: string; readonly query?: {
+  /** Lines of the past to begin with. */
+  readonly tail?: number | undefined
+} | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
+  /** Live numbers of an app: `metrics` events. `GET /v1/apps/{app_name}/metrics/stream` */
+  streamAppMetrics: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/metrics/stream` }, options),
+  /** Everything that happens in the project, notifications included. `GET /v1/workspace/events` */
+  streamWorkspace: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/workspace/events` }, options),
+  /** Deployments of every app of the project: `snapshot`, then `deployment.status` events. `GET /v1/deployments/events` */
+  streamAllDeployments: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/deployments/events` }, options),
+  /** What runs now in the project, with live numbers. `GET /v1/deployments/active` */
+  listActiveDeployments: (input: { readonly query?: {
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly LiveDeployment[]>({ method: 'GET', path: `/v1/deployments/active`, query: input.query }, options),
+  /** Rolls the app out, or back, to this deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
+  activateDeployment: (input: { readonly app_name: string; readonly deployment_id: string }, options?: CallOptions) => transport.json<Deployment>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.deployment_id)}/activate` }, options),
+  /** One deployment as it is now. `GET /v1/apps/{app_name}/deployments/{job_id}` */
+  getDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<LiveDeploymentStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
+  /** Stops the VMs of a deployment; its record stays. `DELETE /v1/apps/{app_name}/deployments/{job_id}` */
+  stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
+  /** Log lines of one deployment: `log` events. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
+  streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Lines of the past to begin with. */
+  readonly tail?: number | undefined
+} | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
+  /** Freezes the VMs of a deployment where they are. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
+  pauseDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/pause` }, options),
+  /** Gives up a deployment that does not serve yet; what serves goes on. `POST /v1/apps/{app_name}/deployments/{job_id}/cancel` */
+  cancelDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/cancel` }, options),
+  /** Lets paused VMs run on. `POST /v1/apps/{app_name}/deployments/{job_id}/resume` */
+  resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
+  /** Deletes the record of a deployment, stopping it first. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
+  deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
+  /** Saves memory and disks of the VM under a name. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
+  createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
+  /** Snapshots of the VM, newest first. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
+  listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots` }, options),
+  /** Puts the VM back to where the snapshot was taken. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/restore` */
+  restoreVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/restore` }, options),
+  /** Deletes a snapshot of the VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
+  deleteVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}` }, options),
+  /** Starts clones from a snapshot, as a new app; each with an identity of its own. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/fork` */
+  forkVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly body: ForkVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/fork`, body: input.body }, options),
+  /** Runs a program in the VM, without a shell, and answers what it wrote. `POST /v1/apps/{app_name}/deployments/{job_id}/exec` */
+  execInVm: (input: { readonly app_name: string; readonly job_id: string; readonly body: ExecRequest }, options?: CallOptions) => transport.json<ExecAnswer>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/exec`, body: input.body }, options),
+  /** Attaches a volume to the running VM. `POST /v1/apps/{app_name}/deployments/{job_id}/volumes/attach` */
+  attachRuntimeVolume: (input: { readonly app_name: string; readonly job_id: string; readonly body: AttachRuntimeVolumeRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/volumes/attach`, body: input.body }, options),
+  /** Detaches a volume from the running VM. `POST /v1/apps/{app_name}/deployments/{job_id}/volumes/detach` */
+  detachRuntimeVolume: (input: { readonly app_name: string; readonly job_id: string; readonly body: unknown }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/volumes/detach`, body: input.body }, options),
+  /** Moves the VM to another host. `POST /v1/apps/{app_name}/deployments/{job_id}/migration/start` */
+  startMigration: (input: { readonly app_name: string; readonly job_id: string; readonly body: StartMigrationRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/start`, body: input.body }, options),
+  /** Gives a migration up; the VM stays where it was. `POST /v1/apps/{app_name}/deployments/{job_id}/migration/cancel` */
+  cancelMigration: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/cancel` }, options),
+  /** How far the migration is; `none` when there is none. `GET /v1/apps/{app_name}/deployments/{job_id}/migration/status` */
+  getMigration: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/status` }, options),
+  /** Memory the VM should have and has. `GET /v1/apps/{app_name}/deployments/{job_id}/balloon` */
+  getBalloon: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon` }, options),
+  /** Changes the memory the VM should have. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
+  setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
+  /** Network rules of an app, in the order they apply. `GET /v1/apps/{app_name}/security-groups` */
+  listSecurityRules: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups` }, options),
+  /** Adds a network rule; running VMs follow within a second. `POST /v1/apps/{app_name}/security-groups` */
+  createSecurityRule: (input: { readonly app_name: string; readonly body: CreateSecurityRuleRequest }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, body: input.body }, options),
+  /** Removes a network rule. `DELETE /v1/apps/{app_name}/security-groups/{rule_id}` */
+  deleteSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
+  /** Hosts of the private network and how they reach each other. `GET /v1/networking/mesh` */
+  getMesh: (options?: CallOptions) => transport.json<MeshStatus>({ method: 'GET', path: `/v1/networking/mesh` }, options),
+  /** The mesh as it changes: `snapshot`, then `mesh` events. `GET /v1/networking/mesh/stream` */
+  streamMesh: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
+  /** Volumes of the project and where they are attached. `GET /v1/volumes` */
+  listVolumes: (options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes` }, options),
+  /** Creates an empty volume. `POST /v1/volumes` */
+  createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
+  /** Deletes a volume that is attached nowhere. `DELETE /v1/volumes/{volume_id}` */
+  deleteVolume: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}` }, options),
+  /** How much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
+  getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
+  /** Snapshots of a volume, newest first. `GET /v1/volumes/{volume_id}/snapshots` */
+  listVolumeSnapshots: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<readonly VolumeSnapshot[]>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots` }, options),
+  /** Takes a crash-consistent snapshot of a volume. `POST /v1/volumes/{volume_id}/snapshots` */
+  createVolumeSnapshot: (input: { readonly volume_id: string; readonly body: CreateVolumeSnapshotRequest }, options?: CallOptions) => transport.json<VolumeSnapshot>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, body: input.body }, options),
+  /** Puts a volume back to a snapshot of it. `POST /v1/volumes/{volume_id}/restore` */
+  restoreVolume: (input: { readonly volume_id: string; readonly body: RestoreVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/restore`, body: input.body }, options),
+  /** A new volume with the content of a snapshot. `POST /v1/volumes/{volume_id}/clone` */
+  cloneVolume: (input: { readonly volume_id: string; readonly body: CloneVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/clone`, body: input.body }, options),
+  /** Deletes a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
+  deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
+  /** Volumes attached to an app. `GET /v1/apps/{app_id}/volumes` */
+  listAppVolumes: (input: { readonly app_id: string }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes` }, options),
+  /** Attaches a volume to an app; its VMs have it from their next start. `POST /v1/apps/{app_id}/volumes/attach` */
+  attachVolume: (input: { readonly app_id: string; readonly body: AttachVolumeRequest }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/attach`, body: input.body }, options),
+  /** Detaches a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
+  detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
+  /** Databases of the project, newest first. `GET /v1/databases` */
+  listDatabases: (options?: CallOptions) => transport.json<readonly Database[]>({ method: 'GET', path: `/v1/databases` }, options),
+  /** Creates a managed database in a VM of its own. `POST /v1/databases` */
+  createDatabase: (input: { readonly body: CreateDatabaseRequest }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases`, body: input.body }, options),
+  /** Deletes a database with its branches and backups. `DELETE /v1/databases/{id}` */
+  deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
+  /** How to connect, with commands to paste. `GET /v1/databases/{id}/connection` */
+  getDatabaseConnection: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseConnection>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/connection` }, options),
+  /** Branches of a database. `GET /v1/databases/{id}/branches` */
+  listDatabaseBranches: (input: { readonly id: string }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches` }, options),
+  /** How a database is backed up, and whether that works. `GET /v1/databases/{id}/backups` */
+  getDatabaseBackups: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups` }, options),
+  /** Backup snapshots of a database, newest first. `GET /v1/databases/{id}/backups/snapshots` */
+  listDatabaseSnapshots: (input: { readonly id: string }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots` }, options),
+  /** Takes a backup snapshot. `POST /v1/databases/{id}/backups/snapshots` */
+  createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
+  /** Puts a database back to a snapshot; the state before is kept as another snapshot. `POST /v1/databases/{id}/backups/restore` */
+  restoreDatabase: (input: { readonly id: string; readonly body: RestoreDatabaseRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore`, body: input.body }, options),
+  /** Deletes a backup snapshot. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
+  deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
+  /** Every host, by name. `GET /v1/admin/hosts` */
+  listHosts: (options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts` }, options),
+  /** One host. `GET /v1/admin/hosts/{host_id}` */
+  getHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'GET', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}` }, options),
+  /** Takes a host away for good; one that still has VMs only with `force`. `DELETE /v1/admin/hosts/{host_id}` */
+  removeHost: (input: { readonly host_id: string; readonly query?: {
+  readonly force?: boolean | undefined
+} | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}`, query: input.query }, options),
+  /** Gives it no new VM; what runs there stays. `POST /v1/admin/hosts/{host_id}/cordon` */
+  cordonHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/cordon` }, options),
+  /** Ends cordon and drain. `POST /v1/admin/hosts/{host_id}/uncordon` */
+  uncordonHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/uncordon` }, options),
+  /** Replaces its VMs on other hosts, one by one, without an outage. `POST /v1/admin/hosts/{host_id}/drain` */
+  drainHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/drain` }, options),
+})

@@ -1,0 +1,22 @@
+/** A page of a list: what the operations with `limit` and `offset` take as `query`. */
+export interface PageQuery {
+  readonly limit: number
+  readonly offset: number
+}
+
+/**
+ * Every item of a paged list, page after page, until one is not full.
+ *
+ * ```ts
+ * for await (const app of everyItem(query => client.listApps({ query }))) console.log(app.name)
+ * for await (const row of everyItem(async query => (await client.listAuditLogs({ query })).items)) ...
+ * ```
+ * @param limit items of one request, at most 100 (the server's own bound)
+ */
+export async function* everyItem<T>(page: (query: PageQuery) => Promise<readonly T[]>, limit = 100): AsyncGenerator<T> {
+  for (let offset = 0; ; offset += limit) {
+    const items = await page({ limit, offset })
+    yield* items
+    if (items.length < limit) return
+  }
+}

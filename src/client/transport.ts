@@ -1,0 +1,185 @@
+/** How requests travel: credentials, retries, and event streams that come back. Uses nothing but `fetch`. */
+import { ApiFailure, failureOf } from './errors.ts'
+import { readEvents, type StreamEvent } from './events.ts'
+import { backoffMs, waitMs } from './wait.ts'
+
+export interface ClientOptions {
+  /** For example `https://cloud.example.com`; empty in a browser that the API itself serves. */
+  readonly baseUrl: string
+  /** The credential at this moment: a session JWT or `svc_pat_...`. */
+  readonly token?: (() => string | undefined) | undefined
+  /**
+   * Asked once when a credential was refused (401). True: another one is there, so try again.
+   * @param refused the credential that the server did not accept
+   */
+  readonly renew?: ((refused: string) => Promise<boolean>) | undefined
+  /** Slug or id of the project to act in, unless a call names another. */
+  readonly project?: (() => string | undefined) | undefined
+  /** How often a call that is safe to repeat is repeated; default 2. */
+  readonly retries?: number | undefined
+  readonly fetch?: typeof fetch | undefined
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly project?: string | undefined
+  /** Default for POST with a credential: a new one, the same for every retry. */
+  readonly idempotencyKey?: string | undefined
+}
+
+export interface StreamOptions extends Omit<CallOptions, 'idempotencyKey'> {
+  /** Goes on after this event. */
+  readonly lastEventId?: string | undefined
+  /** `open` when the server has answered, `waiting` while it is to be tried again. */
+  readonly onState?: ((state: 'open' | 'waiting') => void) | undefined
+}
+
+export interface ApiRequest {
+  readonly method: string
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | number | boolean | null | undefined>> | undefined
+  readonly body?: unknown
+  /** Needs no credential. */
+  readonly open?: true
+}
+
+export interface Transport {
+  /** @throws ApiFailure for an answer other than 2xx; TypeError when the server cannot be reached */
+  json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
+  text(request: ApiRequest, options?: CallOptions): Promise<string>
+  /** Connects again, from the last event on, until the signal aborts. @throws ApiFailure when the server refuses (4xx, 501) */
+  stream(request: ApiRequest, options?: StreamOptions): AsyncGenerator<StreamEvent>
+}
+
+const firstWaitMs = 250
+const longestWaitMs = 30_000
+
+export function createTransport(options: ClientOptions): Transport {
+  const call = (request: ApiRequest, callOptions: CallOptions) =>
+    repeated(options, request, callOptions.signal, headersOf(options, request, callOptions))
+  return {
+    async json<T>(request: ApiRequest, callOptions: CallOptions = {}) {
+      const response = await call(request, callOptions)
+      // The server checks its answers against the document that T was made from.
+      return (await response.json()) as T
+    },
+    text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
+    stream: (request, streamOptions = {}) => stream(options, request, streamOptions),
+  }
+}
+
+function headersOf(options: ClientOptions, request: ApiRequest, call: CallOptions): Record<string, string> {
+  const project = call.project ?? options.project?.()
+  const isBytes = typeof request.body === 'string' || request.body instanceof Uint8Array
+  return {
+    accept: 'application/json, text/event-stream, */*;q=0.1',
+    ...(request.body === undefined
+      ? {}
+      : { 'content-type': isBytes ? 'application/octet-stream' : 'application/json' }),
+    ...(project === undefined || request.open ? {} : { 'x-project': project }),
+    ...(request.method === 'POST' && !request.open ? { 'idempotency-key': call.idempotencyKey ?? newKey() } : {}),
+  }
+}
+
+/** Not `crypto.randomUUID`: browsers have that on https only. */
+const newKey = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map(byte => byte.toString(16).padStart(2, '0')).join('')
+
+function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query ?? {}))
+    if (value !== undefined && value !== null) search.set(name, String(value))
+  return `${options.baseUrl}${path}${search.size > 0 ? `?${search}` : ''}`
+}
+
+/** Bytes as they are, anything else as JSON. */
+function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | undefined {
+  if (body === undefined || typeof body === 'string') return body
+  return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
+}
+
+/** One try, and a second one when the credential was renewed. */
+async function attempt(
+  options: ClientOptions,
+  request: ApiRequest,
+  headers: Record<string, string>,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  const body = payloadOf(request.body)
+  const send = (token: string | undefined) =>
+    (options.fetch ?? fetch)(urlOf(options, request), {
+      method: request.method,
+      headers: { ...headers, ...(token === undefined || request.open ? {} : { authorization: `Bearer ${token}` }) },
+      ...(body === undefined ? {} : { body }),
+      ...(signal ? { signal } : {}),
+    })
+  const token = options.token?.()
+  const response = await send(token)
+  if (response.status !== 401 || request.open || token === undefined) return response
+  return (await options.renew?.(token)) ? send(options.token?.()) : response
+}
+
+/** Whether the same request may be sent again although nobody knows whether the first one took effect. */
+const isRepeatable = ({ method, open }: ApiRequest) =>
+  method === 'GET' || method === 'PUT' || (method === 'POST' && !open)
+
+async function repeated(
+  options: ClientOptions,
+  request: ApiRequest,
+  signal: AbortSignal | undefined,
+  headers: Record<string, string>,
+): Promise<Response> {
+  for (let tried = 0; ; tried++) {
+    const last = tried >= (options.retries ?? 2)
+    const outcome = await attempt(options, request, headers, signal).catch((cause: unknown) => {
+      if (last || signal?.aborted || !isRepeatable(request)) throw cause
+      return undefined
+    })
+    if (outcome?.ok) return outcome
+    const failure = outcome && (await failureOf(outcome))
+    if (failure && (last || !isPassing(failure, request))) throw failure
+    await waitMs(failure?.retryAfterMs ?? backoffMs(tried, firstWaitMs, longestWaitMs, Math.random), signal)
+    signal?.throwIfAborted()
+  }
+}
+
+/** 429 says that nothing was done. Of the others only a request that may be repeated is. */
+function isPassing({ status, retryAfterMs }: ApiFailure, request: ApiRequest): boolean {
+  if ((retryAfterMs ?? 0) > longestWaitMs) return false
+  return status === 429 || ([502, 503, 504].includes(status) && isRepeatable(request))
+}
+
+async function* stream(
+  options: ClientOptions,
+  request: ApiRequest,
+  { lastEventId, onState, ...call }: StreamOptions,
+): AsyncGenerator<StreamEvent> {
+  let lastId = lastEventId
+  let retryMs = 1000
+  let failures = 0
+  const { signal } = call
+  while (!signal?.aborted) {
+    try {
+      const headers = headersOf(options, request, call)
+      if (lastId !== undefined) headers['last-event-id'] = lastId
+      const response = await attempt(options, request, headers, signal)
+      if (!response.ok || !response.body) throw await failureOf(response)
+      onState?.('open')
+      for await (const part of readEvents(response.body)) {
+        failures = 0
+        if ('retryMs' in part) retryMs = part.retryMs
+        else {
+          lastId = part.event.id ?? lastId
+          yield part.event
+        }
+      }
+    } catch (cause) {
+      if (signal?.aborted) return
+      if (cause instanceof ApiFailure && cause.status !== 429 && (cause.status < 500 || cause.status === 501))
+        throw cause
+      retryMs = cause instanceof ApiFailure && cause.retryAfterMs ? cause.retryAfterMs : retryMs
+    }
+    onState?.('waiting')
+    await waitMs(backoffMs(failures++, retryMs, longestWaitMs, Math.random), signal)
+  }
+}

@@ -1,0 +1,52 @@
+import { Value } from 'typebox/value'
+import { BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
+import { minutes } from '../../lib/duration.ts'
+import type { BuildDeps } from './deps.ts'
+import type { Build } from './store.ts'
+
+/** What the host of a build is told, and what it answers. */
+export interface BuildHost {
+  put(build: Build, signal: AbortSignal): Promise<BuildObserved>
+  /** Ends it and removes what it left; nothing older may bring it back. */
+  remove(build: Build, signal: AbortSignal): Promise<BuildObserved>
+}
+
+const answerMs = 5000
+
+export function buildHost(deps: BuildDeps): BuildHost {
+  const { config, bus } = deps
+  const tell = async (hostId: string, put: BuildPut, signal: AbortSignal) =>
+    Value.Parse(
+      BuildObserved,
+      await bus.request(subjects.hostIn(hostId, 'build.put'), put, { timeoutMs: answerMs, signal }),
+    )
+  const wish = (build: Build, auth: BuildPut['spec']['source']['auth']): BuildPut['spec'] => ({
+    ...{ projectId: build.projectId, appId: build.appId, deploymentId: build.deploymentId },
+    hypervisor: placed(build).hypervisor,
+    source: {
+      ...{ url: build.gitUrl, branch: build.gitBranch, commit: build.gitCommit },
+      ...(auth ? { auth } : {}),
+      allowPrivate: config.privateGitHosts,
+    },
+    ...{ vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib },
+    timeLimitMs: minutes(config.buildTimeoutMinutes),
+    repository: config.registry === '' ? null : `${config.registry}/${build.appId}`,
+  })
+  return {
+    async put(build, signal) {
+      const auth = await deps.sourceAuth(build)
+      const { id, generation } = build
+      return tell(placed(build).hostId, { buildId: id, generation, want: 'present', spec: wish(build, auth) }, signal)
+    },
+    remove(build, signal) {
+      const spec = wish(build, undefined)
+      const put: BuildPut = { buildId: build.id, generation: build.generation + 1, want: 'absent', spec }
+      return tell(placed(build).hostId, put, signal)
+    },
+  }
+}
+
+function placed({ id, hostId, hypervisor }: Build) {
+  if (!hostId || !hypervisor) throw new Error(`BUG: build ${id} has no host`)
+  return { hostId, hypervisor }
+}

@@ -1,0 +1,153 @@
+import type { BuildObserved, HypervisorName } from '../../contract/agent.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export type BuildState =
+  | 'queued'
+  | 'fetching'
+  | 'building'
+  | 'pushing'
+  | 'succeeded'
+  | 'failed'
+  | 'cancelled'
+  | 'superseded'
+
+export interface Build {
+  readonly id: string
+  readonly projectId: string
+  readonly appId: string
+  readonly deploymentId: string
+  readonly gitUrl: string
+  /** Empty: the default one. */
+  readonly gitBranch: string
+  /** Empty: the newest of the branch. */
+  readonly gitCommit: string
+  readonly scmInstallationId: number | null
+  readonly scmRepoFullName: string | null
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly state: BuildState
+  readonly hostId: string | null
+  readonly hypervisor: HypervisorName | null
+  /** Room on the host is reserved for it. */
+  readonly holds: boolean
+  readonly generation: number
+  readonly hostsLost: number
+  readonly startedAt: Date | null
+  /** The deployment is over, or shall be: nobody waits for the image. */
+  readonly isUnwanted: boolean
+  readonly hostLost: boolean
+  readonly hostRemoved: boolean
+}
+
+const buildById = statement<Build>(
+  'builds.byId',
+  `SELECT b.id, b.project_id AS "projectId", b.app_id AS "appId", b.deployment_id AS "deploymentId", b.git_url AS "gitUrl",
+     b.git_branch AS "gitBranch", b.git_commit AS "gitCommit", b.scm_installation_id AS "scmInstallationId",
+     a.scm_repo_full_name AS "scmRepoFullName", b.vcpus, b.memory_mib AS "memoryMib", b.disk_mib AS "diskMib", b.state,
+     b.host_id AS "hostId", b.hypervisor, b.holds, b.generation, b.hosts_lost AS "hostsLost", b.started_at AS "startedAt",
+     d.id IS NULL OR d.want IN ('stopped', 'deleted') OR d.outcome IS NOT NULL OR a.want = 'deleted' AS "isUnwanted",
+     h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"
+   FROM build b JOIN app a ON a.id = b.app_id LEFT JOIN deployment d ON d.id = b.deployment_id
+     LEFT JOIN host h ON h.id = b.host_id
+   WHERE b.id = $1`,
+)
+const insertBuild = statement(
+  'builds.insert',
+  `INSERT INTO build (id, project_id, app_id, deployment_id, git_url, git_branch, git_commit, scm_installation_id, vcpus,
+     memory_mib, disk_mib)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+)
+const runningOfApp = statement<{ id: string }>('builds.runningOfApp', `SELECT id FROM build WHERE app_id = $1 AND holds`)
+const supersedeQueued = statement<{ id: string; deploymentId: string }>(
+  'builds.supersedeQueued',
+  `UPDATE build SET state = 'superseded', ended_at = now() WHERE app_id = $1 AND state = 'queued'
+   RETURNING id, deployment_id AS "deploymentId"`,
+)
+const nextOfApp = statement<{ id: string }>(
+  'builds.nextOfApp',
+  `SELECT id FROM build WHERE app_id = $1 AND state = 'queued'`,
+)
+const claimHost = statement(
+  'builds.claimHost',
+  `UPDATE build SET holds = true, host_id = $2, hypervisor = $3, generation = generation + 2, state = 'fetching',
+     started_at = now()
+   WHERE id = $1 AND state = 'queued'`,
+)
+const requeue = statement(
+  'builds.requeue',
+  `UPDATE build SET holds = false, host_id = NULL, hypervisor = NULL, state = 'queued', hosts_lost = hosts_lost + 1
+   WHERE id = $1 AND holds`,
+)
+const noteState = statement(
+  'builds.noteState',
+  `UPDATE build SET state = $2 WHERE id = $1 AND state <> $2 AND ended_at IS NULL`,
+)
+const noteCommit = statement(
+  'builds.noteCommit',
+  `UPDATE deployment d SET git_branch = $2, git_commit_hash = $3, git_commit_message = $4, updated_at = now()
+   FROM build b WHERE b.id = $1 AND d.id = b.deployment_id
+     AND (d.git_branch, d.git_commit_hash, d.git_commit_message) IS DISTINCT FROM ($2, $3, $4)`,
+)
+const endBuild = statement(
+  'builds.end',
+  `UPDATE build SET state = $2, image = $3, error = $4, ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
+)
+const letGo = statement('builds.letGo', `UPDATE build SET holds = false WHERE id = $1 AND holds`)
+const hostsUp = statement<{ count: number }>(
+  'builds.hostsUp',
+  `SELECT count(*)::int AS count FROM host WHERE removed_at IS NULL AND lost_at IS NULL`,
+)
+
+export type NewBuild = Pick<
+  Build,
+  | 'id'
+  | 'projectId'
+  | 'appId'
+  | 'deploymentId'
+  | 'gitUrl'
+  | 'gitBranch'
+  | 'gitCommit'
+  | 'scmInstallationId'
+  | 'vcpus'
+  | 'memoryMib'
+  | 'diskMib'
+>
+
+export const byId = (sql: Sql, id: string) => sql.maybe(buildById, [id])
+export const insert = (tx: Tx, b: NewBuild) =>
+  tx.run(insertBuild, [
+    b.id,
+    b.projectId,
+    b.appId,
+    b.deploymentId,
+    b.gitUrl,
+    b.gitBranch,
+    b.gitCommit,
+    b.scmInstallationId,
+    b.vcpus,
+    b.memoryMib,
+    b.diskMib,
+  ])
+/** The build of the app that has a host. */
+export const running = async (sql: Sql, appId: string) => (await sql.maybe(runningOfApp, [appId]))?.id
+/** Builds that wait are replaced by a newer one; those that run go on. */
+export const supersede = (tx: Tx, appId: string) => tx.rows(supersedeQueued, [appId])
+export const next = async (tx: Tx, appId: string) => (await tx.maybe(nextOfApp, [appId]))?.id
+/** False when it does not wait any more. @throws unique violation `build_running` when another one of the app runs */
+export const claim = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
+  (await tx.run(claimHost, [id, hostId, hypervisor])) === 1
+/** Its host is lost: it waits for another. */
+export const waitAgain = (tx: Tx, id: string) => tx.run(requeue, [id])
+export const moved = (tx: Tx, id: string, state: BuildState) => tx.run(noteState, [id, state])
+/** What is built, for its deployment. */
+export const commit = (tx: Tx, id: string, found: NonNullable<BuildObserved['commit']>) =>
+  tx.run(noteCommit, [id, found.branch, found.hash, found.message])
+export const end = (
+  tx: Tx,
+  id: string,
+  to: { readonly state: BuildState; readonly image?: string | null; readonly error?: string | null },
+) => tx.run(endBuild, [id, to.state, to.image ?? null, to.error ?? null])
+/** True when it held room until now. */
+export const releaseHold = async (tx: Tx, id: string) => (await tx.run(letGo, [id])) === 1
+export const hostCount = async (sql: Sql) => (await sql.one(hostsUp)).count

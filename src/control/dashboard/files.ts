@@ -1,0 +1,56 @@
+/** The built dashboard as a closed set of files: what is not in it cannot be asked for. */
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, readdirSync } from 'node:fs'
+import { extname, join } from 'node:path'
+
+export interface StaticFile {
+  readonly type: string
+  /** Quoted, strong. */
+  readonly etag: string
+  readonly body: Buffer
+  /** Made by the build; absent where it would not have been smaller. */
+  readonly compressed: { readonly br?: Buffer; readonly gzip?: Buffer }
+  /** Its name has a hash of its content in it. */
+  readonly immutable: boolean
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.woff2': 'font/woff2',
+  '.txt': 'text/plain; charset=utf-8',
+}
+
+const suffixes = { br: '.br', gzip: '.gz' } as const
+
+/**
+ * Every file below the directory by its path in the URL, e.g. `/assets/index-1a2b.js`; empty when nothing was built.
+ * About 2 MB and 15 ms, once.
+ */
+export function readDashboard(directory: string): ReadonlyMap<string, StaticFile> {
+  if (!existsSync(join(directory, 'index.html'))) return new Map()
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).map(name => name.replaceAll('\\', '/'))
+  return new Map(
+    names.filter(name => extname(name) in types).map(name => [`/${name}`, readFile(directory, name)] as const),
+  )
+}
+
+function readFile(directory: string, name: string): StaticFile {
+  const body = readFileSync(join(directory, name))
+  const variant = (suffix: string) => {
+    const file = join(directory, `${name}${suffix}`)
+    return existsSync(file) ? readFileSync(file) : undefined
+  }
+  const [br, gzip] = [variant(suffixes.br), variant(suffixes.gzip)]
+  return {
+    type: types[extname(name)] ?? 'application/octet-stream',
+    etag: etagOf(body),
+    body,
+    compressed: { ...(br ? { br } : {}), ...(gzip ? { gzip } : {}) },
+    immutable: name.startsWith('assets/'),
+  }
+}
+
+export const etagOf = (body: Buffer) => `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`

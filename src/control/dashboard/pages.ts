@@ -1,0 +1,91 @@
+/** Serves the dashboard: its files, and its one page for every address that is nothing else's. */
+import { join } from 'node:path'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { ControlConfig } from '../config.ts'
+import type { Pages } from '../http/ports.ts'
+import { etagOf, readDashboard, type StaticFile } from './files.ts'
+
+/** Where `npm run build` in `dashboard/` puts it. */
+export const dashboardDirectory = join(import.meta.dirname, '..', '..', '..', 'dashboard', 'dist')
+
+/** Only what this server sends, nothing inline, nothing from elsewhere; QR codes and captchas are data URLs. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ')
+
+/** Answered by operations, or by nobody: never by the dashboard's page. */
+const reserved = /^\/(?:v1|re-attach|validate|assets)(?:\/|$)/
+
+const notBuilt = Buffer.from(
+  '<!doctype html><html lang="en"><title>Mote</title><p>The dashboard is not built. Run: npm run dashboard</p><p>The API is at <a href="/v1/docs">/v1/docs</a>.</p></html>',
+)
+
+type Settings = Pick<ControlConfig, 'gatewayUrl' | 'captchaRequired'>
+
+/** @param directory of the build; read at the first request */
+export function dashboardPages(settings: Settings, directory: string = dashboardDirectory): Pages {
+  let read: ReadonlyMap<string, StaticFile> | undefined
+  const files = () => (read ??= withSettings(readDashboard(directory), settings))
+  const find = (request: FastifyRequest): StaticFile | undefined => {
+    const [path = ''] = request.url.split('?')
+    const isPage = (request.headers.accept ?? '').includes('text/html') && !reserved.test(path)
+    return (path === '/index.html' ? undefined : files().get(path)) ?? (isPage ? pageOf(files()) : undefined)
+  }
+  return {
+    serves: request => (request.method === 'GET' || request.method === 'HEAD') && find(request) !== undefined,
+    register: (app: FastifyInstance) =>
+      void app.get('/*', (request, reply) => {
+        const file = find(request)
+        return file ? send(request, reply, file) : reply.callNotFound()
+      }),
+  }
+}
+
+const pageOf = (files: ReadonlyMap<string, StaticFile>): StaticFile =>
+  files.get('/index.html') ?? {
+    type: 'text/html; charset=utf-8',
+    etag: etagOf(notBuilt),
+    body: notBuilt,
+    compressed: {},
+    immutable: false,
+  }
+
+/** What the page must know before its first request goes into its head, so that it needs no inline script. */
+function withSettings(files: ReadonlyMap<string, StaticFile>, { gatewayUrl, captchaRequired }: Settings) {
+  const page = files.get('/index.html')
+  if (!page) return files
+  const text = page.body
+    .toString('utf8')
+    .replace('name="mote-gateway" content=""', `name="mote-gateway" content="${escaped(gatewayUrl)}"`)
+    .replace('name="mote-captcha" content=""', `name="mote-captcha" content="${captchaRequired ? 'on' : 'off'}"`)
+  const body = Buffer.from(text)
+  return new Map([...files, ['/index.html', { ...page, body, etag: etagOf(body), compressed: {} }]])
+}
+
+const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
+
+function send(request: FastifyRequest, reply: FastifyReply, file: StaticFile): FastifyReply {
+  reply.header('content-type', file.type).header('etag', file.etag).header('vary', 'accept-encoding')
+  reply.header('cache-control', file.immutable ? 'public, max-age=31536000, immutable' : 'no-cache')
+  reply.header('content-security-policy', contentSecurityPolicy)
+  if (request.headers['if-none-match']?.includes(file.etag)) return reply.code(304).send()
+  const encoding = encodingOf(request.headers['accept-encoding'] ?? '', file)
+  if (encoding) reply.header('content-encoding', encoding)
+  return reply.send((encoding && file.compressed[encoding]) ?? file.body)
+}
+
+/** The smallest that the browser takes (RFC 9110, 12.5.3). */
+function encodingOf(accepted: string, { compressed }: StaticFile): 'br' | 'gzip' | undefined {
+  const takes = (name: string) =>
+    accepted.split(',').some(part => part.trim().split(';')[0] === name && !/;\s*q=0(?:\.0*)?\s*$/.test(part))
+  return (['br', 'gzip'] as const).find(name => compressed[name] && takes(name))
+}

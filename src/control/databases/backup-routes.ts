@@ -1,0 +1,103 @@
+import { poke } from '../../engine/runner.ts'
+import type { Deps } from '../deps.ts'
+import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import * as backups from './backup-store.ts'
+import { keptPrefix } from './restoring.ts'
+import { statusOf } from './rules.ts'
+import type { databaseOperations } from './schema.ts'
+import { takeSnapshot } from './snapshot-machine.ts'
+import * as snapshots from './snapshot-store.ts'
+import * as store from './store.ts'
+import { backupView, snapshotView } from './view.ts'
+
+type BackupOperations = Pick<
+  typeof databaseOperations,
+  | 'getDatabaseBackups'
+  | 'listDatabaseSnapshots'
+  | 'createDatabaseSnapshot'
+  | 'restoreDatabase'
+  | 'deleteDatabaseSnapshot'
+>
+
+const mostSnapshots = 100
+
+export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
+  getDatabaseBackups: {
+    read: async ({ project, params }) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      const current = database && (await store.current(deps.db, [database.id])).get(database.id)
+      if (!current) throw notFound()
+      return backupView(current, await backups.ofBranch(deps.db, current.id))
+    },
+  },
+
+  listDatabaseSnapshots: {
+    read: async ({ project, params }) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      if (!database) throw notFound()
+      const names = new Map((await store.branches(deps.db, database.id)).map(({ id, name }) => [id, name]))
+      return (await snapshots.list(deps.db, database.id)).map(one => snapshotView(one, names.get(one.branchId) ?? ''))
+    },
+  },
+
+  createDatabaseSnapshot: {
+    write: async call => async tx => {
+      const { name } = call.body
+      if (name.startsWith(keptPrefix))
+        throw invalidField('name', `names that begin with ${keptPrefix} are taken by restores`)
+      const database = await store.lock(tx, call.project.id, call.params.id)
+      const current = database && (await store.current(tx, [database.id])).get(database.id)
+      if (!database || !current) throw notFound()
+      if (current.readyAt === null) throw invalidState('The database is being created; there is nothing in it yet.')
+      if ((await snapshots.list(tx, database.id)).length >= mostSnapshots)
+        throw invalidState(`A database has at most ${mostSnapshots} snapshots. Delete one first.`)
+      const made = await takeSnapshot(tx, current, { name, kind: 'user' })
+      call.audit({
+        ...{ action: 'database.snapshot', resourceType: 'database', resourceId: database.id },
+        details: { name: database.name, snapshot: name },
+      })
+      return snapshotView(made, current.name)
+    },
+  },
+
+  restoreDatabase: {
+    write: async call => async tx => {
+      const name = call.body.snapshot_name
+      const database = await store.lock(tx, call.project.id, call.params.id)
+      const current = database && (await store.current(tx, [database.id])).get(database.id)
+      if (!database || !current) throw notFound()
+      const snapshot = await snapshots.lock(tx, database.id, name)
+      if (!snapshot) throw notFound()
+      if (snapshot.state !== 'ready') throw invalidState(`Snapshot ${name} is ${snapshot.state}.`)
+      if (snapshot.branchId !== current.id)
+        throw invalidState('This snapshot is of another branch. Make a branch from it and promote that instead.')
+      if (!(await store.startRestore(tx, current.id, snapshot.id)))
+        throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
+      await poke(tx, 'database', current.id)
+      call.audit({
+        ...{ action: 'database.restore', resourceType: 'database', resourceId: database.id },
+        details: { name: database.name, snapshot: name },
+      })
+      return { message: `Going back to ${name}. What it was before is kept as a snapshot.`, success: true }
+    },
+  },
+
+  deleteDatabaseSnapshot: {
+    write: async call => async tx => {
+      const name = call.params.snapshot_name
+      const database = await store.lock(tx, call.project.id, call.params.id)
+      const snapshot = database && (await snapshots.lock(tx, database.id, name))
+      if (!database || !snapshot) throw notFound()
+      if ((await snapshots.restoresFrom(tx, snapshot.id)) > 0)
+        throw new ApiError('operation_in_progress', `The database is going back to ${name}. Wait until that is done.`)
+      await snapshots.wishGone(tx, snapshot.id)
+      await poke(tx, 'database-snapshot', snapshot.id)
+      call.audit({
+        ...{ action: 'database.snapshot_delete', resourceType: 'database', resourceId: database.id },
+        details: { name: database.name, snapshot: name },
+      })
+      return { message: `Snapshot ${name} is deleted.`, success: true }
+    },
+  },
+})

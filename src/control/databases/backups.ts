@@ -1,0 +1,120 @@
+/**
+ * Backups of databases: the log is archived by the server itself all the time; this sweep has whole backups made, and
+ * writes down what there is.
+ */
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Sweep } from '../../engine/sweep.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import * as backups from './backup-store.ts'
+import type { BackupState } from './backup-store.ts'
+import type { DatabaseDeps } from './deps.ts'
+import { runInside } from './probe.ts'
+import type { Branch } from './store.ts'
+import * as store from './store.ts'
+
+const everyMs = seconds(30)
+const lookEverySeconds = 300
+const atOnce = 50
+/** One that takes longer has died with its VM. */
+const backupLimitMs = minutes(240)
+
+export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
+  name: 'database-backups',
+  everyMs,
+  async run({ now, signal }) {
+    const ids = await backups.due(deps.db, lookEverySeconds, atOnce)
+    let began = 0
+    const failed: string[] = []
+    for (const id of ids) {
+      signal.throwIfAborted()
+      const branch = await store.branch(deps.db, id)
+      if (!branch) continue
+      try {
+        if (await lookAfter(deps, branch, now, signal)) began++
+      } catch (err) {
+        deps.log.warn({ err, branchId: id }, 'the backups of a database could not be looked after')
+        failed.push(id)
+      }
+    }
+    return { looked: ids.length, began, failed: failed.length }
+  },
+})
+
+/** What `pgbackrest info --output=json` says, as far as it matters (pgBackRest 2.45, command reference). */
+const Info = Type.Array(
+  Type.Object({
+    status: Type.Object({ code: Type.Integer(), message: Type.String() }),
+    backup: Type.Optional(
+      Type.Array(
+        Type.Object({
+          type: Type.String(),
+          error: Type.Optional(Type.Union([Type.Boolean(), Type.Null()])),
+          timestamp: Type.Object({ start: Type.Integer(), stop: Type.Integer() }),
+          info: Type.Object({ repository: Type.Object({ delta: Type.Integer() }) }),
+        }),
+      ),
+    ),
+  }),
+)
+
+export interface Repository {
+  readonly newestAt: Date | null
+  readonly backups: number
+  readonly sizeBytes: number
+}
+
+/** @throws Error for what is not such a document */
+export function readRepository(json: string): Repository {
+  const [stanza] = Value.Parse(Info, JSON.parse(json))
+  const all = stanza?.backup ?? []
+  const newest = Math.max(0, ...all.map(one => one.timestamp.stop))
+  return {
+    newestAt: newest === 0 ? null : new Date(newest * 1000),
+    backups: all.length,
+    sizeBytes: all.reduce((sum, one) => sum + one.info.repository.delta, 0),
+  }
+}
+
+/** Whether one shall be begun: there is none, or the newest is too old; and none is being made. */
+export function backupDue(
+  known: Pick<BackupState, 'startedAt'> | undefined,
+  seen: Repository,
+  now: Date,
+  everyHours: number,
+): boolean {
+  const { startedAt = null } = known ?? {}
+  const underWay =
+    startedAt !== null &&
+    (seen.newestAt === null || seen.newestAt < startedAt) &&
+    now.getTime() - startedAt.getTime() < backupLimitMs
+  if (underWay) return false
+  return seen.newestAt === null || now.getTime() - seen.newestAt.getTime() >= everyHours * 3_600_000
+}
+
+/** True when a backup was begun. */
+async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: AbortSignal): Promise<boolean> {
+  const ran = await runInside(deps, branch, ['mote-backup', 'info'], signal, 30_000)
+  if (!ran) return false
+  const known = await backups.ofBranch(deps.db, branch.id)
+  if (ran.exitCode !== 0) {
+    const error = ran.stderr.trim().slice(-500) || 'its backups cannot be read'
+    await backups.record(deps.db, branch.id, { ...(known ?? nothing), error })
+    return false
+  }
+  const seen = readRepository(ran.stdout)
+  const failed = (await runInside(deps, branch, ['mote-backup', 'failed'], signal))?.exitCode === 0
+  const finished = known?.startedAt && (failed || (seen.newestAt !== null && seen.newestAt >= known.startedAt))
+  const error = failed ? 'The newest backup failed; see the log of the database.' : null
+  const startedAt = finished ? null : (known?.startedAt ?? null)
+  const due = backupDue({ startedAt }, seen, now, deps.config.databases.backupHours)
+  await backups.record(deps.db, branch.id, { ...seen, error, startedAt: due ? wholeSecond(now) : startedAt })
+  if (due)
+    await runInside(deps, branch, ['mote-backup', 'start', 'full', String(deps.config.databases.backupsKept)], signal)
+  return due
+}
+
+/** pgBackRest counts whole seconds. */
+const wholeSecond = (at: Date) => new Date(Math.floor(at.getTime() / 1000) * 1000)
+
+const nothing = { newestAt: null, backups: 0, sizeBytes: 0, startedAt: null }

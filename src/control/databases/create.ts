@@ -1,0 +1,106 @@
+/** Databases and branches come to be: rows and machines, in the caller's transaction. */
+import { randomBytes } from 'node:crypto'
+import type { Tx } from '../../db/db.ts'
+import { uniqueViolation } from '../../db/errors.ts'
+import { createMachine, poke } from '../../engine/runner.ts'
+import { minutes } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import { assertSizesFit } from '../deployments/index.ts'
+import { invalidState, nameTaken } from '../http/errors.ts'
+import { assertWithin, lockProject } from '../projects/index.ts'
+import type { DatabaseDeps } from './deps.ts'
+import { newStorageId } from './neon-storage.ts'
+import type { DatabaseShape } from './rules.ts'
+import { furnish } from './volume-storage.ts'
+import type { Branch } from './store.ts'
+import * as store from './store.ts'
+
+export const mainBranch = 'main'
+const mostBranches = 20
+const startMs = minutes(30)
+
+/**
+ * The database and its first branch, with the VM that will serve it.
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`
+ */
+export async function createDatabase(
+  deps: DatabaseDeps,
+  tx: Tx,
+  request: DatabaseShape & { readonly projectId: string; readonly name: string },
+): Promise<string> {
+  const { projectId, name } = request
+  const limits = await lockProject(tx, projectId)
+  assertWithin(limits, 'maxDatabases', await store.count(tx, projectId))
+  const id = newId()
+  // Letters and digits: it is pasted into shells and URLs.
+  const password = deps.vault.seal('database.password', randomBytes(24).toString('hex'))
+  const { backend } = deps.config.databases
+  try {
+    await store.insert(tx, { ...request, id, backend, password, tenantId: newStorageId() })
+  } catch (cause) {
+    if (uniqueViolation(cause, 'database_name')) throw nameTaken('database', name)
+    throw cause
+  }
+  await createBranch(deps, tx, { databaseId: id, projectId, name: mainBranch, isCurrent: true })
+  return id
+}
+
+export interface NewBranch {
+  readonly databaseId: string
+  readonly projectId: string
+  readonly name: string
+  readonly kind?: Branch['kind']
+  readonly isCurrent?: boolean
+  readonly parentId?: string
+  readonly fromSnapshotId?: string
+  /** `latest`, or an instant as PostgreSQL reads it. */
+  readonly fromMoment?: string
+}
+
+/** @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`, `invalid_state` */
+export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranch): Promise<Branch> {
+  const { databaseId, projectId, name, fromMoment = null } = request
+  const others = await store.branches(tx, databaseId)
+  if (others.length >= mostBranches)
+    throw invalidState(`A database has at most ${mostBranches} branches. Delete one first.`)
+  const id = newId()
+  const source = { parentId: request.parentId ?? null, fromSnapshotId: request.fromSnapshotId ?? null, fromMoment }
+  const { kind = 'user', isCurrent = false } = request
+  try {
+    await store.addBranch(tx, {
+      id,
+      databaseId,
+      projectId,
+      name,
+      kind,
+      isCurrent,
+      timelineId: newStorageId(),
+      ...source,
+    })
+  } catch (cause) {
+    if (uniqueViolation(cause, 'branch_name')) throw nameTaken('branch of this database', name)
+    throw cause
+  }
+  const made = await found(tx, id)
+  await assertSizesFit(tx, projectId, id, made.database, 1)
+  const atOnce = made.database.backend === 'volume' && fromMoment === null
+  if (atOnce) await furnish(deps, tx, made)
+  await createMachine(tx, 'database', id, atOnce ? 'starting' : 'preparing', { deadlineMs: startMs })
+  return found(tx, id)
+}
+
+async function found(tx: Tx, id: string): Promise<Branch> {
+  const made = await store.branch(tx, id)
+  if (!made) throw new Error('BUG: a branch that was just made is not there')
+  return made
+}
+
+/** Everything of it goes; idempotent. */
+export async function startDeletingDatabase(tx: Tx, id: string): Promise<void> {
+  await store.startDeleting(tx, id)
+  for (const branchId of await store.branchIdsOf(tx, id)) await poke(tx, 'database', branchId)
+}
+
+export async function startDeletingBranch(tx: Tx, id: string): Promise<void> {
+  if (await store.wishBranchGone(tx, id)) await poke(tx, 'database', id)
+}

@@ -1,0 +1,174 @@
+/** The API of databases on a simulated host: what people see, what is refused, what goes. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
+import { until } from '../../../test/support/wait.ts'
+
+let system: TestSystem
+let user: TestUser
+
+beforeAll(async () => {
+  system = await testSystem()
+  user = await system.user()
+})
+afterAll(() => system[Symbol.asyncDispose]())
+
+const create = (name: string, more: object = {}, by = user) =>
+  by.post('/v1/databases', { name, engine: 'postgres', ...more })
+const statusOf = async (id: string) => (await user.get(`/v1/databases/${id}`)).body.status
+const running = (id: string) =>
+  until(async () => (await statusOf(id)) === 'running', { timeoutMs: 20_000, what: `database ${id} runs` })
+const snapshotReady = (id: string, name: string) =>
+  until(
+    async () =>
+      (await user.get(`/v1/databases/${id}/backups/snapshots`)).body.find(
+        (one: { name: string; status: string }) => one.name === name && one.status === 'ready',
+      ),
+    { timeoutMs: 20_000, what: `snapshot ${name} is ready` },
+  )
+
+describe('create', () => {
+  it('answers with the whole database at once, then a client is answered', async () => {
+    const { status, body } = await create('shop', { settings: { work_mem: '8MB' } })
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ name: 'shop', engine: 'postgres', status: 'creating', postgres_version: 15 })
+    expect(body.storage_tenant_id).toMatch(/^[0-9a-f]{32}$/)
+    expect(body.storage_timeline_id).toMatch(/^[0-9a-f]{32}$/)
+    expect((await user.get(`/v1/databases/${body.id}/connection`)).status).toBe(409)
+    await running(body.id)
+    const connection = (await user.get(`/v1/databases/${body.id}/connection`)).body
+    expect(connection).toMatchObject({ database_name: 'shop', database_port: 5432, ssh_user: body.id })
+    expect(connection.psql_command).toMatch(/^psql 'postgresql:\/\/mote:[0-9a-f]{48}@127\.0\.0\.1:\d+\/shop\?sslmode=require'$/)
+    const told = (await user.get('/v1/notifications')).body.notifications
+    expect(told.map((one: { kind: string }) => one.kind)).toEqual(['database.ready'])
+  })
+
+  it('hides what it is made of', async () => {
+    expect((await user.get('/v1/apps')).body).toEqual([])
+    expect((await user.get('/v1/volumes')).body).toEqual([])
+    expect((await user.get('/v1/deployments/active')).body).toEqual([])
+  })
+
+  it.each([
+    [{ engine: 'oracle' }, 'engine'],
+    [{ postgres_version: 9 }, 'postgres_version'],
+    [{ memory_mib: 100 }, 'memory_mib'],
+    [{ vcpus: 99 }, 'vcpus'],
+    [{ disk_mib: 1 }, 'disk_mib'],
+    [{ settings: { fsync: 'off' } }, 'settings/fsync'],
+    [{ settings: { work_mem: "8MB'; archive_command = 'x" } }, 'settings/work_mem'],
+  ])('refuses %j, naming %s', async (more, field) => {
+    const { status, body } = await create('wrong', more)
+    expect(status).toBe(400)
+    expect(body.details[0].field).toBe(field)
+  })
+
+  it('knows a name once, and is nobody else’s', async () => {
+    expect((await create('shop')).body.code).toBe('name_taken')
+    const other = await system.user()
+    const [mine] = (await user.get('/v1/databases')).body
+    expect((await other.get(`/v1/databases/${mine.id}`)).status).toBe(404)
+    expect((await create('shop', {}, other)).status).toBe(200)
+  })
+})
+
+describe('snapshots and branches', () => {
+  it('restores a snapshot and keeps what was before', async () => {
+    const { id } = (await create('ledger')).body
+    await running(id)
+    expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'one' })).body.status).toBe('creating')
+    await snapshotReady(id, 'one')
+    expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'one' })).body.code).toBe('name_taken')
+    const restored = await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'one' })
+    expect(restored.body).toMatchObject({ success: true })
+    expect(await statusOf(id)).toBe('restoring')
+    expect((await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'one' })).body.code).toBe(
+      'operation_in_progress',
+    )
+    await running(id)
+    const names = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body.map((s: { kind: string }) => s.kind)
+    expect(names).toEqual(['restore', 'user'])
+    expect((await user.delete(`/v1/databases/${id}/backups/snapshots/one`)).body.success).toBe(true)
+    expect((await user.get(`/v1/databases/${id}/backups/snapshots`)).body).toHaveLength(1)
+  })
+
+  it('has one current branch, whichever is promoted', async () => {
+    const { id } = (await create('tree')).body
+    await running(id)
+    await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'start' })
+    await snapshotReady(id, 'start')
+    const made = await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'start' })
+    expect(made.body).toMatchObject({ branch_name: 'trial', is_current: false, status: 'creating' })
+    const branches = async () => (await user.get(`/v1/databases/${id}/branches`)).body
+    await until(async () => (await branches()).every((one: { status: string }) => one.status === 'ready'), {
+      timeoutMs: 20_000,
+      what: 'both branches are ready',
+    })
+    expect((await user.delete(`/v1/databases/${id}/branches/main`)).body.code).toBe('invalid_state')
+    await Promise.all(['trial', 'main', 'trial'].map(name => user.post(`/v1/databases/${id}/branches/${name}/promote`)))
+    const current = (await branches()).filter((one: { is_current: boolean }) => one.is_current)
+    expect(current).toHaveLength(1)
+    const other = current[0].branch_name === 'main' ? 'trial' : 'main'
+    expect((await user.delete(`/v1/databases/${id}/branches/${other}`)).status).toBe(200)
+    await until(async () => (await branches()).length === 1, { timeoutMs: 20_000, what: `${other} is gone` })
+  })
+
+  it('suspends, resumes, and starts anew for settings', async () => {
+    const { id } = (await create('night')).body
+    await running(id)
+    await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
+    await until(async () => (await statusOf(id)) === 'suspended', { timeoutMs: 20_000, what: 'it is suspended' })
+    await user.call('PATCH', `/v1/databases/${id}`, { suspended: false })
+    await running(id)
+    const changed = await user.call('PATCH', `/v1/databases/${id}`, { settings: { work_mem: '16MB' }, memory_mib: 1024 })
+    expect(changed.body).toMatchObject({ memory_mib: 1024, settings: { work_mem: '16MB' } })
+    await until(async () => (await statusOf(id)) === 'restarting', { timeoutMs: 20_000, what: 'it restarts' })
+    await running(id)
+  })
+})
+
+describe('up-calls', () => {
+  it('raises every generation and says which are the newest', async () => {
+    const anonymous = system.api
+    const first = (await anonymous.post('/re-attach')).body.tenants
+    const second = (await anonymous.post('/re-attach', { node_id: 1 })).body.tenants
+    const mine = (await user.get('/v1/databases')).body[0]
+    const gen = (list: { id: string; gen: number }[]) => list.find(one => one.id === mine.storage_tenant_id)?.gen ?? 0
+    expect(gen(second)).toBe(gen(first) + 1)
+    expect(second[0]).toMatchObject({ mode: 'AttachedSingle', stripe_size: 2048 })
+    const id = mine.storage_tenant_id
+    const asked = [
+      { id, gen: gen(second) },
+      { id, gen: gen(first) },
+      { id, gen: gen(second) + 1 },
+      { id: '0'.repeat(32), gen: 1 },
+      { id: `${id}-0001`, gen: gen(second) },
+    ]
+    const { tenants } = (await anonymous.post('/validate', { tenants: asked })).body
+    expect(tenants.map((one: { valid: boolean }) => one.valid)).toEqual([true, false, false, false, true])
+    expect((await anonymous.post('/re-attach', { node_id: 7 })).status).toBe(404)
+  })
+
+  it('gives eight nodes that ask at once eight different generations', async () => {
+    const answers = await Promise.all(Array.from({ length: 8 }, () => system.api.post('/re-attach')))
+    const gens = answers.map(({ body }) => body.tenants[0].gen)
+    expect(new Set(gens).size).toBe(8)
+  })
+})
+
+describe('delete', () => {
+  it('takes everything along', async () => {
+    for (const { id } of (await user.get('/v1/databases')).body)
+      expect((await user.delete(`/v1/databases/${id}`)).body).toBeNull()
+    await until(async () => (await user.get('/v1/databases')).body.length === 0, {
+      timeoutMs: 30_000,
+      what: 'no database is left',
+    })
+    const left = await system.database.db.rows<{ kind: string; count: number }>({
+      name: 'test.databasesLeft',
+      text: `SELECT 'vm' AS kind, count(*)::int AS count FROM vm WHERE project_id = $1
+             UNION ALL SELECT 'volume', count(*)::int FROM volume WHERE project_id = $1
+             UNION ALL SELECT 'app', count(*)::int FROM app WHERE project_id = $1`,
+    }, [(await user.get('/v1/projects')).body[0].id])
+    expect(left.map(({ count }) => count)).toEqual([0, 0, 0])
+  })
+})

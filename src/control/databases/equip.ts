@@ -1,0 +1,83 @@
+/** The VM of a branch: a hidden app with the branch's disks, deployed like any other. */
+import type { Tx } from '../../db/db.ts'
+import { createSystemApp, setSystemEnv } from '../apps/index.ts'
+import { createDeployment } from '../deployments/index.ts'
+import { attachVolume } from '../volumes/index.ts'
+import type { DatabaseDeps } from './deps.ts'
+import { configLines, engines, isEngine } from './rules.ts'
+import { scramVerifier } from './scram.ts'
+import type { Branch } from './store.ts'
+import * as store from './store.ts'
+
+/** What the VM writes besides its volumes: sockets, temporary files of the shell. */
+const scratchMib = 256
+export const dataMount = '/data'
+export const backupMount = '/backup'
+
+export interface Disks {
+  readonly dataVolumeId: string | null
+  readonly backupVolumeId: string | null
+}
+
+/** The image and port of the VM, by engine and version; those of a page server's compute are the operator's. */
+function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { image: string; port: number } {
+  const { engine, version, backend } = b.database
+  if (!isEngine(engine)) throw new Error(`BUG: no engine is called "${engine}"`)
+  const { image, port } = engines[engine]
+  return { image: backend === 'neon' ? deps.config.databases.neonImage : `${image}:${version}`, port }
+}
+
+/** The VM learns what verifies the owner's password, never the password. */
+async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): Promise<Record<string, string>> {
+  const { database } = b
+  const env = {
+    MOTE_DATABASE: database.name,
+    MOTE_VERIFIER: await scramVerifier(deps.vault.open('database.password', b.password)),
+    MOTE_SETTINGS: configLines(database.settings),
+    MOTE_RESTORE_AT: b.fromMoment ?? '',
+  }
+  if (database.backend === 'volume') return env
+  const { tenantId, tenantGen } = database
+  return {
+    ...env,
+    NEON_TENANT_ID: tenantId,
+    NEON_TIMELINE_ID: b.timelineId,
+    NEON_GENERATION: String(tenantGen),
+    NEON_PAGESERVER: deps.config.databases.pageserverUrl,
+  }
+}
+
+/** The app of a branch that has none yet, with its disks, and its first VM. One commit. */
+export async function equip(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks): Promise<void> {
+  const { projectId } = b
+  const app = await createSystemApp(deps, tx, {
+    ...{ projectId, owner: 'database', ownerId: b.id, port: programOf(deps, b).port },
+    env: await envOf(deps, b),
+  })
+  const mounts = [
+    [disks.dataVolumeId, dataMount],
+    [disks.backupVolumeId, backupMount],
+  ] as const
+  for (const [volumeId, mountPoint] of mounts)
+    if (volumeId)
+      await attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint, accessMode: 0, by: 'platform' })
+  if (!(await store.equip(tx, b.id, { appId: app.id, ...disks }, b.database.revision)))
+    throw new Error(`BUG: branch ${b.id} has an app already`)
+  await deploy(deps, tx, b, app.id)
+}
+
+/** A VM as the database wants it now, beside none: the one before has gone. */
+export async function startVm(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
+  if (b.appId === null) throw new Error(`BUG: branch ${b.id} has no app to start`)
+  await setSystemEnv(deps, tx, b.appId, await envOf(deps, b))
+  await store.runsRevision(tx, b.id, b.database.revision)
+  await deploy(deps, tx, b, b.appId)
+}
+
+async function deploy(deps: DatabaseDeps, tx: Tx, b: Branch, appId: string): Promise<void> {
+  const { vcpus, memoryMib } = b.database
+  await createDeployment(tx, {
+    ...{ projectId: b.projectId, appId, ...programOf(deps, b), hypervisor: 0, vcpus, memoryMib, diskMib: scratchMib },
+    ...{ replicas: 1, ipv6Prefix: b.ipv6Prefix, triggerSource: 'api' as const },
+  })
+}

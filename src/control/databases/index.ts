@@ -1,0 +1,20 @@
+import type { ProjectContents } from '../projects/index.ts'
+import { startDeletingDatabase } from './create.ts'
+import * as store from './store.ts'
+
+export { databaseBackups } from './backups.ts'
+export { branchMachine } from './branch-machine.ts'
+export { databaseDrills } from './drills.ts'
+export { databaseFeature } from './routes.ts'
+export { databaseSnapshotMachine } from './snapshot-machine.ts'
+export { startTunnelReceiver } from './tunnels.ts'
+export { upcallFeature } from './upcalls.ts'
+
+/** Databases go before the apps and volumes that they are made of. */
+export const databaseContents: ProjectContents = {
+  name: 'databases',
+  async deleteAll(tx, projectId) {
+    for (const id of await store.idsInProject(tx, projectId)) await startDeletingDatabase(tx, id)
+  },
+  remaining: (db, projectId) => store.remaining(db, projectId),
+}

@@ -1,0 +1,77 @@
+/** A branch on a page server: its data is a timeline there; copying one is a new timeline with an ancestor. */
+import type { Tx } from '../../db/db.ts'
+import { randomBytes } from 'node:crypto'
+import type { DatabaseDeps } from './deps.ts'
+import { equip } from './equip.ts'
+import { type NewTimeline, pageserver } from './pageserver.ts'
+import * as snapshots from './snapshot-store.ts'
+import type { Progress, Storage } from './storage.ts'
+import type { Branch } from './store.ts'
+import * as store from './store.ts'
+
+/** 32 lower-case hex digits, as page servers name tenants and timelines. */
+export const newStorageId = (): string => randomBytes(16).toString('hex')
+
+export function neonStorage(deps: DatabaseDeps): Storage {
+  const server = pageserver(deps.config.databases.pageserverUrl)
+
+  return {
+    async make(b, signal): Promise<Progress> {
+      if (b.appId !== null) return { state: 'ready' }
+      const { tenantId, tenantGen, version } = b.database
+      await server.attach(tenantId, tenantGen, signal)
+      const ancestor = await ancestorOf(b, signal)
+      await server.createTimeline(tenantId, { timelineId: b.timelineId, version, ...ancestor }, signal)
+      // The generation may have been raised while we created: then the page server asks for it with what it has now.
+      const now = await store.byId(deps.db, b.databaseId)
+      if (now?.tenantGen !== tenantGen) return { state: 'waiting', ms: 0 }
+      return { state: 'ready', write: tx => equip(deps, tx, b, { dataVolumeId: null, backupVolumeId: null }) }
+    },
+
+    /** The old history stays where it is: the branch gets another timeline, which starts at the snapshot. */
+    async beginRewind(tx, b) {
+      await store.nextTimeline(tx, b.id, newStorageId())
+    },
+
+    async rewind(b, signal): Promise<Progress> {
+      const snapshot = b.restoreSnapshotId ? await snapshots.byId(deps.db, b.restoreSnapshotId) : undefined
+      const from = b.previousTimelineId
+      if (!snapshot?.lsn || !from) return { state: 'failed', error: 'The snapshot is gone.' }
+      const { tenantId, version } = b.database
+      const ancestor = { timelineId: from, lsn: snapshot.lsn }
+      await server.createTimeline(tenantId, { timelineId: b.timelineId, version, ancestor }, signal)
+      return { state: 'ready' }
+    },
+
+    async release(b, signal): Promise<Progress> {
+      const { tenantId } = b.database
+      // With the database the whole tenant goes, whichever branch is first; a timeline that others began from would refuse.
+      const gone =
+        b.databaseWant === 'deleted'
+          ? await server.deleteTenant(tenantId, signal)
+          : await server.deleteTimeline(tenantId, b.timelineId, signal)
+      return gone ? { state: 'ready' } : { state: 'waiting', ms: 500 }
+    },
+
+    async snapshot(_s, b, signal) {
+      const timeline = await server.timeline(b.database.tenantId, b.timelineId, signal)
+      if (!timeline) return { state: 'failed', error: 'The page server does not have the branch.' }
+      const sizeBytes = timeline.current_logical_size ?? 0
+      return { state: 'ready', made: { sizeBytes, lsn: timeline.last_record_lsn } }
+    },
+
+    // A position of the log: there is nothing to remove.
+    dropSnapshot: async (_tx: Tx) => undefined,
+  }
+
+  async function ancestorOf(b: Branch, signal: AbortSignal): Promise<Pick<NewTimeline, 'ancestor'>> {
+    const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
+    if (!parent) return {}
+    const { timelineId } = parent
+    const snapshot = b.fromSnapshotId ? await snapshots.byId(deps.db, b.fromSnapshotId) : undefined
+    if (snapshot?.lsn) return { ancestor: { timelineId, lsn: snapshot.lsn } }
+    if (b.fromMoment === null || b.fromMoment === 'latest') return { ancestor: { timelineId } }
+    const at = new Date(b.fromMoment).toISOString()
+    return { ancestor: { timelineId, lsn: await server.lsnAt(b.database.tenantId, timelineId, at, signal) } }
+  }
+}

@@ -1,0 +1,89 @@
+/** Databases on a page server: which calls are made, in which order, and that a lost answer does no harm. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
+import { until } from '../../../test/support/wait.ts'
+import { parseControlConfig } from '../config.ts'
+import { pageserver } from './pageserver.ts'
+import { type RecordedPageserver, recordedPageserver } from './testing.ts'
+
+let server: RecordedPageserver
+let system: TestSystem
+let user: TestUser
+
+beforeAll(async () => {
+  server = await recordedPageserver()
+  const { databases } = parseControlConfig({
+    ...{ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_DATABASE_BACKEND: 'neon' },
+    ...{ MOTE_PAGESERVER_URL: server.url, MOTE_NEON_IMAGE: 'example/compute:15' },
+  })
+  system = await testSystem({ config: { databases } })
+  user = await system.user()
+})
+afterAll(async () => {
+  await system[Symbol.asyncDispose]()
+  await server[Symbol.asyncDispose]()
+})
+
+const database = async (id: string) => (await user.get(`/v1/databases/${id}`)).body
+const running = (id: string) =>
+  until(async () => (await database(id)).status === 'running', { timeoutMs: 20_000, what: 'it runs' })
+
+it('needs the page server to be named', () =>
+  expect(() => parseControlConfig({ MOTE_SECRET_KEY: 'x'.repeat(32), MOTE_DATABASE_BACKEND: 'neon' })).toThrow(
+    'MOTE_PAGESERVER_URL',
+  ))
+
+it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 120_000 }, async () => {
+  server.failNext('PUT', 503)
+  const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name: 'n', engine: 'postgres' })).body
+  await running(id)
+  const first = (await database(id)).storage_timeline_id
+  const tenant = server.tenants.get(tenantId)
+  expect(tenant?.generation).toBe(1)
+  expect(tenant?.timelines.get(first)).toMatchObject({ ancestor: undefined, version: 15 })
+
+  await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'one' })
+  await until(async () => (await user.get(`/v1/databases/${id}/backups/snapshots`)).body[0].status === 'ready', {
+    timeoutMs: 10_000,
+    what: 'the position is known',
+  })
+  await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'one' })
+  const branch = async () =>
+    (await user.get(`/v1/databases/${id}/branches`)).body.find((one: { branch_name: string }) => one.branch_name === 'trial')
+  await until(async () => (await branch()).status === 'ready', { timeoutMs: 20_000, what: 'the branch is ready' })
+  const trial = (await branch()).storage_timeline_id
+  expect(tenant?.timelines.get(trial)).toMatchObject({ ancestor: first, ancestorLsn: '0/169AD58' })
+
+  await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'one' })
+  await until(async () => (await database(id)).storage_timeline_id !== first, { timeoutMs: 20_000, what: 'another timeline' })
+  await running(id)
+  const second = (await database(id)).storage_timeline_id
+  expect(tenant?.timelines.get(second)).toMatchObject({ ancestor: first, ancestorLsn: '0/169AD58' })
+  expect((await user.get(`/v1/databases/${id}/backups`)).body).toMatchObject({ retention_valid: true })
+
+  await user.delete(`/v1/databases/${id}`)
+  await until(async () => (await user.get('/v1/databases')).body.length === 0, { timeoutMs: 30_000, what: 'it is gone' })
+  expect(server.tenants.has(tenantId)).toBe(false)
+})
+
+it('attaches under the generation that /re-attach raised', async () => {
+  const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name: 'm', engine: 'postgres' })).body
+  await running(id)
+  const { tenants } = (await system.api.post('/re-attach')).body
+  expect(tenants).toEqual([{ id: tenantId, gen: 2, mode: 'AttachedSingle', stripe_size: 2048 }])
+})
+
+it('takes a timeline that exists for its own, and says what the server refused', async () => {
+  const client = pageserver(server.url)
+  const { signal } = new AbortController()
+  const [tenantId, timelineId] = ['a'.repeat(32), 'b'.repeat(32)]
+  await client.attach(tenantId, 3, signal)
+  const wish = { timelineId, version: 15 }
+  expect((await client.createTimeline(tenantId, wish, signal)).timeline_id).toBe(timelineId)
+  expect((await client.createTimeline(tenantId, wish, signal)).timeline_id).toBe(timelineId)
+  await expect(client.attach(tenantId, 2, signal)).rejects.toThrow('409')
+  await client.createTimeline(tenantId, { timelineId: 'c'.repeat(32), version: 15, ancestor: { timelineId } }, signal)
+  await expect(client.deleteTimeline(tenantId, timelineId, signal)).rejects.toMatchObject({ status: 412 })
+  expect(await client.lsnAt(tenantId, timelineId, '2026-01-01T00:00:00Z', signal)).toBe('0/1500000')
+  expect(await client.timeline(tenantId, 'd'.repeat(32), signal)).toBeUndefined()
+})

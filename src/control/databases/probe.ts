@@ -1,0 +1,40 @@
+import { BusError } from '../../bus/bus.ts'
+import { agentClient } from '../hosts/index.ts'
+import type { DatabaseDeps } from './deps.ts'
+import type { Branch } from './store.ts'
+
+const timeoutMs = 10_000
+
+export interface Ran {
+  readonly exitCode: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs a program of the image in the branch's VM. Undefined: there is no VM that could, now. @throws BusError */
+export async function runInside(
+  deps: Pick<DatabaseDeps, 'bus'>,
+  b: Pick<Branch, 'vm'>,
+  command: readonly string[],
+  signal?: AbortSignal,
+  limitMs = timeoutMs,
+): Promise<Ran | undefined> {
+  const { vm } = b
+  if (!vm?.hostId || !vm.healthy) return undefined
+  return agentClient(deps.bus, vm.hostId).exec({ vmId: vm.id, command: [...command], timeoutMs: limitMs }, signal)
+}
+
+/** Whether the owner of the database can work in it: a client in its VM signs in as the owner and asks for 1. */
+export async function doesAnswer(
+  deps: Pick<DatabaseDeps, 'bus'>,
+  b: Pick<Branch, 'vm'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    return (await runInside(deps, b, ['/usr/local/bin/mote-ready'], signal))?.exitCode === 0
+  } catch (cause) {
+    // Its host does not answer, or the VM just ended: then neither does the database.
+    if (cause instanceof BusError) return false
+    throw cause
+  }
+}

@@ -1,0 +1,150 @@
+import { poke } from '../../engine/runner.ts'
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { assertSizesFit, streamLogs } from '../deployments/index.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
+import { type Handlers, feature } from '../http/operation.ts'
+import { backupHandlers } from './backup-routes.ts'
+import { branchHandlers } from './branch-routes.ts'
+import { createDatabase, startDeletingDatabase } from './create.ts'
+import { checkSettings, shapeOf, sizesOf, statusOf } from './rules.ts'
+import { databaseOperations } from './schema.ts'
+import type { Database } from './store.ts'
+import * as store from './store.ts'
+import { connectionView, databaseView } from './view.ts'
+
+/** More than any project has; the contract's list takes no page. */
+const listed = 1000
+
+export const databaseFeature = (deps: Deps) =>
+  feature(databaseOperations, { ...databaseHandlers(deps), ...branchHandlers(deps), ...backupHandlers(deps) })
+
+const databaseHandlers = (
+  deps: Deps,
+): Handlers<
+  Pick<
+    typeof databaseOperations,
+    | 'listDatabases'
+    | 'getDatabase'
+    | 'createDatabase'
+    | 'updateDatabase'
+    | 'deleteDatabase'
+    | 'getDatabaseConnection'
+    | 'streamDatabaseLogs'
+  >
+> => ({
+  listDatabases: {
+    read: async ({ project }) => {
+      const databases = await store.list(deps.db, project.id, listed, 0)
+      const current = await store.current(
+        deps.db,
+        databases.map(({ id }) => id),
+      )
+      return databases.map(one => databaseView(one, current.get(one.id)))
+    },
+  },
+
+  getDatabase: {
+    read: async ({ project, params }) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      if (!database) throw notFound()
+      return viewOf(deps.db, database)
+    },
+  },
+
+  createDatabase: {
+    write: async call => {
+      const { body, project } = call
+      const { name } = body
+      const shape = shapeOf(body, deps.config.databases.versions)
+      return async tx => {
+        const id = await createDatabase(deps, tx, { ...shape, projectId: project.id, name })
+        const { engine, version, vcpus, memoryMib, diskMib } = shape
+        call.audit({
+          ...{ action: 'database.create', resourceType: 'database', resourceId: id },
+          details: { name, engine, version, vcpus, memory_mib: memoryMib, disk_mib: diskMib },
+        })
+        return viewOf(tx, await found(tx, project.id, id))
+      }
+    },
+  },
+
+  updateDatabase: {
+    write: async call => {
+      const { body, project, params } = call
+      const settings = body.settings == null ? undefined : checkSettings(body.settings)
+      return async tx => {
+        const now = await store.lock(tx, project.id, params.id)
+        if (!now) throw notFound()
+        const sizes = sizesOf({ vcpus: body.vcpus ?? null, memory_mib: body.memory_mib ?? null }, now)
+        const want = body.suspended == null ? now.want : body.suspended ? 'suspended' : 'running'
+        const branches = await store.branchIdsOf(tx, now.id)
+        const more = { vcpus: sizes.vcpus - now.vcpus, memoryMib: sizes.memoryMib - now.memoryMib }
+        if (more.vcpus > 0 || more.memoryMib > 0) await assertSizesFit(tx, project.id, now.id, more, branches.length)
+        const restarts = body.vcpus != null || body.memory_mib != null || settings !== undefined
+        await store.change(tx, now.id, { ...sizes, settings: settings ?? now.settings, want, restarts })
+        for (const id of branches) await poke(tx, 'database', id)
+        call.audit({
+          ...{ action: 'database.update', resourceType: 'database', resourceId: now.id },
+          details: {
+            name: now.name,
+            vcpus: sizes.vcpus,
+            memory_mib: sizes.memoryMib,
+            settings: settings ?? null,
+            want,
+          },
+        })
+        return viewOf(tx, await found(tx, project.id, now.id))
+      }
+    },
+  },
+
+  deleteDatabase: {
+    write: async call => async tx => {
+      const database = await store.lock(tx, call.project.id, call.params.id)
+      if (!database) throw notFound()
+      await startDeletingDatabase(tx, database.id)
+      call.audit({
+        ...{ action: 'database.delete', resourceType: 'database', resourceId: database.id },
+        details: { name: database.name },
+      })
+      return null
+    },
+  },
+
+  getDatabaseConnection: {
+    read: async ({ project, params, query }) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      if (!database) throw notFound()
+      const branches = await store.branches(deps.db, database.id)
+      const branch = branches.find(one => (query.branch === undefined ? one.isCurrent : one.name === query.branch))
+      if (!branch) throw query.branch === undefined ? notFound() : invalidField('branch', 'there is no such branch')
+      const status = statusOf(branch)
+      if (status !== 'running')
+        throw invalidState(`The database is ${status}; it can be connected to once it is running.`)
+      const { sshHost: host, sshPort: port } = deps.config.databases
+      return connectionView(branch, deps.vault.open('database.password', database.password), { host, port })
+    },
+  },
+
+  streamDatabaseLogs: {
+    stream: async ({ project, params, query }, stream) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      const branch = database && (await store.current(deps.db, [database.id])).get(database.id)
+      if (!branch?.appId) throw notFound()
+      const { vm, appId, deployments } = branch
+      const vms = vm ? [{ ...vm, deploymentId: deployments.at(-1)?.id ?? '' }] : []
+      await streamLogs(deps, stream, { projectId: project.id, appId }, vms, query.tail ?? 100)
+    },
+  },
+})
+
+async function viewOf(sql: Parameters<typeof store.current>[0], database: Database) {
+  return databaseView(database, (await store.current(sql, [database.id])).get(database.id))
+}
+
+async function found(tx: Tx, projectId: string, id: string): Promise<Database> {
+  const database = await store.inProject(tx, projectId, id)
+  if (!database) throw new Error('BUG: a database that was just written is not there')
+  return database
+}

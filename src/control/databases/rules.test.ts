@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { backupDue, readRepository } from './backups.ts'
+import {
+  allowedSettings,
+  type BranchFacts,
+  type BranchPhase,
+  branchStatusOf,
+  checkSettings,
+  configLines,
+  hostOf,
+  localPortOf,
+  momentOf,
+  shapeOf,
+  statusOf,
+  validOf,
+} from './rules.ts'
+import { scramVerifier } from './scram.ts'
+import { backupStatusOf } from './view.ts'
+
+const running: BranchFacts = {
+  ...{ databaseWant: 'running', want: 'live', phase: 'running', restores: 0, restored: 0 },
+  ...{ readyAt: new Date(0), healthy: true, answers: true },
+}
+
+describe('status', () => {
+  const cases: [string, Partial<BranchFacts>][] = [
+    ['running', {}],
+    ['unavailable', { answers: false }],
+    ['unavailable', { healthy: false }],
+    ['creating', { phase: 'starting', readyAt: null }],
+    ['creating', { phase: 'preparing', readyAt: null }],
+    ['restarting', { phase: 'starting' }],
+    ['restarting', { phase: 'halting' }],
+    ['restoring', { restores: 1 }],
+    ['restoring', { phase: 'rewinding', restores: 1 }],
+    ['restarting', { phase: 'halting', databaseWant: 'suspended' }],
+    ['suspended', { phase: 'resting', databaseWant: 'suspended' }],
+    ['failed', { phase: 'failing' }],
+    ['deleting', { want: 'deleted' }],
+    ['deleting', { databaseWant: 'deleted', phase: 'failing' }],
+  ]
+  it.each(cases)('is %s for %j', (status, change) => expect(statusOf({ ...running, ...change })).toBe(status))
+
+  it('never says running unless a client was answered', () => {
+    const phases: BranchPhase[] = ['preparing', 'starting', 'halting', 'keeping', 'rewinding', 'resting', 'failing']
+    for (const phase of phases) expect(statusOf({ ...running, phase })).not.toBe('running')
+    expect(branchStatusOf(running)).toBe('ready')
+  })
+})
+
+describe('settings', () => {
+  it('writes them as lines that PostgreSQL reads', () =>
+    expect(configLines({ work_mem: '8MB', log_statement: 'ddl' })).toBe("log_statement = 'ddl'\nwork_mem = '8MB'"))
+
+  it.each(['fsync', 'full_page_writes', 'archive_command', 'archive_mode', 'ssl', 'hba_file', 'shared_preload_libraries'])(
+    'does not let %s be set',
+    name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name),
+  )
+
+  it.each(Object.keys(allowedSettings))('lets no line break or quote into %s', name => {
+    for (const value of ["1'", '1\nfsync = off', '\\', '']) expect(() => checkSettings({ [name]: value })).toThrow(name)
+  })
+})
+
+describe('shape', () => {
+  it('fills in what is left out', () =>
+    expect(shapeOf({ engine: 'postgres' }, [16, 15])).toMatchObject({ version: 16, vcpus: 1, memoryMib: 512 }))
+})
+
+describe('generations', () => {
+  const known = [{ id: 'a'.repeat(32), gen: 3 }]
+  it.each([
+    [3, true],
+    [2, false],
+    [4, false],
+  ])('of 3, %i is %s', (gen, valid) => expect(validOf([{ id: 'a'.repeat(32), gen }], known)[0]?.valid).toBe(valid))
+  it('does not know what does not exist', () =>
+    expect(validOf([{ id: 'b'.repeat(32), gen: 3 }], known)[0]?.valid).toBe(false))
+})
+
+describe('names and moments', () => {
+  it('gives each database a host of its own', () => {
+    expect(hostOf('shop', 'acme', undefined)).toBe('shop.acme.db.internal')
+    expect(hostOf('shop', 'acme', 'trial')).toBe('trial.shop.acme.db.internal')
+  })
+  it('gives the same port each time', () => {
+    const id = '0198c7e2-0000-7000-8000-0000000a1b2c'
+    expect(localPortOf(id)).toBe(localPortOf(id))
+    expect(localPortOf(id)).toBeGreaterThanOrEqual(20_000)
+  })
+  it('reads instants, and refuses the future', () => {
+    const now = new Date('2026-01-02T00:00:00Z')
+    expect(momentOf('2026-01-01T12:00:00+01:00', now)).toBe('2026-01-01 11:00:00.000+00')
+    expect(() => momentOf('2026-01-03T00:00:00Z', now)).toThrow('future')
+    expect(() => momentOf('yesterday', now)).toThrow('instant')
+  })
+})
+
+describe('backups', () => {
+  const now = new Date('2026-01-02T00:00:00Z')
+  const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
+  const seen = (newestAt: Date | null) => ({ newestAt, backups: newestAt ? 1 : 0, sizeBytes: 0 })
+
+  it.each([
+    ['there is none', undefined, null, true],
+    ['the first is being made', hoursAgo(1), null, false],
+    ['the first died with its VM', hoursAgo(5), null, true],
+    ['the newest is young', null, hoursAgo(3), false],
+    ['the newest is old', null, hoursAgo(25), true],
+    ['the newest is old and the next is being made', hoursAgo(1), hoursAgo(25), false],
+  ] as const)('when %s', (_, startedAt, newestAt, due) =>
+    expect(backupDue(startedAt === undefined ? undefined : { startedAt }, seen(newestAt), now, 24)).toBe(due),
+  )
+
+  it('reads what pgBackRest says', () => {
+    const one = { type: 'full', error: false, timestamp: { start: 5, stop: 9 }, info: { repository: { delta: 100 } } }
+    const stanza = { status: { code: 0, message: 'ok' }, backup: [one, { ...one, timestamp: { start: 20, stop: 30 } }] }
+    expect(readRepository(JSON.stringify([stanza]))).toEqual({ newestAt: new Date(30_000), backups: 2, sizeBytes: 200 })
+    expect(readRepository('[]')).toEqual({ newestAt: null, backups: 0, sizeBytes: 0 })
+  })
+
+  it('is verified only by a drill', () => {
+    const known = {
+      ...{ branchId: '', newestAt: now, backups: 1, sizeBytes: 1, startedAt: null, error: null, drillBranchId: null },
+      ...{ drillStartedAt: null, drilledAt: null, drillPassed: null, drillError: null },
+    }
+    expect(backupStatusOf(undefined)).toBe('pending')
+    expect(backupStatusOf(known)).toBe('ready')
+    expect(backupStatusOf({ ...known, drillPassed: true })).toBe('verified')
+    expect(backupStatusOf({ ...known, drillPassed: false, drillError: 'x' })).toBe('failed')
+  })
+})
+
+it('makes the verifier of RFC 7677', async () => {
+  // Its example: user `user`, password `pencil`, 4096 iterations.
+  const salt = Buffer.from('W22ZaJ0SNY7soEsUEjb6gQ==', 'base64')
+  expect(await scramVerifier('pencil', salt)).toBe(
+    'SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=',
+  )
+})

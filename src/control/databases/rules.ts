@@ -1,0 +1,245 @@
+import { invalidField } from '../http/errors.ts'
+
+/** The node of installations with one page server, and of those with none. */
+export const defaultStorageNode = 1
+
+interface Engine {
+  readonly versions: readonly number[]
+  readonly port: number
+  /** Name of the image that `mote image build` makes; the tag is the version. */
+  readonly image: string
+}
+
+/** What can be had. Another engine is another row, and an image that speaks the same language. */
+export const engines = {
+  postgres: { versions: [14, 15, 16, 17], port: 5432, image: 'oci:postgres' },
+} as const satisfies Record<string, Engine>
+export type EngineName = keyof typeof engines
+
+export const isEngine = (name: string): name is EngineName => Object.hasOwn(engines, name)
+
+/** The role and the first database of a new cluster. */
+export const ownerRole = 'mote'
+
+export interface DatabaseShape {
+  readonly engine: EngineName
+  readonly version: number
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly settings: Readonly<Record<string, string>>
+}
+
+export interface ShapeRequest {
+  readonly engine: string
+  readonly postgres_version?: number | null
+  readonly vcpus?: number | null
+  readonly memory_mib?: number | null
+  readonly disk_mib?: number | null
+  readonly settings?: Readonly<Record<string, string>> | null
+}
+
+const memorySizesMib = [512, 1024, 2048, 4096, 8192, 16_384]
+
+/**
+ * The request with the defaults filled in.
+ * @param offered versions whose image this installation has, the default one first
+ * @throws ApiError 400 naming the field
+ */
+export function shapeOf(request: ShapeRequest, offered: readonly number[]): DatabaseShape {
+  const { engine } = request
+  if (!isEngine(engine)) throw invalidField('engine', `must be one of: ${Object.keys(engines).join(', ')}`)
+  const version = request.postgres_version ?? offered[0] ?? 15
+  if (!offered.includes(version))
+    throw invalidField('postgres_version', `must be one of: ${offered.join(', ')} (what this installation offers)`)
+  return {
+    engine,
+    version,
+    ...sizesOf(request, { vcpus: 1, memoryMib: 512, diskMib: 1024 }),
+    settings: checkSettings(request.settings ?? {}),
+  }
+}
+
+type Sizes = Pick<DatabaseShape, 'vcpus' | 'memoryMib' | 'diskMib'>
+
+/** @throws ApiError 400 naming the field */
+export function sizesOf(request: Omit<ShapeRequest, 'engine'>, now: Sizes): Sizes {
+  const vcpus = request.vcpus ?? now.vcpus
+  if (vcpus < 1 || vcpus > 4) throw invalidField('vcpus', 'must be 1, 2, 3 or 4')
+  const memoryMib = request.memory_mib ?? now.memoryMib
+  if (!memorySizesMib.includes(memoryMib))
+    throw invalidField('memory_mib', `must be one of: ${memorySizesMib.join(', ')}`)
+  const diskMib = request.disk_mib ?? now.diskMib
+  if (diskMib < 512 || diskMib > 1_048_576) throw invalidField('disk_mib', 'must be from 512 to 1048576')
+  return { vcpus, memoryMib, diskMib }
+}
+
+type SettingRule = 'boolean' | 'memory' | 'time' | 'integer' | 'number' | 'text' | readonly string[]
+
+/**
+ * Settings people may set. None of them can switch off durability, archiving, TLS or the password, read a file of the
+ * VM, or run a program in it.
+ */
+export const allowedSettings = {
+  autovacuum_analyze_scale_factor: 'number',
+  autovacuum_max_workers: 'integer',
+  autovacuum_naptime: 'time',
+  autovacuum_vacuum_cost_limit: 'integer',
+  autovacuum_vacuum_scale_factor: 'number',
+  checkpoint_timeout: 'time',
+  client_min_messages: ['debug1', 'log', 'notice', 'warning', 'error'],
+  datestyle: 'text',
+  deadlock_timeout: 'time',
+  default_statistics_target: 'integer',
+  default_transaction_isolation: ['read committed', 'repeatable read', 'serializable'],
+  effective_cache_size: 'memory',
+  effective_io_concurrency: 'integer',
+  idle_in_transaction_session_timeout: 'time',
+  idle_session_timeout: 'time',
+  intervalstyle: ['postgres', 'postgres_verbose', 'sql_standard', 'iso_8601'],
+  lock_timeout: 'time',
+  log_connections: 'boolean',
+  log_disconnections: 'boolean',
+  log_lock_waits: 'boolean',
+  log_min_duration_statement: 'time',
+  log_statement: ['none', 'ddl', 'mod', 'all'],
+  maintenance_work_mem: 'memory',
+  max_connections: 'integer',
+  max_locks_per_transaction: 'integer',
+  max_parallel_workers: 'integer',
+  max_parallel_workers_per_gather: 'integer',
+  max_wal_size: 'memory',
+  max_worker_processes: 'integer',
+  min_wal_size: 'memory',
+  random_page_cost: 'number',
+  search_path: 'text',
+  seq_page_cost: 'number',
+  shared_buffers: 'memory',
+  statement_timeout: 'time',
+  temp_buffers: 'memory',
+  timezone: 'text',
+  track_io_timing: 'boolean',
+  wal_compression: 'boolean',
+  work_mem: 'memory',
+} as const satisfies Record<string, SettingRule>
+
+const forms = {
+  boolean: { pattern: /^(?:on|off|true|false)$/, means: 'on or off' },
+  memory: { pattern: /^\d{1,9}(?:kB|MB|GB|TB)?$/, means: 'a size such as 64MB' },
+  time: { pattern: /^-?\d{1,9}(?:us|ms|s|min|h|d)?$/, means: 'a duration such as 30s' },
+  integer: { pattern: /^-?\d{1,9}$/, means: 'a whole number' },
+  number: { pattern: /^-?\d{1,9}(?:\.\d{1,9})?$/, means: 'a number' },
+  text: { pattern: /^[\w ,/+:".$-]{1,200}$/, means: 'plain text of at most 200 characters' },
+} as const
+
+const isAllowed = (name: string): name is keyof typeof allowedSettings => Object.hasOwn(allowedSettings, name)
+
+/** @throws ApiError 400 naming the setting and what it may be */
+export function checkSettings(settings: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  for (const [name, value] of Object.entries(settings)) {
+    if (!isAllowed(name))
+      throw invalidField(`settings/${name}`, `cannot be set; these can: ${Object.keys(allowedSettings).join(', ')}`)
+    const rule: SettingRule = allowedSettings[name]
+    const fits = typeof rule === 'string' ? forms[rule].pattern.test(value) : rule.includes(value)
+    if (!fits)
+      throw invalidField(
+        `settings/${name}`,
+        `must be ${typeof rule === 'string' ? forms[rule].means : `one of: ${rule.join(', ')}`}`,
+      )
+  }
+  return settings
+}
+
+/** Lines of postgresql.conf. Values have been checked: none has a quote or a line break. */
+export const configLines = (settings: Readonly<Record<string, string>>): string =>
+  Object.entries(settings)
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([name, value]) => `${name} = '${value}'`)
+    .join('\n')
+
+/** Equality only: a generation from the future is as wrong as one from the past. Unknown tenants are not valid. */
+export function validOf(
+  asked: readonly { readonly id: string; readonly gen: number }[],
+  known: readonly { readonly id: string; readonly gen: number }[],
+): { id: string; valid: boolean }[] {
+  const current = new Map(known.map(({ id, gen }) => [id, gen]))
+  return asked.map(({ id, gen }) => ({ id, valid: current.get(tenantOf(id)) === gen }))
+}
+
+/** The tenant of a shard: `<32 hex>-<shard><count>` is one of several shards. */
+const tenantOf = (id: string) => id.replace(/-[0-9a-f]{4}$/, '')
+
+export type BranchPhase =
+  | 'preparing'
+  | 'starting'
+  | 'running'
+  | 'halting'
+  | 'keeping'
+  | 'rewinding'
+  | 'resting'
+  | 'failing'
+  | 'deleting'
+
+export interface BranchFacts {
+  readonly databaseWant: 'running' | 'suspended' | 'deleted'
+  readonly want: 'live' | 'deleted'
+  readonly phase: BranchPhase | null
+  readonly restores: number
+  readonly restored: number
+  /** It was reached by a client before. */
+  readonly readyAt: Date | null
+  readonly healthy: boolean
+  readonly answers: boolean
+}
+
+export type DatabaseStatus =
+  | 'creating'
+  | 'running'
+  | 'suspended'
+  | 'restarting'
+  | 'restoring'
+  | 'unavailable'
+  | 'failed'
+  | 'deleting'
+
+/** The status that people see: of a database, that of its current branch. */
+export function statusOf(b: BranchFacts): DatabaseStatus {
+  if (b.want === 'deleted' || b.databaseWant === 'deleted' || b.phase === 'deleting') return 'deleting'
+  if (b.phase === 'failing' || b.phase === null) return 'failed'
+  if (b.restores > b.restored || b.phase === 'keeping' || b.phase === 'rewinding') return 'restoring'
+  if (b.databaseWant === 'suspended') return b.phase === 'resting' ? 'suspended' : 'restarting'
+  if (b.phase === 'running') return b.healthy && b.answers ? 'running' : 'unavailable'
+  return b.readyAt === null ? 'creating' : 'restarting'
+}
+
+export type BranchStatus = 'creating' | 'ready' | 'restoring' | 'failed' | 'deleting'
+
+const branchStatuses = {
+  creating: 'creating',
+  running: 'ready',
+  suspended: 'ready',
+  restarting: 'ready',
+  restoring: 'restoring',
+  unavailable: 'ready',
+  failed: 'failed',
+  deleting: 'deleting',
+} as const satisfies Record<DatabaseStatus, BranchStatus>
+
+export const branchStatusOf = (b: BranchFacts): BranchStatus => branchStatuses[statusOf(b)]
+
+/** Names of hosts inside the bastion: they exist nowhere else. */
+export const hostOf = (database: string, projectSlug: string, branch: string | undefined) =>
+  `${branch === undefined ? '' : `${branch}.`}${database}.${projectSlug}.db.internal`
+
+/** A port of the user's machine for the tunnel: the same each time, rarely that of another database. */
+export function localPortOf(id: string): number {
+  return 20_000 + (Number.parseInt(id.replaceAll('-', '').slice(-6), 16) % 10_000)
+}
+
+/** An instant as PostgreSQL reads it, to the second. @throws ApiError 400 */
+export function momentOf(text: string, now: Date): string {
+  const at = new Date(text)
+  if (Number.isNaN(at.getTime())) throw invalidField('at', 'must be an instant such as 2026-01-31T12:00:00Z')
+  if (at > now) throw invalidField('at', 'must not be in the future')
+  return at.toISOString().replace('T', ' ').replace('Z', '+00')
+}

@@ -1,0 +1,293 @@
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { BranchFacts, DatabaseShape } from './rules.ts'
+
+export interface Database {
+  readonly id: string
+  readonly projectId: string
+  readonly name: string
+  readonly engine: string
+  readonly version: number
+  readonly backend: 'volume' | 'neon'
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+  readonly settings: Readonly<Record<string, string>>
+  /** Sealed, purpose `database.password`. */
+  readonly password: Buffer
+  readonly tenantId: string
+  readonly tenantGen: number
+  readonly want: 'running' | 'suspended' | 'deleted'
+  readonly revision: number
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** A branch with what its status is derived from, and what its machine works on. */
+export interface Branch extends BranchFacts {
+  readonly id: string
+  readonly databaseId: string
+  readonly databaseName: string
+  readonly projectId: string
+  readonly name: string
+  readonly kind: 'user' | 'drill'
+  readonly isCurrent: boolean
+  readonly timelineId: string
+  readonly previousTimelineId: string | null
+  readonly parentId: string | null
+  readonly fromSnapshotId: string | null
+  readonly fromMoment: string | null
+  readonly appId: string | null
+  /** Its app is there still, perhaps on its way out. */
+  readonly hasApp: boolean
+  readonly dataVolumeId: string | null
+  readonly backupVolumeId: string | null
+  readonly restoreSnapshotId: string | null
+  readonly revision: number
+  readonly error: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly database: Omit<Database, 'password' | 'createdAt' | 'updatedAt'>
+  /** Sealed. */
+  readonly password: Buffer
+  readonly projectSlug: string
+  readonly ipv6Prefix: string
+  /** The VM that serves it, or is about to. */
+  readonly vm: BranchVm | null
+  /** Deployments of its app that are not over. */
+  readonly deployments: readonly {
+    readonly id: string
+    readonly outcome: string | null
+    readonly error: string | null
+  }[]
+}
+
+export interface BranchVm {
+  readonly id: string
+  readonly hostId: string | null
+  readonly healthy: boolean
+  readonly endpointHost: string | null
+  readonly endpointPort: number | null
+}
+
+const databaseColumns = `d.id, d.project_id AS "projectId", d.name, d.engine, d.engine_version AS version, d.backend, d.vcpus,
+  d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.settings, d.password, d.tenant_id AS "tenantId",
+  d.tenant_gen AS "tenantGen", d.want, d.revision, d.created_at AS "createdAt", d.updated_at AS "updatedAt"`
+const branchColumns = `b.id, b.database_id AS "databaseId", d.name AS "databaseName", b.project_id AS "projectId", b.name, b.kind,
+  b.is_current AS "isCurrent", b.timeline_id AS "timelineId", b.previous_timeline_id AS "previousTimelineId", b.parent_id AS "parentId",
+  b.from_snapshot_id AS "fromSnapshotId", b.from_moment AS "fromMoment", b.app_id AS "appId",
+  b.data_volume_id AS "dataVolumeId", b.backup_volume_id AS "backupVolumeId", b.want, b.restores, b.restored,
+  b.restore_snapshot_id AS "restoreSnapshotId", b.revision, b.ready_at AS "readyAt", b.answers, b.error,
+  b.created_at AS "createdAt", b.updated_at AS "updatedAt", d.want AS "databaseWant", m.phase, d.password,
+  jsonb_build_object('id', d.id, 'projectId', d.project_id, 'name', d.name, 'engine', d.engine, 'version', d.engine_version,
+    'backend', d.backend, 'vcpus', d.vcpus, 'memoryMib', d.memory_mib, 'diskMib', d.disk_mib, 'settings', d.settings,
+    'tenantId', d.tenant_id, 'tenantGen', d.tenant_gen, 'want', d.want, 'revision', d.revision) AS database,
+  EXISTS (SELECT FROM app a WHERE a.id = b.app_id) AS "hasApp", p.slug AS "projectSlug", p.ipv6_prefix AS "ipv6Prefix", coalesce(v.healthy, false) AS healthy,
+  CASE WHEN v.id IS NOT NULL THEN jsonb_build_object('id', v.id, 'hostId', v.host_id, 'healthy', v.healthy,
+    'endpointHost', v.endpoint_host, 'endpointPort', v.endpoint_port) END AS vm,
+  coalesce((SELECT jsonb_agg(jsonb_build_object('id', o.id, 'outcome', o.outcome, 'error', o.error_message) ORDER BY o.id)
+    FROM deployment o WHERE o.app_id = b.app_id), '[]'::jsonb) AS deployments`
+const branchJoined = `FROM branch b JOIN database d ON d.id = b.database_id JOIN project p ON p.id = b.project_id
+  LEFT JOIN machine m ON m.kind = 'database' AND m.id = b.id
+  LEFT JOIN LATERAL (SELECT * FROM vm WHERE vm.app_id = b.app_id AND vm.want <> 'absent' ORDER BY vm.id DESC LIMIT 1) v ON true`
+
+const databaseById = statement<Database>('databases.byId', `SELECT ${databaseColumns} FROM database d WHERE d.id = $1`)
+const databaseInProject = statement<Database>(
+  'databases.inProject',
+  `SELECT ${databaseColumns} FROM database d WHERE d.project_id = $1 AND d.id = $2 AND d.want <> 'deleted'`,
+)
+const lockDatabase = statement<Database>(
+  'databases.lock',
+  `SELECT ${databaseColumns} FROM database d WHERE d.project_id = $1 AND d.id = $2 AND d.want <> 'deleted' FOR UPDATE`,
+)
+const databasesOfProject = statement<Database>(
+  'databases.ofProject',
+  `SELECT ${databaseColumns} FROM database d WHERE d.project_id = $1 ORDER BY d.id DESC LIMIT $2 OFFSET $3`,
+)
+const insertDatabase = statement(
+  'databases.insert',
+  `INSERT INTO database (id, project_id, name, engine, engine_version, backend, vcpus, memory_mib, disk_mib, settings, password, tenant_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+)
+const changeDatabase = statement(
+  'databases.change',
+  `UPDATE database SET vcpus = $2, memory_mib = $3, settings = $4, want = $5, revision = revision + $6, updated_at = now()
+   WHERE id = $1 AND want <> 'deleted'`,
+)
+const wishDeleted = statement(
+  'databases.wishDeleted',
+  `UPDATE database SET want = 'deleted', updated_at = now() WHERE id = $1 AND want <> 'deleted'`,
+)
+const countDatabases = statement<{ count: number }>(
+  'databases.count',
+  `SELECT count(*)::int AS count FROM database WHERE project_id = $1 AND want <> 'deleted'`,
+)
+const liveIds = statement<{ id: string }>(
+  'databases.liveIds',
+  `SELECT id FROM database WHERE project_id = $1 AND want <> 'deleted'`,
+)
+const remainingDatabases = statement<{ count: number }>(
+  'databases.remaining',
+  `SELECT count(*)::int AS count FROM database WHERE project_id = $1`,
+)
+const removeEmpty = statement(
+  'databases.removeEmpty',
+  `DELETE FROM database d WHERE d.id = $1 AND d.want = 'deleted' AND NOT EXISTS (SELECT FROM branch WHERE database_id = d.id)`,
+)
+
+const branchById = statement<Branch>('databases.branch', `SELECT ${branchColumns} ${branchJoined} WHERE b.id = $1`)
+const branchesOfDatabase = statement<Branch>(
+  'databases.branches',
+  `SELECT ${branchColumns} ${branchJoined} WHERE b.database_id = $1 AND b.kind = 'user' ORDER BY b.id DESC LIMIT 1000`,
+)
+const currentBranches = statement<Branch>(
+  'databases.currentBranches',
+  `SELECT ${branchColumns} ${branchJoined} WHERE b.database_id = ANY($1::uuid[]) AND b.is_current`,
+)
+const branchIds = statement<{ id: string }>('databases.branchIds', `SELECT id FROM branch WHERE database_id = $1`)
+const branchOfApp = statement<{ id: string }>('databases.branchOfApp', `SELECT id FROM branch WHERE app_id = $1`)
+const insertBranch = statement(
+  'databases.insertBranch',
+  `INSERT INTO branch (id, database_id, project_id, name, kind, is_current, timeline_id, parent_id, from_snapshot_id, from_moment)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+)
+const equipBranch = statement(
+  'databases.equipBranch',
+  `UPDATE branch SET app_id = $2, data_volume_id = $3, backup_volume_id = $4, revision = $5, updated_at = now()
+   WHERE id = $1 AND app_id IS NULL`,
+)
+const setRevision = statement('databases.setRevision', `UPDATE branch SET revision = $2 WHERE id = $1`)
+const setAnswers = statement<{ first: boolean }>(
+  'databases.setAnswers',
+  `UPDATE branch b SET answers = $2, ready_at = CASE WHEN $2 THEN coalesce(b.ready_at, now()) ELSE b.ready_at END,
+     error = CASE WHEN $2 THEN NULL ELSE b.error END, updated_at = now()
+   FROM branch old WHERE old.id = b.id AND b.id = $1 AND (b.answers <> $2 OR b.ready_at IS NULL AND $2)
+   RETURNING old.ready_at IS NULL AS first`,
+)
+const setError = statement(
+  'databases.setError',
+  `UPDATE branch SET error = $2, answers = false, updated_at = now() WHERE id = $1`,
+)
+const wishBranchDeleted = statement(
+  'databases.wishBranchDeleted',
+  `UPDATE branch SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
+)
+const deleteBranch = statement('databases.deleteBranch', `DELETE FROM branch WHERE id = $1`)
+const dethrone = statement(
+  'databases.dethrone',
+  `UPDATE branch SET is_current = false, updated_at = now() WHERE database_id = $1 AND is_current`,
+)
+const crown = statement(
+  'databases.crown',
+  `UPDATE branch SET is_current = true, updated_at = now() WHERE id = $1 AND want = 'live'`,
+)
+const wishRestore = statement(
+  'databases.wishRestore',
+  `UPDATE branch SET restore_snapshot_id = $2, restores = restores + 1, updated_at = now()
+   WHERE id = $1 AND restores = restored AND want = 'live'`,
+)
+const nextTimelineOf = statement(
+  'databases.nextTimeline',
+  `UPDATE branch SET previous_timeline_id = timeline_id, timeline_id = $2 WHERE id = $1`,
+)
+const finishRestore = statement(
+  'databases.finishRestore',
+  `UPDATE branch SET restored = restores, updated_at = now() WHERE id = $1`,
+)
+
+export const byId = (sql: Sql, id: string) => sql.maybe(databaseById, [id])
+export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(databaseInProject, [projectId, id])
+export const lock = (tx: Tx, projectId: string, id: string) => tx.maybe(lockDatabase, [projectId, id])
+export const list = (sql: Sql, projectId: string, limit: number, offset: number) =>
+  sql.rows(databasesOfProject, [projectId, limit, offset])
+export const insert = (
+  tx: Tx,
+  d: DatabaseShape & Pick<Database, 'id' | 'projectId' | 'name' | 'backend' | 'password' | 'tenantId'>,
+) =>
+  tx.run(insertDatabase, [
+    d.id,
+    d.projectId,
+    d.name,
+    d.engine,
+    d.version,
+    d.backend,
+    d.vcpus,
+    d.memoryMib,
+    d.diskMib,
+    { ...d.settings },
+    d.password,
+    d.tenantId,
+  ])
+/** `restarts`: its VMs start anew. */
+export const change = (
+  tx: Tx,
+  id: string,
+  to: Pick<Database, 'vcpus' | 'memoryMib' | 'settings' | 'want'> & { readonly restarts: boolean },
+) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0])
+/** False when it was already. */
+export const startDeleting = async (tx: Tx, id: string) => (await tx.run(wishDeleted, [id])) === 1
+export const count = async (tx: Tx, projectId: string) => (await tx.one(countDatabases, [projectId])).count
+export const idsInProject = async (sql: Sql, projectId: string) =>
+  (await sql.rows(liveIds, [projectId])).map(row => row.id)
+export const remaining = async (db: Db, projectId: string) => (await db.one(remainingDatabases, [projectId])).count
+export const removeWhenEmpty = (tx: Tx, id: string) => tx.run(removeEmpty, [id])
+
+export const branch = (sql: Sql, id: string) => sql.maybe(branchById, [id])
+/** Newest first. */
+export const branches = (sql: Sql, databaseId: string) => sql.rows(branchesOfDatabase, [databaseId])
+/** By id of their database. */
+export const current = async (sql: Sql, databaseIds: readonly string[]) =>
+  new Map((await sql.rows(currentBranches, [databaseIds])).map(row => [row.databaseId, row]))
+export const branchIdsOf = async (sql: Sql, databaseId: string) =>
+  (await sql.rows(branchIds, [databaseId])).map(row => row.id)
+export const branchIdOfApp = async (sql: Sql, appId: string) => (await sql.maybe(branchOfApp, [appId]))?.id
+export const addBranch = (
+  tx: Tx,
+  b: Pick<
+    Branch,
+    | 'id'
+    | 'databaseId'
+    | 'projectId'
+    | 'name'
+    | 'kind'
+    | 'isCurrent'
+    | 'timelineId'
+    | 'parentId'
+    | 'fromSnapshotId'
+    | 'fromMoment'
+  >,
+) =>
+  tx.run(insertBranch, [
+    b.id,
+    b.databaseId,
+    b.projectId,
+    b.name,
+    b.kind,
+    b.isCurrent,
+    b.timelineId,
+    b.parentId,
+    b.fromSnapshotId,
+    b.fromMoment,
+  ])
+/** False when it has an app already. */
+export const equip = async (
+  tx: Tx,
+  id: string,
+  parts: { readonly appId: string; readonly dataVolumeId: string | null; readonly backupVolumeId: string | null },
+  revision: number,
+) => (await tx.run(equipBranch, [id, parts.appId, parts.dataVolumeId, parts.backupVolumeId, revision])) === 1
+export const runsRevision = (tx: Tx, id: string, revision: number) => tx.run(setRevision, [id, revision])
+/** Undefined when it was known; `first`: it never answered before. */
+export const answers = (tx: Tx, id: string, does: boolean) => tx.maybe(setAnswers, [id, does])
+export const fail = (tx: Tx, id: string, error: string) => tx.run(setError, [id, error])
+export const wishBranchGone = async (tx: Tx, id: string) => (await tx.run(wishBranchDeleted, [id])) === 1
+export const removeBranch = (tx: Tx, id: string) => tx.run(deleteBranch, [id])
+/** The one current branch is another from this commit on. False when that one is going. */
+export async function promote(tx: Tx, databaseId: string, branchId: string): Promise<boolean> {
+  await tx.run(dethrone, [databaseId])
+  return (await tx.run(crown, [branchId])) === 1
+}
+/** False while an earlier restore is under way. */
+export const startRestore = async (tx: Tx, id: string, snapshotId: string) =>
+  (await tx.run(wishRestore, [id, snapshotId])) === 1
+export const nextTimeline = (tx: Tx, id: string, timelineId: string) => tx.run(nextTimelineOf, [id, timelineId])
+export const endRestore = (tx: Tx, id: string) => tx.run(finishRestore, [id])

@@ -1,0 +1,22 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface Tenant {
+  readonly id: string
+  readonly gen: number
+}
+
+// One statement: what is returned is what is committed, whoever else raises generations at the same time.
+const raiseGenerations = statement<Tenant>(
+  'databases.raiseGenerations',
+  `UPDATE database SET tenant_gen = tenant_gen + 1 WHERE storage_node = $1 AND want <> 'deleted'
+   RETURNING tenant_id AS id, tenant_gen AS gen`,
+)
+const currentGenerations = statement<Tenant>(
+  'databases.generations',
+  `SELECT tenant_id AS id, tenant_gen AS gen FROM database WHERE tenant_id = ANY($1::text[]) AND want <> 'deleted'`,
+)
+
+/** Raises the generation of every tenant that is attached to the storage node. */
+export const raise = (tx: Tx, node: number) => tx.rows(raiseGenerations, [node])
+/** Of those that exist; committed ones. */
+export const generations = (sql: Sql, tenantIds: readonly string[]) => sql.rows(currentGenerations, [tenantIds])

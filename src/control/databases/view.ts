@@ -1,0 +1,116 @@
+import type { BackupState } from './backup-store.ts'
+import { branchStatusOf, hostOf, localPortOf, ownerRole, statusOf } from './rules.ts'
+import type {
+  Database as DatabaseShape,
+  DatabaseBackupInfo,
+  DatabaseBranch,
+  DatabaseConnection,
+  DatabaseSnapshot as SnapshotShape,
+} from './schema.ts'
+import type { DatabaseSnapshot } from './snapshot-store.ts'
+import type { Branch, Database } from './store.ts'
+
+/** @param current its current branch; undefined while the last of it goes */
+export const databaseView = (d: Database, current: Branch | undefined): DatabaseShape => ({
+  id: d.id,
+  name: d.name,
+  engine: d.engine,
+  status: current ? statusOf(current) : 'deleting',
+  vcpus: d.vcpus,
+  memory_mib: d.memoryMib,
+  disk_mib: d.diskMib,
+  postgres_version: d.version,
+  storage_tenant_id: d.tenantId,
+  storage_timeline_id: current?.timelineId ?? '',
+  tenant_gen: d.tenantGen,
+  created_at: d.createdAt.toISOString(),
+  updated_at: d.updatedAt.toISOString(),
+  settings: d.settings,
+  message: current?.error ?? null,
+})
+
+const storageOf = (b: Branch) => ({
+  storage_tenant_id: b.database.tenantId,
+  storage_timeline_id: b.timelineId,
+  tenant_gen: b.database.tenantGen,
+  created_at: b.createdAt.toISOString(),
+  updated_at: b.updatedAt.toISOString(),
+})
+
+export const branchView = (b: Branch): DatabaseBranch => ({
+  database_id: b.databaseId,
+  database_name: b.databaseName,
+  branch_name: b.name,
+  is_current: b.isCurrent,
+  status: branchStatusOf(b),
+  ...storageOf(b),
+})
+
+/** @param ssh how people reach the bastion */
+export function connectionView(
+  b: Branch,
+  password: string,
+  ssh: { readonly host: string; readonly port: number },
+): DatabaseConnection {
+  const host = hostOf(b.databaseName, b.projectSlug, b.isCurrent ? undefined : b.name)
+  // A branch other than the current one is reached by its own id: it stays that branch, whichever is current.
+  const user = b.isCurrent ? b.databaseId : b.id
+  const local = localPortOf(user)
+  const url = `postgresql://${ownerRole}:${password}@127.0.0.1:${local}/${b.databaseName}?sslmode=require`
+  return {
+    database_id: b.databaseId,
+    database_name: b.databaseName,
+    database_host: host,
+    database_port: databasePort,
+    database_user: ownerRole,
+    psql_command: `psql '${url}'`,
+    ssh_host: ssh.host,
+    ssh_port: ssh.port,
+    ssh_user: user,
+    ssh_tunnel_command:
+      `ssh -N -o ExitOnForwardFailure=yes -o StrictHostKeyChecking=accept-new -p ${ssh.port} ` +
+      `-L 127.0.0.1:${local}:${host}:${databasePort} ${user}@${ssh.host}`,
+  }
+}
+
+/** As clients see it through the bastion. */
+export const databasePort = 5432
+
+const snapshotStatuses = { creating: 'creating', ready: 'ready', failed: 'failed' } as const
+
+export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotShape => ({
+  name: s.name,
+  status: snapshotStatuses[s.state],
+  size_bytes: s.sizeBytes,
+  created_at: s.createdAt.toISOString(),
+  branch_name: branchName,
+  kind: s.kind,
+  error: s.error,
+})
+
+/** `retention_valid` is what a restore has proven, and nothing less. */
+export function backupView(b: Branch, backup: BackupState | undefined): DatabaseBackupInfo {
+  const isNeon = b.database.backend === 'neon'
+  return {
+    database_id: b.databaseId,
+    database_name: b.databaseName,
+    backup_strategy: isNeon ? 'page server history' : 'whole backups and continuous log archive (pgBackRest)',
+    recovery_mode: 'point_in_time',
+    retention_valid: isNeon || (backup?.drillPassed ?? false),
+    status: isNeon ? 'ready' : backupStatusOf(backup),
+    ...storageOf(b),
+    newest_backup_at: backup?.newestAt?.toISOString() ?? null,
+    backups: backup?.backups ?? 0,
+    size_bytes: backup?.sizeBytes ?? 0,
+    checked_at: backup?.drilledAt?.toISOString() ?? null,
+    error: backup?.error ?? backup?.drillError ?? null,
+  }
+}
+
+/** `pending`: no backup yet. `ready`: one, not proven. `verified`, `failed`: by the last backup or restore drill. */
+export function backupStatusOf(backup: BackupState | undefined): 'pending' | 'ready' | 'verified' | 'failed' {
+  if (!backup) return 'pending'
+  if (backup.error !== null || backup.drillPassed === false) return 'failed'
+  if (backup.newestAt === null) return 'pending'
+  return backup.drillPassed ? 'verified' : 'ready'
+}

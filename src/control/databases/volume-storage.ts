@@ -1,0 +1,134 @@
+/** A branch on volumes: one with its data, one with its backups and log. Copies are the pool's. */
+import type { Tx } from '../../db/db.ts'
+import {
+  cloneVolume,
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  deleteVolumeSnapshot,
+  findVolume,
+  findVolumeSnapshot,
+  findVolumeSnapshotByName,
+  restoreVolume,
+} from '../volumes/index.ts'
+import type { DatabaseDeps } from './deps.ts'
+import { equip } from './equip.ts'
+import { runInside } from './probe.ts'
+import * as snapshots from './snapshot-store.ts'
+import type { Progress, Storage } from './storage.ts'
+import type { Branch } from './store.ts'
+import * as store from './store.ts'
+
+/** A repository holds two whole backups, compressed, and the log between: more than the data at first. */
+const backupMibOf = (diskMib: number) => diskMib * 2
+
+export const volumeStorage = (deps: DatabaseDeps): Storage => ({
+  async make(b, signal) {
+    if (b.appId !== null) return { state: 'ready' }
+    if (b.fromMoment === null) return { state: 'ready', write: tx => furnish(deps, tx, b) }
+    return makeFromBackups(deps, b, signal)
+  },
+
+  async beginRewind(tx, b) {
+    const snapshot = b.restoreSnapshotId ? await snapshots.byId(tx, b.restoreSnapshotId) : undefined
+    if (!b.dataVolumeId || !snapshot?.volumeSnapshotId) throw new Error(`BUG: branch ${b.id} has nothing to go back to`)
+    await restoreVolume(tx, b.dataVolumeId, snapshot.volumeSnapshotId, { unless: 'held' })
+  },
+
+  async rewind(b) {
+    const volume = b.dataVolumeId ? await findVolume(deps.db, b.dataVolumeId) : undefined
+    if (!volume) return { state: 'failed', error: 'Its volume is gone.' }
+    if (volume.state === 'restoring') return { state: 'waiting' }
+    return volume.error ? { state: 'failed', error: volume.error } : { state: 'ready' }
+  },
+
+  async release(b) {
+    const ids = [b.dataVolumeId, b.backupVolumeId].filter(id => id !== null)
+    const left = (await Promise.all(ids.map(id => findVolume(deps.db, id)))).filter(volume => volume !== undefined)
+    if (left.length === 0) return { state: 'ready' }
+    return {
+      state: 'waiting',
+      async write(tx) {
+        for (const volume of left) if (volume.want === 'present') await deleteVolume(tx, volume.id)
+      },
+    }
+  },
+
+  async snapshot(s, b) {
+    const { dataVolumeId } = b
+    if (!dataVolumeId) return { state: 'failed', error: 'The branch has no volume yet.' }
+    if (s.volumeSnapshotId === null)
+      return {
+        state: 'waiting',
+        async write(tx) {
+          const made = await createVolumeSnapshot(tx, dataVolumeId, { name: s.id, kind: 'schedule' })
+          await snapshots.hasVolumeSnapshot(tx, s.id, made.id)
+        },
+      }
+    const made = await findVolumeSnapshot(deps.db, s.volumeSnapshotId)
+    if (!made || made.state === 'failed') return { state: 'failed', error: made?.error ?? 'It is gone.' }
+    if (made.state === 'creating') return { state: 'waiting' }
+    return { state: 'ready', made: { sizeBytes: made.sizeBytes, lsn: null } }
+  },
+
+  async dropSnapshot(tx, s) {
+    if (!s.volumeSnapshotId) return
+    const made = await findVolumeSnapshot(tx, s.volumeSnapshotId)
+    if (made?.want === 'present') await deleteVolumeSnapshot(tx, made.id)
+  },
+})
+
+/**
+ * Volumes, app and VM of a branch that begins empty or as a snapshot, in one commit.
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 when the snapshot is not ready
+ */
+export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
+  const of = { projectId: b.projectId, owner: 'database', ownerId: b.id } as const
+  const source = b.fromSnapshotId ? await snapshots.byId(tx, b.fromSnapshotId) : undefined
+  if (b.fromSnapshotId && !source?.volumeSnapshotId) throw new Error(`BUG: the snapshot of branch ${b.id} is gone`)
+  const { diskMib } = b.database
+  const data = source?.volumeSnapshotId
+    ? await cloneVolume(tx, source.volumeSnapshotId, { ...of, name: `${b.id}-data` })
+    : await createVolume(tx, { ...of, name: `${b.id}-data`, sizeMib: diskMib })
+  const backup = await createVolume(tx, { ...of, name: `${b.id}-backup`, sizeMib: backupMibOf(diskMib) })
+  await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
+}
+
+/** The newest log of the parent is archived, its backups are copied as they are then, and the VM plays them. */
+async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Progress> {
+  const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
+  const from = parent?.backupVolumeId
+  if (!parent || !from) return { state: 'failed', error: 'The branch with the backups is gone.' }
+  const copy = await findVolumeSnapshotByName(deps.db, from, b.id)
+  if (!copy) {
+    // Without an answer, what is archived already has to do: it is at most a minute old.
+    await runInside(deps, parent, ['/usr/local/bin/mote-archive'], signal, 30_000).catch((err: unknown) => {
+      deps.log.warn({ err, branchId: parent.id }, 'the newest log could not be archived before a restore')
+    })
+    return {
+      state: 'waiting',
+      async write(tx) {
+        await createVolumeSnapshot(tx, from, { name: b.id, kind: 'schedule' })
+      },
+    }
+  }
+  if (copy.state === 'failed') return { state: 'failed', error: copy.error ?? 'The backups could not be copied.' }
+  if (copy.state === 'creating') return { state: 'waiting', ms: 500 }
+  return {
+    state: 'ready',
+    async write(tx) {
+      const of = { projectId: b.projectId, owner: 'database', ownerId: b.id } as const
+      const data = await createVolume(tx, { ...of, name: `${b.id}-data`, sizeMib: b.database.diskMib })
+      const backup = await cloneVolume(tx, copy.id, { ...of, name: `${b.id}-backup` })
+      await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
+    },
+  }
+}
+
+/** The copy of the parent's backups that a branch was made from is needed only until the branch has its own. */
+export async function dropBackupCopy(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
+  const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
+  const copy = parent?.backupVolumeId ? await findVolumeSnapshotByName(tx, parent.backupVolumeId, b.id) : undefined
+  const own = b.backupVolumeId ? await findVolume(tx, b.backupVolumeId) : undefined
+  if (copy?.want === 'present' && own?.state === 'ready') await deleteVolumeSnapshot(tx, copy.id)
+}

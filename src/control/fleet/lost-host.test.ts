@@ -1,0 +1,105 @@
+/** Operators hear of a host that is lost, once, and of its return; the alert is open meanwhile. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { openAlerts } from '../../engine/alerts.ts'
+import { createRunner } from '../../engine/runner.ts'
+import { newId } from '../../lib/ids.ts'
+import { loseHost, removeHost, touchHosts } from '../hosts/index.ts'
+import { reportLoss } from './lost-host.ts'
+
+const world = await computeWorld({ hostTimeoutSeconds: 60 })
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db } = world
+
+const operator = newId()
+const home = newId()
+await world.rows(
+  `INSERT INTO account (id, email, password_hash, role) VALUES ($1, 'operator@example.com', 'none', 'Admin') RETURNING id`,
+  operator,
+)
+await world.rows(
+  `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES ($1, 'home', 'home', 'unlimited', 'fd00:9::/64') RETURNING id`,
+  home,
+)
+await world.rows(
+  `INSERT INTO project_member (project_id, account_id, role) VALUES ($1, $2, 'owner') RETURNING account_id`,
+  home,
+  operator,
+)
+await world.rows(`UPDATE account SET default_project_id = $2 WHERE id = $1 RETURNING id`, operator, home)
+
+async function lost() {
+  const host = await world.addHost()
+  await world.rows(
+    `UPDATE host SET last_seen_at = now() - interval '1 hour', suspected_at = now() - interval '1 hour' WHERE id = $1 RETURNING id`,
+    host.id,
+  )
+  await db.tx(async tx => {
+    expect(await loseHost(tx, host.id, 60)).toBe(true)
+    await reportLoss(tx, host, 3)
+  })
+  return { id: host.id, name: host.name }
+}
+const told = (id: string) =>
+  world.rows<{ kind: string; mail: boolean }>(
+    `SELECT kind, email_due_at IS NOT NULL AS mail FROM notification WHERE resource_id = $1 AND account_id = $2 ORDER BY id`,
+    id,
+    operator,
+  )
+const alerts = async (id: string) => {
+  await createRunner({ db, machines: [], log: world.deps.log }).upkeepOnce()
+  return (await openAlerts(db)).filter(alert => alert.id === id).map(({ kind, phase }) => `${kind} ${phase}`)
+}
+
+const cases = crashMatrix({
+  ...{ db, machine: world.machines.host, makeSubject: lost },
+  remove: async ({ id }) => void (await db.tx(tx => removeHost(tx, id))),
+  advance: async ({ id }) => void (await touchHosts(db, [id])),
+  check: async ({ id }) => {
+    expect((await told(id)).map(one => one.kind)).toEqual(['host.lost', 'host.back'])
+    expect(await alerts(id)).toEqual([])
+  },
+})
+
+describe('a lost host', () => {
+  it('has every phase with every fault', () =>
+    expect(cases.length).toBe(Object.keys(world.machines.host.phases).length * faults.length))
+  it.each(cases)('$name', ({ run }) => run())
+
+  it('is an alert as long as it is lost, and a mail to operators', async () => {
+    const { id, name } = await lost()
+    expect(await alerts(id)).toEqual(['host missing'])
+    expect(await told(id)).toEqual([{ kind: 'host.lost', mail: true }])
+    await world.run('host')
+    expect(await alerts(id)).toEqual(['host missing'])
+    // Back, and lost again before anybody looked: still the one alert.
+    await touchHosts(db, [id])
+    await db.tx(async tx => {
+      await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
+      await reportLoss(tx, { id, name }, 0)
+    })
+    await world.run('host')
+    expect(await alerts(id)).toEqual(['host missing'])
+    await touchHosts(db, [id])
+    await world.run('host')
+    expect(await alerts(id)).toEqual([])
+    expect((await told(id)).map(one => one.kind)).toEqual(['host.lost', 'host.lost', 'host.back'])
+  })
+
+  it('that is lost again at the very moment it is reported back stays an alert', async () => {
+    const { id } = await lost()
+    await touchHosts(db, [id])
+    const { missing } = world.machines.host.phases
+    const subject = await world.machines.host.load(id)
+    if (!subject) throw new Error('BUG: no host')
+    const now = new Date()
+    const next = await missing({
+      ...{ subject, phase: 'missing', attempt: 0, enteredAt: now, now },
+      signal: new AbortController().signal,
+    })
+    await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
+    await expect(db.tx(async tx => next.write?.(tx))).rejects.toThrow('lost again meanwhile')
+    expect(await alerts(id)).toEqual(['host missing'])
+  })
+})

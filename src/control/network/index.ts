@@ -1,0 +1,11 @@
+import type { Deps } from '../deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { feature } from '../http/operation.ts'
+import { meshHandlers } from './mesh-routes.ts'
+import { ruleHandlers } from './rule-routes.ts'
+import { networkOperations } from './schema.ts'
+
+export { startNetworkPublisher } from './publisher.ts'
+
+export const networkFeature = (deps: Deps & { readonly live: LiveStats }) =>
+  feature(networkOperations, { ...ruleHandlers(deps), ...meshHandlers(deps) })

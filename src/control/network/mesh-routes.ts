@@ -1,0 +1,49 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Deps } from '../deps.ts'
+import { listHosts, type LiveStats } from '../hosts/index.ts'
+import type { Handlers } from '../http/operation.ts'
+import { meshStatus } from './mesh.ts'
+import { listMeshHosts, prefixOf } from './network-store.ts'
+import type { networkOperations } from './schema.ts'
+
+type MeshOperations = Pick<typeof networkOperations, 'getMesh' | 'streamMesh'>
+
+/** Hosts measure twice a second and tell each second. */
+const lookEveryMs = 500
+
+export const meshHandlers = (
+  deps: Pick<Deps, 'db' | 'config' | 'clock'> & { readonly live: LiveStats },
+): Handlers<MeshOperations> => {
+  const read = async (isAdmin: boolean) => {
+    const [hosts, meshHosts, prefix] = await Promise.all([
+      listHosts(deps.db, deps.config.hostTimeoutSeconds),
+      listMeshHosts(deps.db),
+      prefixOf(deps.db),
+    ])
+    return meshStatus({ hosts, meshHosts, prefix, seen: deps.live.networks(), isAdmin })
+  }
+  return {
+    getMesh: { read: async ({ caller }) => read(caller.role === 'Admin') },
+
+    /** `snapshot` first, then `mesh` whenever something changed. */
+    streamMesh: {
+      async stream({ caller }, stream) {
+        let told: string | undefined
+        let id = 0
+        while (!stream.signal.aborted) {
+          const status = await read(caller.role === 'Admin')
+          const text = JSON.stringify(status)
+          if (text !== told) {
+            const event = told === undefined ? 'snapshot' : 'mesh'
+            id += 1
+            const data = { at: deps.clock.now().toISOString(), ...status }
+            if (!stream.send({ event, id: String(id), data })) return
+            told = text
+          }
+          // An abort only ends the pause; the loop's condition then ends the stream.
+          await delay(lookEveryMs, undefined, { signal: stream.signal }).catch(() => {})
+        }
+      },
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { type Db, type Sql, statement } from '../../db/db.ts'
+import type { MeshHost, NetworkName, NetworkState, PlacedVm } from './hosts.ts'
+
+const prefixNow = statement<{ prefix: string; version: number }>(
+  'network.prefix',
+  `SELECT ipv6_prefix AS prefix, floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS version FROM private_network`,
+)
+const setPrefix = statement('network.setPrefix', `UPDATE private_network SET ipv6_prefix = $1 WHERE ipv6_prefix <> $1`)
+const placedVms = statement<PlacedVm>(
+  'network.vms',
+  `SELECT project_id AS "projectId", host_id AS "hostId", ipv6_address AS address FROM vm
+   WHERE host_id IS NOT NULL AND want <> 'absent'`,
+)
+// An app's replicas that serve; a database by the name its user gave it. Of an app and a database of one name the app wins.
+const networkNames = statement<NetworkName>(
+  'network.names',
+  `WITH named AS (
+     SELECT a.project_id, a.name, a.id AS app_id, a.active_deployment_id, 1 AS rank FROM app a
+     WHERE a.want = 'live' AND a.owner = 'user'
+     UNION ALL
+     SELECT d.project_id, d.name, a.id, a.active_deployment_id, 2 FROM database d
+     JOIN branch b ON b.database_id = d.id AND b.is_current JOIN app a ON a.id = b.app_id
+     WHERE d.want <> 'deleted' AND b.want = 'live'
+   ), chosen AS (SELECT DISTINCT ON (project_id, name) * FROM named ORDER BY project_id, name, rank)
+   SELECT c.project_id AS "projectId", c.name,
+     coalesce(jsonb_agg(v.ipv6_address ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]') AS addresses
+   FROM chosen c LEFT JOIN vm v ON v.deployment_id = c.active_deployment_id AND v.healthy AND v.want = 'running'
+   WHERE EXISTS (SELECT FROM vm any_vm WHERE any_vm.project_id = c.project_id AND any_vm.host_id IS NOT NULL)
+   GROUP BY c.project_id, c.name`,
+)
+const meshHosts = statement<MeshHost>(
+  'network.meshHosts',
+  `SELECT m.host_id AS "hostId", m.public_key AS "publicKey", m.endpoint FROM mesh_host m JOIN host h ON h.id = m.host_id
+   WHERE h.removed_at IS NULL`,
+)
+const putMeshHost = statement(
+  'network.putMeshHost',
+  `INSERT INTO mesh_host AS m (host_id, public_key, endpoint)
+   SELECT id, $2, $3 FROM host WHERE id = $1 AND removed_at IS NULL
+   ON CONFLICT (host_id) DO UPDATE SET public_key = excluded.public_key, endpoint = excluded.endpoint, changed_at = now()
+   WHERE (m.public_key, m.endpoint) IS DISTINCT FROM (excluded.public_key, excluded.endpoint)`,
+)
+
+/**
+ * All that hosts are told of. The version is the database's clock, read before the rows: every control plane reads after
+ * each change, so the newest version has them all. (A transaction id would start anew with a restored database.)
+ */
+export async function networkState(db: Db): Promise<NetworkState> {
+  const { prefix, version } = await db.one(prefixNow)
+  const [vms, names, hosts] = await Promise.all([db.rows(placedVms), db.rows(networkNames), db.rows(meshHosts)])
+  return { version, prefix, vms, names, meshHosts: hosts }
+}
+
+/** For projects that are made from now on. */
+export const adoptPrefix = (sql: Sql, prefix: string) => sql.run(setPrefix, [prefix])
+export const listMeshHosts = (sql: Sql) => sql.rows(meshHosts)
+export const recordMeshHost = (sql: Sql, host: MeshHost) =>
+  sql.run(putMeshHost, [host.hostId, host.publicKey, host.endpoint])
+export const prefixOf = async (sql: Sql) => (await sql.one(prefixNow)).prefix

@@ -1,0 +1,209 @@
+/** From rows to what hosts are told, and from what hosts measure to the API. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type HostBeat, subjects } from '../../contract/agent.ts'
+import { HostNetwork, type NetworkObserved } from '../../contract/network.ts'
+import { Value } from 'typebox/value'
+import { newId } from '../../lib/ids.ts'
+import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
+import { until } from '../../../test/support/wait.ts'
+import { hostNetworks, meshAddress, type NetworkState } from './hosts.ts'
+import { type MeshInput, meshStatus } from './mesh.ts'
+
+const prefix = 'fd12:3456:789a::/48'
+const state: NetworkState = {
+  ...{ version: 1, prefix },
+  vms: [
+    { projectId: 'p1', hostId: 'a', address: 'fd12:3456:789a:1::1' },
+    { projectId: 'p1', hostId: 'b', address: 'fd12:3456:789a:1::2' },
+    { projectId: 'p2', hostId: 'b', address: 'fd12:3456:789a:2::1' },
+    { projectId: 'p1', hostId: 'c', address: 'fd12:3456:789a:1::3' },
+  ],
+  names: [
+    { projectId: 'p1', name: 'web', addresses: ['fd12:3456:789a:1::2', 'fd12:3456:789a:1::1'] },
+    { projectId: 'p2', name: 'web', addresses: ['fd12:3456:789a:2::1'] },
+  ],
+  meshHosts: ['a', 'b'].map(hostId => ({ hostId, publicKey: `key of ${hostId}`, endpoint: `${hostId}:51820` })),
+}
+
+describe('what a host is told', () => {
+  const all = hostNetworks(state, ['a', 'b', 'c', 'empty'])
+
+  it('is of its own projects only', () => {
+    expect(all.get('a')?.zones.map(zone => zone.projectId)).toEqual(['p1'])
+    expect(all.get('b')?.zones.map(zone => zone.projectId)).toEqual(['p1', 'p2'])
+    expect(JSON.stringify(all.get('a'))).not.toContain('789a:2::')
+    expect(all.get('empty')?.zones).toEqual([])
+  })
+
+  it('leads to VMs behind other hosts of the mesh, not behind itself', () => {
+    expect(all.get('a')?.peers.map(({ hostId, vmAddresses }) => [hostId, vmAddresses])).toEqual([
+      ['b', ['fd12:3456:789a:1::2']],
+    ])
+    expect(all.get('c')?.peers, 'a host without a key').toEqual([])
+  })
+
+  it('has the same hash as long as it says the same, whatever the order of rows', () => {
+    const hash = (change: Partial<NetworkState>) => hostNetworks({ ...state, ...change }, ['a']).get('a')?.hash
+    expect(hash({ version: 2, vms: state.vms.toReversed(), names: state.names.toReversed() })).toBe(all.get('a')?.hash)
+    expect(hash({ vms: state.vms.filter(vm => vm.projectId !== 'p2') })).toBe(all.get('a')?.hash)
+    expect(hash({ vms: state.vms.slice(0, 1) })).not.toBe(all.get('a')?.hash)
+  })
+
+  it('gives each host an address of its own, in the first /64', () => {
+    expect(meshAddress(prefix, 'a')).toMatch(/^fd12:3456:789a:0:/)
+    expect(meshAddress(prefix, 'a')).not.toBe(meshAddress(prefix, 'b'))
+  })
+})
+
+describe('the mesh as a whole', () => {
+  const peers = (latencies: Record<string, number | null>): NetworkObserved => ({
+    ...{ hash: '', error: null },
+    mesh: {
+      ...{ publicKey: 'k', endpoint: 'e' },
+      peers: Object.entries(latencies).map(([hostId, latencyMs]) => ({
+        ...{ hostId, latencyMs, lastHandshakeAtMs: 1_000, rxBytes: 10, txBytes: 20 },
+      })),
+    },
+  })
+  const statuses = (seen: MeshInput['seen']) => {
+    const ids = ['a', 'b', 'c']
+    const hosts = ids.map(id => ({ id, name: id }))
+    const meshHosts = ids.map(hostId => ({ hostId, publicKey: 'k', endpoint: 'e' }))
+    return meshStatus({ prefix, hosts, meshHosts, seen, isAdmin: false })
+  }
+  const names = (seen: MeshInput['seen']) => statuses(seen).nodes.map(node => node.status)
+
+  it.each<[string, Record<string, NetworkObserved>, string[]]>([
+    ['all well', { a: peers({ b: 1, c: 1 }), b: peers({ a: 1, c: 1 }), c: peers({ a: 1, b: 1 }) }, ['up', 'up', 'up']],
+    [
+      'one link cut, in one direction',
+      { a: peers({ b: null, c: 1 }), b: peers({ a: 1, c: 1 }), c: peers({ a: 1, b: 1 }) },
+      ['degraded', 'degraded', 'up'],
+    ],
+    [
+      'one cut off',
+      { a: peers({ b: null, c: null }), b: peers({ a: null, c: 1 }), c: peers({ a: null, b: 1 }) },
+      ['unreachable', 'degraded', 'degraded'],
+    ],
+    ['one silent', { a: peers({ b: 1 }), b: peers({ a: 1 }) }, ['up', 'up', 'down']],
+    [
+      'one broken',
+      { a: peers({ b: 1 }), b: peers({ a: 1 }), c: { hash: '', mesh: null, error: 'no wg' } },
+      ['up', 'up', 'failed'],
+    ],
+  ])('%s', (_what, seen, expected) => expect(names(new Map(Object.entries(seen)))).toEqual(expected))
+
+  it('sums and takes medians', () => {
+    const seen = new Map(
+      Object.entries({ a: peers({ b: 1, c: 3 }), b: peers({ a: 5, c: 2 }), c: peers({ a: 9, b: 2 }) }),
+    )
+    expect(statuses(seen).nodes[0]).toMatchObject({
+      rx_bytes: 20,
+      tx_bytes: 40,
+      latency_ms: 9,
+      last_handshake_at: '1970-01-01T00:00:01.000Z',
+    })
+  })
+})
+
+describe('over the API', () => {
+  let system: TestSystem
+  let admin: TestUser
+  let user: TestUser
+  beforeAll(async () => {
+    system = await testSystem()
+    admin = await system.user()
+    user = await system.user()
+  })
+  afterAll(async () => system[Symbol.asyncDispose]())
+
+  it('a host hears of the names of the projects that it has, and of nothing else', async () => {
+    await user.post('/v1/apps', { name: 'shop', git_url: '' })
+    await user.post('/v1/apps/shop/deploy', { image: 'example/app:1' })
+    const file = join(system.dir, 'host-1', 'network.json')
+    const view = async () => Value.Parse(HostNetwork, JSON.parse(await readFile(file, 'utf8')))
+    const named = async () =>
+      (await view()).zones.find(zone => zone.names.some(({ addresses }) => addresses.length > 0))
+    const zone = await until(named, { what: 'the host knows the name', timeoutMs: 10_000 })
+    const prefixOfUser = String((await user.get('/v1/auth/me')).body.vpc_ipv6_prefix).replace('::/64', '')
+    expect(zone.names).toEqual([{ name: 'shop', addresses: [expect.stringContaining(prefixOfUser)] }])
+    await user.delete('/v1/apps/shop')
+    await until(async () => (await view()).zones.length === 0, { what: 'the host forgets it', timeoutMs: 10_000 })
+  })
+
+  it('shows what hosts measure, addresses to administrators only, and a partition in the stream', async () => {
+    const hosts = [await simulated(system, 'sim-a'), await simulated(system, 'sim-b')]
+    const nodes = async (who: TestUser) => (await who.get('/v1/networking/mesh')).body.nodes
+    const status = async () =>
+      (await nodes(user))
+        .filter((node: { name: string }) => node.name.startsWith('sim-'))
+        .map((node: { status: string }) => node.status)
+    await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
+    const [hidden] = await nodes(user)
+    expect([hidden.address, hidden.public_key, hidden.endpoint]).toEqual([null, null, null])
+    const shown = (await nodes(admin)).find((node: { name: string }) => node.name === 'sim-a')
+    expect(shown).toMatchObject({ public_key: 'key of sim-a', endpoint: 'sim-a:51820', latency_ms: 2, rx_bytes: 7 })
+
+    const end = new AbortController()
+    const events = user.events('/v1/networking/mesh/stream', end.signal)
+    expect((await events.next()).value?.event).toBe('snapshot')
+    for (const host of hosts) host.latencyMs = null
+    const startedMs = performance.now()
+    for await (const { event, data } of events) {
+      expect(event).toBe('mesh')
+      if (JSON.stringify(data).match(/unreachable/g)?.length === 2) break
+    }
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
+    end.abort()
+    for (const host of hosts) host.latencyMs = 3
+    await until(async () => (await status()).join() === 'up,up', { what: 'it has healed', timeoutMs: 10_000 })
+    for (const host of hosts) host.stop()
+  })
+
+  it('does not believe a host that speaks for another', async () => {
+    const liar = await simulated(system, 'liar')
+    const [victim] = (await admin.get('/v1/networking/mesh')).body.nodes
+    await system.bus.publish(subjects.beat(liar.id), { ...liar.beat(), hostId: victim.host_id, name: 'stolen' })
+    await until(
+      async () =>
+        (await admin.get('/v1/networking/mesh')).body.nodes.some((node: { name: string }) => node.name === 'liar'),
+      { what: 'its own beats count' },
+    )
+    expect(
+      (await admin.get('/v1/networking/mesh')).body.nodes.map((node: { name: string }) => node.name),
+    ).not.toContain('stolen')
+    liar.stop()
+  })
+})
+
+/** A host that beats as if it were in a mesh with the other simulated ones. */
+async function simulated(system: TestSystem, name: string) {
+  const id = newId()
+  let told: HostNetwork | undefined
+  await system.bus.serve(subjects.hostIn(id, 'network.put'), data => {
+    told = Value.Parse(HostNetwork, data)
+    return {}
+  })
+  const host = {
+    id,
+    latencyMs: 2 as number | null,
+    beat: (): HostBeat => ({
+      ...{ hostId: id, name, incarnation: 'i', version: '0', arch: 'x64', vcpus: 1, memoryMib: 1, diskMib: 1 },
+      ...{ hypervisors: [], network: 'tap', vms: null, stats: [] },
+      privateNetwork: {
+        ...{ hash: told?.hash ?? '', error: null },
+        mesh: {
+          ...{ publicKey: `key of ${name}`, endpoint: `${name}:51820` },
+          peers: (told?.peers ?? []).map(peer => ({
+            ...{ hostId: peer.hostId, lastHandshakeAtMs: 1, rxBytes: 7, txBytes: 8, latencyMs: host.latencyMs },
+          })),
+        },
+      },
+    }),
+    stop: () => clearInterval(timer),
+  }
+  const timer = setInterval(() => void system.bus.publish(subjects.beat(id), host.beat()), 200)
+  return host
+}

@@ -1,0 +1,94 @@
+/**
+ * Tells hosts of the private networks: woken by NOTIFY, and each second what a host has (its beats say so) is compared
+ * with what it should have. Every control plane does so; a host that is told twice has nothing to do the second time.
+ */
+import type { Subscription } from '../../bus/bus.ts'
+import type { HostNetwork } from '../../contract/network.ts'
+import { subjects } from '../../contract/agent.ts'
+import { seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { hostNetworks, type NetworkState } from './hosts.ts'
+import { adoptPrefix, networkState, recordMeshHost } from './network-store.ts'
+
+const lookEveryMs = 1_000
+const answerMs = 4_000
+/** What no NOTIFY told of: a lost connection to the database. */
+const reloadAfterMs = seconds(30)
+
+type PublisherDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'> & { readonly live: LiveStats }
+
+export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscription> {
+  if (deps.config.ipv6Prefix !== undefined) await adoptPrefix(deps.db, deps.config.ipv6Prefix)
+  let state: NetworkState | undefined
+  let loadedMs = 0
+  let running: Promise<void> | undefined
+  let again = false
+  let stopped = false
+  /** Sent and not yet answered: a host that is slow is not sent the same twice. */
+  const underWay = new Map<string, string>()
+
+  const send = async (hostId: string, network: HostNetwork) => {
+    if (underWay.get(hostId) === network.hash) return
+    underWay.set(hostId, network.hash)
+    try {
+      await deps.bus.request(subjects.hostIn(hostId, 'network.put'), network, { timeoutMs: answerMs })
+    } catch (cause) {
+      // It may have heard of a newer state from another control plane: read again before the next try.
+      state = undefined
+      deps.log.debug({ err: cause, hostId }, 'could not tell a host of its networks; it is told again')
+    } finally {
+      if (underWay.get(hostId) === network.hash) underWay.delete(hostId)
+    }
+  }
+  const look = async () => {
+    do {
+      again = false
+      const seen = deps.live.networks()
+      if (await recordKeys(deps, seen, state)) state = undefined
+      if (!state || performance.now() - loadedMs > reloadAfterMs) {
+        state = await networkState(deps.db)
+        loadedMs = performance.now()
+      }
+      for (const [hostId, network] of hostNetworks(state, seen.keys()))
+        if (seen.get(hostId)?.hash !== network.hash) void send(hostId, network)
+    } while (again && !stopped)
+  }
+  const poke = () => {
+    again = true
+    running ??= look()
+      .catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not look at the private networks'))
+      .finally(() => {
+        running = undefined
+      })
+  }
+  const listening = await deps.db.listen('network', () => {
+    state = undefined
+    poke()
+  })
+  const timer = setInterval(poke, lookEveryMs)
+  return {
+    async stop() {
+      stopped = true
+      clearInterval(timer)
+      await listening.stop()
+      await running
+    },
+  }
+}
+
+/** Keys that hosts made, and where they are reached. True when something was new. */
+async function recordKeys(
+  { db, live }: PublisherDeps,
+  seen: ReturnType<typeof live.networks>,
+  state: NetworkState | undefined,
+): Promise<boolean> {
+  const known = new Map(state?.meshHosts.map(host => [host.hostId, host]))
+  let changed = 0
+  for (const [hostId, { mesh }] of seen) {
+    if (!mesh || (known.get(hostId)?.publicKey === mesh.publicKey && known.get(hostId)?.endpoint === mesh.endpoint))
+      continue
+    changed += await recordMeshHost(db, { hostId, publicKey: mesh.publicKey, endpoint: mesh.endpoint })
+  }
+  return changed > 0
+}

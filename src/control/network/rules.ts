@@ -1,0 +1,70 @@
+/** What a security rule may say, and what becomes of it. Pure. */
+import type { FirewallObserved } from '../../contract/network.ts'
+import { formatCidr, parseCidr } from '../../lib/cidr.ts'
+import { invalidField } from '../http/errors.ts'
+import type { RuleShape } from './store.ts'
+
+/** More would make every packet of the app slow. */
+export const mostRules = 100
+const lastPort = 65_535
+/** Room between two, for one that is to come between them. */
+const priorityStep = 10
+
+export interface RuleRequest {
+  readonly protocol: RuleShape['protocol']
+  readonly port_start: number
+  readonly port_end: number
+  readonly action: RuleShape['action']
+  readonly direction?: RuleShape['direction'] | null
+  readonly cidr?: string | null
+  readonly priority?: number | null
+}
+
+/** @throws ApiError 400 that names the field. `priority` undefined: after those there are. */
+export function checkRule(request: RuleRequest): Omit<RuleShape, 'priority'> & { readonly priority?: number } {
+  const { protocol, port_start: portStart, port_end: portEnd } = request
+  if (portEnd > lastPort) throw invalidField('port_end', `must be at most ${lastPort}`)
+  if (portStart > portEnd) throw invalidField('port_start', `must not be greater than port_end (${portEnd})`)
+  const all = portStart === 0 && (portEnd === 0 || portEnd === lastPort)
+  if (protocol === 'icmp' && !all)
+    throw invalidField('port_start', 'icmp has no ports: give 0 for port_start and port_end')
+  if ((protocol === 'tcp' || protocol === 'udp') && portEnd === 0)
+    throw invalidField('port_end', `no program uses port 0: give a port, or 0 to ${lastPort} for all`)
+  return {
+    ...{ protocol, portStart, portEnd, action: request.action, direction: request.direction ?? 'inbound' },
+    cidr: checkCidr(request.cidr ?? null),
+    ...(request.priority == null ? {} : { priority: request.priority }),
+  }
+}
+
+function checkCidr(text: string | null): string | null {
+  if (text === null || text === '') return null
+  const cidr = parseCidr(text)
+  if (!cidr) throw invalidField('cidr', 'must be a network such as 10.0.0.0/8 or 2001:db8::/32, or one address')
+  return formatCidr(cidr)
+}
+
+/** @param last the highest one there is */
+export const nextPriority = (last: number | null): number =>
+  last === null ? 100 : Math.min(last + priorityStep, lastPort)
+
+export interface VmFirewall {
+  readonly version: number
+  readonly seen: FirewallObserved | null
+}
+
+/** Whether the rules of this version hold for every VM of an app, and if not, why. */
+export function enforcement(
+  version: number,
+  vms: readonly VmFirewall['seen'][],
+): { enforced: boolean; reason: string | null } {
+  if (vms.length === 0)
+    return { enforced: false, reason: 'the app has no VM; the rules hold from the start of the next one' }
+  const cannot = vms.find(seen => seen?.state === 'unenforced')
+  if (cannot) return { enforced: false, reason: cannot.detail }
+  const failed = vms.find(seen => seen?.state === 'failed')
+  if (failed) return { enforced: false, reason: `its host could not load the rules and tries again: ${failed.detail}` }
+  const late = vms.filter(seen => !seen || seen.version < version).length
+  if (late > 0) return { enforced: false, reason: `on their way to ${late} of ${vms.length} VMs` }
+  return { enforced: true, reason: null }
+}

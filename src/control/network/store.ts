@@ -1,0 +1,89 @@
+import type { FirewallObserved } from '../../contract/network.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+/** What a rule says. */
+export interface RuleShape {
+  readonly direction: 'inbound' | 'outbound'
+  readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
+  readonly portStart: number
+  readonly portEnd: number
+  readonly action: 'allow' | 'deny'
+  readonly cidr: string | null
+  readonly priority: number
+}
+
+export interface Rule extends RuleShape {
+  readonly id: string
+  readonly appId: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export interface RuledApp {
+  readonly id: string
+  readonly name: string
+  readonly version: number
+}
+
+const appColumns = `id, name, firewall_version AS version`
+const findApp = statement<RuledApp>(
+  'network.app',
+  `SELECT ${appColumns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`,
+)
+const lockApp = statement<RuledApp>(
+  'network.lockApp',
+  `SELECT ${appColumns} FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user' FOR UPDATE`,
+)
+
+const columns = `id, app_id AS "appId", direction, protocol, port_start AS "portStart", port_end AS "portEnd", action, cidr,
+  priority, created_at AS "createdAt", updated_at AS "updatedAt"`
+const listRules = statement<Rule>(
+  'network.rules',
+  `SELECT ${columns} FROM security_rule WHERE app_id = $1 ORDER BY priority, id`,
+)
+const extent = statement<{ count: number; last: number | null }>(
+  'network.extent',
+  `SELECT count(*)::int AS count, max(priority) AS last FROM security_rule WHERE app_id = $1`,
+)
+const insertRule = statement<Rule>(
+  'network.insertRule',
+  `INSERT INTO security_rule (id, project_id, app_id, direction, protocol, port_start, port_end, action, cidr, priority)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING ${columns}`,
+)
+const deleteRule = statement('network.deleteRule', `DELETE FROM security_rule WHERE app_id = $1 AND id = $2`)
+const bumpVersion = statement<{ version: number }>(
+  'network.bump',
+  `UPDATE app SET firewall_version = firewall_version + 1 WHERE id = $1 RETURNING firewall_version AS version`,
+)
+// Their wish has another content now: the generation makes hosts look at it.
+const bumpVms = statement<{ id: string }>(
+  'network.bumpVms',
+  `UPDATE vm SET generation = generation + 1 WHERE app_id = $1 AND want <> 'absent' RETURNING id`,
+)
+const seenFirewalls = statement<{ seen: FirewallObserved | null }>(
+  'network.seen',
+  `SELECT seen_firewall AS seen FROM vm WHERE app_id = $1 AND want <> 'absent' ORDER BY id`,
+)
+
+export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
+/** Changes of the rules of one app take turns. */
+export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
+/** In the order in which they apply. */
+export const rules = (sql: Sql, appId: string) => sql.rows(listRules, [appId])
+/** How many there are, and the highest priority. */
+export const extentOf = (tx: Tx, appId: string) => tx.one(extent, [appId])
+export const insert = (tx: Tx, id: string, projectId: string, appId: string, rule: RuleShape) =>
+  tx.one(insertRule, [
+    ...[id, projectId, appId, rule.direction, rule.protocol, rule.portStart, rule.portEnd, rule.action],
+    ...[rule.cidr, rule.priority],
+  ])
+/** False when there was none. */
+export const remove = async (tx: Tx, appId: string, id: string) => (await tx.run(deleteRule, [appId, id])) === 1
+/** Every VM of the app has to be told. Answers the new version and the VMs. */
+export async function raise(tx: Tx, appId: string): Promise<{ version: number; vmIds: string[] }> {
+  const { version } = await tx.one(bumpVersion, [appId])
+  return { version, vmIds: (await tx.rows(bumpVms, [appId])).map(vm => vm.id) }
+}
+/** What hosts say of the rules of each VM. */
+export const firewalls = async (sql: Sql, appId: string) =>
+  (await sql.rows(seenFirewalls, [appId])).map(row => row.seen)

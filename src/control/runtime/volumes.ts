@@ -1,0 +1,70 @@
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Tx } from '../../db/db.ts'
+import { isUuid } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import { type Attachment, attachmentsOfApp, attachVolume, detachVolume } from '../volumes/index.ts'
+import { claimRunning, type vmOperations } from '../vms/index.ts'
+import { lockedJob, placedVm, requireCapability } from './job.ts'
+
+type VolumeOperations = Pick<typeof vmOperations, 'attachRuntimeVolume' | 'detachRuntimeVolume'>
+
+/** What detaching names: one of the two. */
+const Named = Type.Object({ volume_id: Type.Optional(Type.String()), mount_point: Type.Optional(Type.String()) })
+
+export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<VolumeOperations> => ({
+  attachRuntimeVolume: {
+    write: async call => async tx => {
+      const d = await lockedJob(tx, call)
+      const placed = await placedVm(deps, tx, d)
+      requireCapability(placed, 'hotplugDisk')
+      const { volume_id: volumeId, mount_point: mountPoint, read_only: readOnly = false } = call.body
+      if (!isUuid(volumeId)) throw invalidField('volume_id', 'must be the id of a volume; see GET /v1/volumes')
+      const { volume, attachment } = await attachVolume(tx, {
+        ...{ projectId: d.projectId, appId: d.appId, deploymentId: d.id, volumeId, mountPoint },
+        ...{ accessMode: readOnly ? 1 : 0, by: 'user' },
+      })
+      for (const vm of d.vms) {
+        if (vm.want === 'absent' || vm.hostId === null) continue
+        if (!(await claimRunning(tx, vm.id, vm.hostId, volume.id)))
+          throw invalidState(`The VM on host ${placed.host.name} cannot reach volume ${volume.name}, or has no room for it.`)
+      }
+      const details = { name: volume.name, mount_point: mountPoint, read_only: readOnly }
+      call.audit({ action: 'volume.attach_runtime', resourceType: 'deployment', resourceId: d.id, details })
+      return { status: 'attaching', volume_id: volume.id, mount_point: attachment.mountPoint, read_only: readOnly }
+    },
+  },
+
+  detachRuntimeVolume: {
+    write: async call => async tx => {
+      const d = await lockedJob(tx, call)
+      const attachment = await named(tx, d, call.body)
+      const status = await detachVolume(tx, attachment)
+      const { volumeId, mountPoint } = attachment
+      const details = { volume_id: volumeId, mount_point: mountPoint }
+      call.audit({ action: 'volume.detach_runtime', resourceType: 'deployment', resourceId: d.id, details })
+      return { status, volume_id: volumeId, mount_point: mountPoint }
+    },
+  },
+})
+
+/** @throws ApiError 400 when it names nothing, 404 when there is no such volume in this deployment, 409 for the app's own */
+async function named(tx: Tx, d: { readonly id: string; readonly appId: string }, body: unknown): Promise<Attachment> {
+  const given = Value.Check(Named, body) ? body : {}
+  if (!given.volume_id && !given.mount_point)
+    throw invalidField('volume_id', 'give volume_id, or mount_point, as a JSON object')
+  const found = (await attachmentsOfApp(tx, d.appId)).find(
+    one =>
+      (!given.volume_id || one.volumeId === given.volume_id) &&
+      (!given.mount_point || one.mountPoint === given.mount_point) &&
+      (one.deploymentId === null || one.deploymentId === d.id),
+  )
+  if (!found) throw notFound()
+  if (found.deploymentId === null)
+    throw invalidState(
+      `The volume at ${found.mountPoint} belongs to the app: DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach`,
+    )
+  return found
+}

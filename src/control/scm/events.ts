@@ -1,0 +1,207 @@
+/** What git hosts say, in our words. Parsed once, here; what is not understood is `other`, since refusing it only repeats it. */
+import { type Static, type TSchema, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { Delivery } from './signature.ts'
+
+export type ScmEvent =
+  | { readonly kind: 'ping' }
+  | {
+      readonly kind: 'push'
+      readonly repoId: number | null
+      readonly branch: string
+      /** The branch that apps follow. */
+      readonly isDefault: boolean
+      readonly commit: string
+      readonly message: string
+      /** By the host's clock; null where it does not say. */
+      readonly pushedAt: Date | null
+    }
+  | {
+      readonly kind: 'installation'
+      readonly id: number
+      readonly state: 'active' | 'suspended' | 'deleted'
+      readonly login: string
+      readonly accountType: string
+      readonly avatarUrl: string | null
+      readonly changedAt: Date
+    }
+  | {
+      readonly kind: 'repository'
+      readonly id: number
+      readonly fullName: string
+      readonly cloneUrl: string
+      readonly isDeleted: boolean
+      readonly changedAt: Date
+    }
+  | {
+      readonly kind: 'pull-request'
+      readonly repoId: number
+      readonly number: number
+      readonly state: 'open' | 'closed'
+      readonly branch: string
+      readonly commit: string
+      readonly title: string
+      /** From another repository: whoever opened it may have no right to anything here. */
+      readonly isForeign: boolean
+      readonly changedAt: Date
+    }
+  | { readonly kind: 'other' }
+
+const other = { kind: 'other' } as const
+const Id = Type.Integer({ minimum: 1 })
+const CommitId = Type.String({ pattern: '^[0-9a-f]{40}([0-9a-f]{24})?$' })
+
+/** @param raw JSON, or a form with it as `payload`, as GitHub sends when asked to */
+export function parseEvent(delivery: Delivery, raw: Buffer): ScmEvent {
+  const payload = parseJson(raw)
+  if (delivery.style === 'gitlab') return delivery.event === 'Push Hook' ? gitlabPush(payload) : other
+  switch (delivery.event) {
+    case 'ping':
+      return { kind: 'ping' }
+    case 'push':
+      return push(payload)
+    case 'installation':
+      return installation(payload)
+    case 'repository':
+      return repository(payload)
+    case 'pull_request':
+      return pullRequest(payload)
+    default:
+      return other
+  }
+}
+
+function parseJson(raw: Buffer): unknown {
+  const text = raw.toString('utf8')
+  const json = text.startsWith('payload=') ? new URLSearchParams(text).get('payload') : text
+  try {
+    return JSON.parse(json ?? '')
+  } catch {
+    return undefined
+  }
+}
+
+const read = <S extends TSchema>(schema: S, payload: unknown): Static<S> | undefined =>
+  Value.Check(schema, payload) ? payload : undefined
+
+const branchOf = (ref: string) => (ref.startsWith('refs/heads/') ? ref.slice('refs/heads/'.length) : undefined)
+const isNothing = (commit: string) => /^0+$/.test(commit)
+
+/** An instant as hosts write it: ISO 8601, or seconds since 1970. */
+const instant = (value: string | number) => new Date(typeof value === 'number' ? value * 1000 : value)
+const Instant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT' })])
+
+const Push = Type.Object({
+  ref: Type.String({ maxLength: 1024 }),
+  after: CommitId,
+  head_commit: Type.Optional(Type.Union([Type.Object({ message: Type.String() }), Type.Null()])),
+  repository: Type.Object({
+    id: Id,
+    default_branch: Type.String(),
+    pushed_at: Type.Optional(Type.Union([Instant, Type.Null()])),
+  }),
+})
+
+function push(payload: unknown): ScmEvent {
+  const found = read(Push, payload)
+  const branch = found && branchOf(found.ref)
+  if (!found || branch === undefined || isNothing(found.after)) return other
+  const { repository: repo, after, head_commit: head } = found
+  return {
+    ...{ kind: 'push', repoId: repo.id, branch, isDefault: branch === repo.default_branch, commit: after },
+    message: (head?.message ?? '').slice(0, 2000),
+    pushedAt: repo.pushed_at == null ? null : instant(repo.pushed_at),
+  }
+}
+
+const GitlabPush = Type.Object({
+  ref: Type.String({ maxLength: 1024 }),
+  after: CommitId,
+  commits: Type.Optional(Type.Array(Type.Object({ id: Type.String(), message: Type.String() }))),
+  project: Type.Object({ default_branch: Type.String() }),
+})
+
+function gitlabPush(payload: unknown): ScmEvent {
+  const found = read(GitlabPush, payload)
+  const branch = found && branchOf(found.ref)
+  if (!found || branch === undefined || isNothing(found.after)) return other
+  const message = found.commits?.find(({ id }) => id === found.after)?.message ?? ''
+  return {
+    ...{ kind: 'push', repoId: null, branch, isDefault: branch === found.project.default_branch },
+    ...{ commit: found.after, message: message.slice(0, 2000), pushedAt: null },
+  }
+}
+
+const Installation = Type.Object({
+  action: Type.String(),
+  installation: Type.Object({
+    id: Id,
+    updated_at: Instant,
+    account: Type.Object({
+      login: Type.String(),
+      type: Type.String(),
+      avatar_url: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    }),
+  }),
+})
+const installationStates = new Map([
+  ['created', 'active'],
+  ['unsuspend', 'active'],
+  ['new_permissions_accepted', 'active'],
+  ['suspend', 'suspended'],
+  ['deleted', 'deleted'],
+] as const)
+
+function installation(payload: unknown): ScmEvent {
+  const found = read(Installation, payload)
+  const state = [...installationStates].find(([action]) => action === found?.action)?.[1]
+  if (!found || state === undefined) return other
+  const { id, account, updated_at: at } = found.installation
+  return {
+    ...{ kind: 'installation', id, state, login: account.login, accountType: account.type },
+    ...{ avatarUrl: account.avatar_url ?? null, changedAt: instant(at) },
+  }
+}
+
+const RepositoryEvent = Type.Object({
+  action: Type.String(),
+  repository: Type.Object({
+    id: Id,
+    full_name: Type.String({ maxLength: 512 }),
+    clone_url: Type.String({ maxLength: 2048 }),
+    updated_at: Instant,
+  }),
+})
+
+function repository(payload: unknown): ScmEvent {
+  const found = read(RepositoryEvent, payload)
+  if (!found || !['renamed', 'transferred', 'deleted', 'edited'].includes(found.action)) return other
+  const { id, full_name: fullName, clone_url: cloneUrl, updated_at: at } = found.repository
+  return { kind: 'repository', id, fullName, cloneUrl, isDeleted: found.action === 'deleted', changedAt: instant(at) }
+}
+
+const PullRequest = Type.Object({
+  number: Type.Integer({ minimum: 1 }),
+  pull_request: Type.Object({
+    state: Type.Enum(['open', 'closed']),
+    title: Type.String(),
+    updated_at: Instant,
+    head: Type.Object({
+      ref: Type.String({ maxLength: 1024 }),
+      sha: CommitId,
+      repo: Type.Union([Type.Object({ id: Id }), Type.Null()]),
+    }),
+  }),
+  repository: Type.Object({ id: Id }),
+})
+
+function pullRequest(payload: unknown): ScmEvent {
+  const found = read(PullRequest, payload)
+  if (!found) return other
+  const { state, title, head, updated_at: at } = found.pull_request
+  return {
+    ...{ kind: 'pull-request', repoId: found.repository.id, number: found.number, state, branch: head.ref },
+    ...{ commit: head.sha, title: title.slice(0, 500), isForeign: head.repo?.id !== found.repository.id },
+    changedAt: instant(at),
+  }
+}

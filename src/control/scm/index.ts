@@ -1,0 +1,12 @@
+import type { Deps } from '../deps.ts'
+import { githubHost, type SourceHost } from './provider.ts'
+
+export { sourceAuth } from './auth.ts'
+export { receiveForApp, receiveFromHost } from './receive.ts'
+export { scmFeature } from './routes.ts'
+export { scmReports, scmUpkeep } from './sweep.ts'
+export type { SourceHost } from './provider.ts'
+
+/** Undefined where no source host is configured. */
+export const createSourceHost = ({ config, clock }: Pick<Deps, 'config' | 'clock'>): SourceHost | undefined =>
+  config.scm && githubHost(config.scm, clock)

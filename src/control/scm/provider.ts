@@ -1,0 +1,125 @@
+/** The source host, through GitHub's own libraries. Its tokens live in memory only, for less than an hour. */
+import { App } from '@octokit/app'
+import { Octokit } from '@octokit/core'
+import { Webhooks } from '@octokit/webhooks'
+import { type TSchema, type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { seconds } from '../../lib/duration.ts'
+import type { ScmConfig } from '../config.ts'
+import type { Deps } from '../deps.ts'
+import { createGuard, statusOf } from '../http/guard.ts'
+import type { Installation } from './store.ts'
+
+export interface SourceHost {
+  /** Where a person installs the integration. */
+  installUrl(state: string): string
+  /** @param raw the bytes as they came */
+  isSigned(raw: Buffer, signature: string): Promise<boolean>
+  /** Undefined when there is none of that id. @throws ApiError 503 */
+  installation(id: number): Promise<(Installation & { readonly changedAt: Date }) | undefined>
+  /** @throws ApiError 503 */
+  repositories(installationId: number): Promise<readonly HostRepository[]>
+  /** Reads one repository for an hour at most. @throws ApiError 503 */
+  readToken(installationId: number, fullName: string): Promise<string>
+  /** @throws ApiError 503 */
+  report(installationId: number, status: CommitStatus): Promise<void>
+  /** Whether the repository is one of this host's. */
+  owns(gitUrl: string): boolean
+}
+
+export interface CommitStatus {
+  readonly fullName: string
+  readonly commit: string
+  readonly state: 'pending' | 'success' | 'failure' | 'error'
+  readonly context: string
+  readonly description: string
+  readonly url: string
+}
+
+const HostRepository = Type.Object({
+  id: Type.Integer(),
+  full_name: Type.String(),
+  private: Type.Boolean(),
+  default_branch: Type.String(),
+  clone_url: Type.String(),
+  html_url: Type.String(),
+})
+export type HostRepository = Static<typeof HostRepository>
+
+const Repositories = Type.Object({ repositories: Type.Array(HostRepository) })
+const InstallationAnswer = Type.Object({
+  id: Type.Integer(),
+  updated_at: Type.String(),
+  suspended_at: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  account: Type.Object({
+    login: Type.String(),
+    type: Type.String(),
+    avatar_url: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  }),
+})
+const TokenAnswer = Type.Object({ token: Type.String({ minLength: 1 }) })
+
+const perPage = 100
+const mostPages = 10
+
+export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost {
+  const app = new App({
+    ...{ appId: config.appId, privateKey: config.privateKey, webhooks: { secret: config.webhookSecret } },
+    Octokit: Octokit.defaults({ baseUrl: config.apiUrl, request: { fetch: limitedFetch } }),
+  })
+  const webhooks = new Webhooks({ secret: config.webhookSecret })
+  const guard = createGuard(clock, undefined, 'The source host')
+  const ask = <S extends TSchema>(schema: S, call: () => Promise<{ readonly data: unknown }>): Promise<Static<S>> =>
+    guard(async () => Value.Parse(schema, (await call()).data) as Static<S>)
+  return {
+    installUrl: state => `${config.webUrl}/apps/${config.slug}/installations/new?state=${encodeURIComponent(state)}`,
+    isSigned: (raw, signature) => webhooks.verify(raw.toString('utf8'), signature).catch(() => false),
+    async installation(id) {
+      const found = await guard(async () => {
+        const path = 'GET /app/installations/{installation_id}'
+        return app.octokit.request(path, { installation_id: id }).catch((cause: unknown) => {
+          if (statusOf(cause) === 404) return undefined
+          throw cause
+        })
+      })
+      if (!found) return undefined
+      const data = Value.Parse(InstallationAnswer, found.data)
+      return {
+        ...{ id: data.id, login: data.account.login, accountType: data.account.type },
+        avatarUrl: data.account.avatar_url ?? null,
+        ...{ state: data.suspended_at ? 'suspended' : 'active', changedAt: new Date(data.updated_at) },
+      }
+    },
+    async repositories(installationId) {
+      const octokit = await guard(() => app.getInstallationOctokit(installationId))
+      const found: HostRepository[] = []
+      for (let page = 1; page <= mostPages; page++) {
+        const { repositories } = await ask(Repositories, () =>
+          octokit.request('GET /installation/repositories', { per_page: perPage, page }),
+        )
+        found.push(...repositories)
+        if (repositories.length < perPage) break
+      }
+      return found
+    },
+    async readToken(installationId, fullName) {
+      const path = 'POST /app/installations/{installation_id}/access_tokens'
+      const [, name = ''] = fullName.split('/')
+      const wish = { installation_id: installationId, repositories: [name] }
+      const permissions = { contents: 'read' } as const
+      return (await ask(TokenAnswer, () => app.octokit.request(path, { ...wish, permissions }))).token
+    },
+    async report(installationId, { fullName, commit, ...status }) {
+      const octokit = await guard(() => app.getInstallationOctokit(installationId))
+      const [owner = '', repo = ''] = fullName.split('/')
+      const { state, context, description, url } = status
+      const body = { owner, repo, sha: commit, state, context, description, target_url: url }
+      await guard(() => octokit.request('POST /repos/{owner}/{repo}/statuses/{sha}', body))
+    },
+    owns: gitUrl => URL.parse(gitUrl)?.origin === URL.parse(config.webUrl)?.origin,
+  }
+}
+
+/** The guard gives a call up after its time; this ends the request itself. */
+const limitedFetch: typeof fetch = (input, init) =>
+  fetch(input, { ...init, signal: AbortSignal.any([AbortSignal.timeout(seconds(5)), ...(init?.signal ? [init.signal] : [])]) })

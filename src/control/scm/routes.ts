@@ -1,0 +1,69 @@
+import type { Deps } from '../deps.ts'
+import { invalidField, invalidState } from '../http/errors.ts'
+import { feature } from '../http/operation.ts'
+import type { SourceHost } from './provider.ts'
+import { type Repository, type ScmAccount, scmOperations } from './schema.ts'
+import { issueState, readState } from './state.ts'
+import * as store from './store.ts'
+
+export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
+  feature(scmOperations, {
+    installScm: {
+      read: async ({ project, caller }) => {
+        const state = issueState(deps.vault, { projectId: project.id, userId: caller.userId }, deps.clock.now())
+        return { url: needed(host).installUrl(state) }
+      },
+    },
+
+    scmCallback: {
+      write: async call => {
+        const { installation_id: id, state: text } = call.query
+        const now = deps.clock.now()
+        const state = text === undefined ? undefined : readState(deps.vault, text, now)
+        // An owner who approves what a member asked for comes without a state: the webhook tells us of it.
+        if (!state)
+          throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
+        // What the browser says is only a number: the source host is asked whether it is one of ours.
+        const found = await needed(host).installation(id)
+        if (!found) throw invalidField('installation_id', 'is no installation of this integration')
+        return async tx => {
+          if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was used already; begin again')
+          await store.recordInstallation(tx, found)
+          await store.bindTo(tx, id, state.projectId)
+          call.audit(
+            {
+              ...{ action: 'scm.installed', resourceType: 'scm_installation', resourceId: String(id) },
+              details: { login: found.login },
+            },
+            { userId: state.userId, projectId: state.projectId },
+          )
+          return { status: 'installed' }
+        }
+      },
+    },
+
+    listRepositories: {
+      read: async ({ project }) => {
+        const found: Repository[] = []
+        for (const { id, state } of await store.installations(deps.db, project.id))
+          if (host && state === 'active')
+            found.push(...(await host.repositories(id)).map(one => ({ ...one, installation_id: id })))
+        return found.toSorted((a, b) => a.full_name.localeCompare(b.full_name))
+      },
+    },
+
+    listScmAccounts: {
+      read: async ({ project }) =>
+        (await store.installations(deps.db, project.id)).map(
+          (one): ScmAccount => ({
+            ...{ installation_id: one.id, login: one.login, type: one.accountType },
+            avatar_url: one.avatarUrl,
+          }),
+        ),
+    },
+  })
+
+function needed(host: SourceHost | undefined): SourceHost {
+  if (host) return host
+  throw invalidState('This installation is not connected to a source host (MOTE_GITHUB_APP_ID).')
+}

@@ -1,0 +1,52 @@
+/** How git hosts sign what they send, and how they name it. */
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
+
+export interface Delivery {
+  /** The same for every repetition. */
+  readonly id: string
+  /** As the host names it: `push`, `Push Hook`. */
+  readonly event: string
+  readonly style: 'github' | 'gitlab'
+}
+
+const text = (headers: Headers, name: string): string | undefined => {
+  const value = headers[name]
+  return typeof value === 'string' && value !== '' && value.length <= 1024 ? value : undefined
+}
+
+/**
+ * GitHub signs `X-Hub-Signature-256: sha256=<hex>` (docs.github.com, validating webhook deliveries); Gitea and Forgejo
+ * send that too, and the same digest without its prefix; GitLab sends the secret itself as `X-Gitlab-Token`.
+ */
+export function isSigned(secret: string, raw: Buffer, headers: Headers): boolean {
+  // An empty key would sign for everybody.
+  if (secret === '') return false
+  const digest = createHmac('sha256', secret).update(raw).digest('hex')
+  const hub = text(headers, 'x-hub-signature-256')
+  if (hub !== undefined) return equal(hub, `sha256=${digest}`)
+  const plain = text(headers, 'x-gitea-signature') ?? text(headers, 'x-forgejo-signature')
+  if (plain !== undefined) return equal(plain, digest)
+  const token = text(headers, 'x-gitlab-token')
+  return token !== undefined && equal(token, secret)
+}
+
+/** Takes as long for a good guess as for a bad one; the length of the secret is no secret. */
+function equal(given: string, wanted: string): boolean {
+  const hash = (value: string) => createHash('sha256').update(value).digest()
+  return timingSafeEqual(hash(given), hash(wanted))
+}
+
+/** Undefined when no header says what it is. */
+export function describeDelivery(raw: Buffer, headers: Headers): Delivery | undefined {
+  const hub = text(headers, 'x-github-event') ?? text(headers, 'x-gitea-event') ?? text(headers, 'x-forgejo-event')
+  const lab = text(headers, 'x-gitlab-event')
+  const event = hub ?? lab
+  if (event === undefined) return undefined
+  const names = ['x-github-delivery', 'x-gitea-delivery', 'x-forgejo-delivery', 'idempotency-key', 'x-gitlab-event-uuid']
+  const id = names.map(name => text(headers, name)).find(value => value !== undefined)
+  // A host that does not number them repeats the same bytes.
+  const known = id ?? createHash('sha256').update(`${event}\n`).update(raw).digest('hex')
+  return { id: known.slice(0, 200), event, style: hub === undefined ? 'gitlab' : 'github' }
+}

@@ -1,0 +1,149 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+import type { SourceApp } from '../builds/index.ts'
+
+const insertDelivery = statement(
+  'scm.insertDelivery',
+  `INSERT INTO scm_delivery (source, id, event) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+)
+const forgetDeliveries = statement('scm.forgetDeliveries', `DELETE FROM scm_delivery WHERE received_at < $1`)
+const forgetStates = statement('scm.forgetStates', `DELETE FROM scm_state WHERE used_at < $1`)
+
+/** An app that deliveries may be about. */
+export interface ScmApp extends SourceApp {
+  readonly projectId: string
+  readonly projectSlug: string
+  readonly healthCheckPath: string
+}
+const appColumns = `a.id, a.name, a.port, a.desired_replicas AS "desiredReplicas", a.git_url AS "gitUrl",
+  a.scm_installation_id AS "scmInstallationId", a.project_id AS "projectId", p.slug AS "projectSlug",
+  a.health_check_path AS "healthCheckPath"`
+const lockApp = statement<ScmApp>(
+  'scm.lockApp',
+  `SELECT ${appColumns} FROM app a JOIN project p ON p.id = a.project_id WHERE a.id = $1 AND a.want = 'live' FOR UPDATE OF a`,
+)
+const appsOfRepository = statement<{ id: string }>(
+  'scm.appsOfRepository',
+  `SELECT id FROM app WHERE scm_repo_id = $1 AND want = 'live' ORDER BY id`,
+)
+/** Names are unique in a project only: the secret tells which app is meant. */
+const secretsOfName = statement<{ id: string; secret: Buffer }>(
+  'scm.secretsOfName',
+  `SELECT id, scm_webhook_secret AS secret FROM app WHERE name = $1 AND want = 'live' AND git_url <> '' ORDER BY id LIMIT 200`,
+)
+const putPush = statement(
+  'scm.putPush',
+  `INSERT INTO scm_push AS s (app_id, branch, pushed_at, commit_hash) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (app_id, branch) DO UPDATE SET pushed_at = excluded.pushed_at,
+     commit_hash = CASE WHEN s.pushed_at = excluded.pushed_at THEN greatest(s.commit_hash, excluded.commit_hash)
+                        ELSE excluded.commit_hash END
+   WHERE s.pushed_at <= excluded.pushed_at`,
+)
+const lastPush = statement<{ pushedAt: Date; commit: string }>(
+  'scm.lastPush',
+  `SELECT pushed_at AS "pushedAt", commit_hash AS commit FROM scm_push WHERE app_id = $1 AND branch = $2`,
+)
+/** What is gone stays gone: ids are not given twice. */
+const putInstallation = statement(
+  'scm.putInstallation',
+  `INSERT INTO scm_installation AS i (id, login, account_type, avatar_url, state, changed_at) VALUES ($1, $2, $3, $4, $5, $6)
+   ON CONFLICT (id) DO UPDATE SET login = excluded.login, account_type = excluded.account_type,
+     avatar_url = excluded.avatar_url, state = excluded.state, changed_at = excluded.changed_at
+   WHERE i.state <> 'deleted' AND (excluded.state = 'deleted' OR (i.changed_at, i.state) < (excluded.changed_at, excluded.state))`,
+)
+const putRepository = statement(
+  'scm.putRepository',
+  `INSERT INTO scm_repository AS r (id, full_name, is_deleted, changed_at) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (id) DO UPDATE SET full_name = excluded.full_name, is_deleted = excluded.is_deleted, changed_at = excluded.changed_at
+   WHERE NOT r.is_deleted AND (excluded.is_deleted OR (r.changed_at, r.full_name) < (excluded.changed_at, excluded.full_name))`,
+)
+const renameApps = statement(
+  'scm.renameApps',
+  `UPDATE app SET scm_repo_full_name = $2, git_url = $3 WHERE scm_repo_id = $1 AND want = 'live'
+     AND (scm_repo_full_name, git_url) IS DISTINCT FROM ($2, $3)`,
+)
+const putPreview = statement(
+  'scm.putPreview',
+  `INSERT INTO scm_preview AS v (app_id, number, state, changed_at) VALUES ($1, $2, $3, $4)
+   ON CONFLICT (app_id, number) DO UPDATE SET state = excluded.state, changed_at = excluded.changed_at
+   WHERE v.changed_at < excluded.changed_at OR (v.changed_at = excluded.changed_at AND v.state > excluded.state)`,
+)
+const previewApp = statement<{ id: string | null }>(
+  'scm.previewApp',
+  `SELECT a.id FROM scm_preview v LEFT JOIN app a ON a.id = v.preview_app_id AND a.want = 'live'
+   WHERE v.app_id = $1 AND v.number = $2`,
+)
+const setPreviewApp = statement(
+  'scm.setPreviewApp',
+  `UPDATE scm_preview SET preview_app_id = $3 WHERE app_id = $1 AND number = $2`,
+)
+const copyEnv = statement(
+  'scm.copyEnv',
+  `INSERT INTO app_env (app_id, name, value) SELECT $2, name, value FROM app_env WHERE app_id = $1 ON CONFLICT DO NOTHING`,
+)
+const orphanPreviews = statement<{ id: string }>(
+  'scm.orphanPreviews',
+  `SELECT a.id FROM scm_preview v JOIN app a ON a.id = v.preview_app_id JOIN app parent ON parent.id = v.app_id
+   WHERE a.want = 'live' AND (v.state = 'closed' OR parent.want = 'deleted')`,
+)
+const bind = statement(
+  'scm.bind',
+  `INSERT INTO scm_binding (installation_id, project_id) VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+)
+const installationsOf = statement<Installation>(
+  'scm.installationsOf',
+  `SELECT i.id, i.login, i.account_type AS "accountType", i.avatar_url AS "avatarUrl", i.state
+   FROM scm_binding b JOIN scm_installation i ON i.id = b.installation_id
+   WHERE b.project_id = $1 AND i.state <> 'deleted' ORDER BY i.login, i.id`,
+)
+const mayUse = statement<{ ok: boolean }>(
+  'scm.mayUse',
+  `SELECT EXISTS (SELECT FROM scm_binding b JOIN scm_installation i ON i.id = b.installation_id
+     WHERE b.project_id = $1 AND b.installation_id = $2 AND i.state = 'active') AS ok`,
+)
+const useState = statement('scm.useState', `INSERT INTO scm_state (id) VALUES ($1) ON CONFLICT DO NOTHING`)
+
+export interface Installation {
+  readonly id: number
+  readonly login: string
+  readonly accountType: string
+  readonly avatarUrl: string | null
+  readonly state: 'active' | 'suspended' | 'deleted'
+}
+
+/** False when it was there already: this delivery has had its effect. */
+export const recordDelivery = async (tx: Tx, source: string, id: string, event: string) =>
+  (await tx.run(insertDelivery, [source, id, event])) === 1
+export const forgetBefore = async (sql: Sql, before: Date) =>
+  (await sql.run(forgetDeliveries, [before])) + (await sql.run(forgetStates, [before]))
+export const lock = (tx: Tx, appId: string) => tx.maybe(lockApp, [appId])
+export const appsWith = async (sql: Sql, repoId: number) =>
+  (await sql.rows(appsOfRepository, [repoId])).map(row => row.id)
+export const secrets = (sql: Sql, appName: string) => sql.rows(secretsOfName, [appName])
+export const pushOf = (tx: Tx, appId: string, branch: string) => tx.maybe(lastPush, [appId, branch])
+/** False when a newer push of the branch is known. */
+export const recordPush = async (tx: Tx, appId: string, branch: string, at: Date, commit: string) =>
+  (await tx.run(putPush, [appId, branch, at, commit])) === 1
+export const recordInstallation = async (
+  tx: Tx,
+  { id, login, accountType, avatarUrl, state, changedAt }: Installation & { readonly changedAt: Date },
+) => (await tx.run(putInstallation, [id, login, accountType, avatarUrl, state, changedAt])) === 1
+export const recordRepository = async (tx: Tx, id: number, fullName: string, isDeleted: boolean, at: Date) =>
+  (await tx.run(putRepository, [id, fullName, isDeleted, at])) === 1
+export const rename = (tx: Tx, repoId: number, fullName: string, cloneUrl: string) =>
+  tx.run(renameApps, [repoId, fullName, cloneUrl])
+export const recordPreview = async (tx: Tx, appId: string, number: number, state: 'open' | 'closed', at: Date) =>
+  (await tx.run(putPreview, [appId, number, state, at])) === 1
+/** The app that shows the pull request, while there is one. */
+export const previewOf = async (tx: Tx, appId: string, number: number) =>
+  (await tx.maybe(previewApp, [appId, number]))?.id ?? undefined
+export const keepPreview = (tx: Tx, appId: string, number: number, previewAppId: string) =>
+  tx.run(setPreviewApp, [appId, number, previewAppId])
+export const copyEnvironment = (tx: Tx, from: string, to: string) => tx.run(copyEnv, [from, to])
+export const leftOver = async (sql: Sql) => (await sql.rows(orphanPreviews)).map(row => row.id)
+export const bindTo = async (tx: Tx, installationId: number, projectId: string) =>
+  (await tx.run(bind, [installationId, projectId])) === 1
+export const installations = (sql: Sql, projectId: string) => sql.rows(installationsOf, [projectId])
+export const allowed = async (sql: Sql, projectId: string, installationId: number) =>
+  (await sql.one(mayUse, [projectId, installationId])).ok
+/** False when it was used before. */
+export const spend = async (tx: Tx, stateId: string) => (await tx.run(useState, [stateId])) === 1

@@ -1,0 +1,97 @@
+/** A source host of the tests: the few calls of GitHub's API that we make, and deliveries signed as GitHub signs. */
+import { createHmac, generateKeyPairSync } from 'node:crypto'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import type { Identity, Reply } from '../../../test/support/identity.ts'
+
+export const webhookSecret = "It's a Secret to Everybody"
+export const installationToken = 'ghs_0123456789abcdefghijABCDEFGHIJ012345'
+
+export interface FakeHost extends AsyncDisposable {
+  readonly env: Readonly<Record<string, string>>
+  readonly installations: Map<number, { readonly login: string; readonly suspended?: boolean }>
+  readonly repositories: Array<Readonly<Record<string, unknown>>>
+  readonly statuses: Array<{ readonly path: string; readonly body: Readonly<Record<string, unknown>> }>
+  readonly tokensFor: Array<Readonly<Record<string, unknown>>>
+  isDown: boolean
+}
+
+export async function fakeHost(): Promise<FakeHost> {
+  const { privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  })
+  const host = {
+    ...{ installations: new Map(), repositories: [], statuses: [], tokensFor: [], isDown: false },
+  } as Pick<FakeHost, 'installations' | 'repositories' | 'statuses' | 'tokensFor'> & { isDown: boolean }
+  const answer = async (request: IncomingMessage): Promise<{ status: number; body: unknown }> => {
+    const path = new URL(request.url ?? '/', 'http://host').pathname
+    if (host.isDown) return { status: 502, body: { message: 'Bad gateway' } }
+    const id = Number(/^\/app\/installations\/(\d+)/.exec(path)?.[1])
+    const found = host.installations.get(id)
+    if (path.endsWith('/access_tokens')) {
+      if (!found) return { status: 404, body: { message: 'Not Found' } }
+      host.tokensFor.push((await json(request).catch(() => ({}))) as Record<string, unknown>)
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+      return { status: 201, body: { token: installationToken, expires_at, permissions: {}, repository_selection: 'all' } }
+    }
+    if (Number.isInteger(id)) {
+      if (!found) return { status: 404, body: { message: 'Not Found' } }
+      const account = { login: found.login, type: 'Organization', avatar_url: null }
+      return { status: 200, body: { id, account, updated_at: '2020-01-01T00:00:00Z', suspended_at: null } }
+    }
+    if (path === '/installation/repositories')
+      return { status: 200, body: { total_count: host.repositories.length, repositories: host.repositories } }
+    if (path.includes('/statuses/')) {
+      host.statuses.push({ path, body: (await json(request)) as Record<string, unknown> })
+      return { status: 201, body: {} }
+    }
+    return { status: 404, body: { message: 'Not Found' } }
+  }
+  const server = createServer((request, response) => {
+    void answer(request).then(({ status, body }) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)),
+    )
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return Object.assign(host, {
+    env: {
+      ...{ MOTE_GITHUB_APP_ID: '4711', MOTE_GITHUB_APP_SLUG: 'mote-test', MOTE_GITHUB_PRIVATE_KEY: privateKey },
+      ...{ MOTE_GITHUB_WEBHOOK_SECRET: webhookSecret, MOTE_GITHUB_API_URL: origin, MOTE_GITHUB_URL: 'https://github.com' },
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise(resolve => server.close(resolve))
+    },
+  })
+}
+
+export interface Sent {
+  readonly id: string
+  readonly event: string
+  readonly payload: unknown
+}
+
+const post = async (api: Identity, url: string, raw: Buffer, headers: Record<string, string>): Promise<Reply> => {
+  const answer = await api.app.inject({
+    ...{ method: 'POST', url, payload: raw },
+    headers: { 'content-type': 'application/json', ...headers },
+  })
+  return { status: answer.statusCode, body: JSON.parse(answer.body), headers: answer.headers }
+}
+
+/** Signs and sends a delivery of the integration. */
+export function deliver(api: Identity, { id, event, payload }: Sent, secret = webhookSecret): Promise<Reply> {
+  const raw = Buffer.from(JSON.stringify(payload))
+  return post(api, '/v1/webhooks/scm', raw, {
+    ...{ 'x-github-event': event, 'x-github-delivery': id },
+    'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(raw).digest('hex')}`,
+  })
+}
+
+/** Sends bytes to the webhook of one app. */
+export const deliverToApp = (api: Identity, app: string, raw: Buffer, headers: Record<string, string>) =>
+  post(api, `/v1/webhooks/scm/${app}`, raw, headers)

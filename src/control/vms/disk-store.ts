@@ -1,0 +1,142 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+/** A volume that a VM shall have when it starts. */
+export interface NeededDisk {
+  readonly attachmentId: string
+  readonly volumeId: string
+  readonly name: string
+  readonly sizeMib: number
+  /** Empty: any. */
+  readonly poolName: string
+  readonly hostId: string | null
+  /** Only that host can reach it. */
+  readonly bound: boolean
+  readonly usable: boolean
+  readonly readOnly: boolean
+  /** Another VM has it in a way that excludes this one. */
+  readonly held: boolean
+}
+
+/** A volume as its VM's host is told of it. */
+export interface WishedDisk {
+  readonly volumeId: string
+  readonly pool: string
+  readonly sizeMib: number
+  readonly generation: number
+  readonly mountPoint: string
+  readonly readOnly: boolean
+}
+
+/** A volume of a VM, wished away or not. */
+export interface HeldDisk {
+  readonly volumeId: string
+  readonly volumeName: string
+  readonly projectId: string
+  readonly attachmentId: string
+  readonly want: 'present' | 'absent'
+  readonly vmGeneration: number
+  readonly seenState: string | null
+  readonly seenError: string | null
+}
+
+const neededDisks = statement<NeededDisk>(
+  'vms.neededDisks',
+  `SELECT t.id AS "attachmentId", o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+     o.host_id AS "hostId", o.bound, o.state IN ('creating', 'ready') AND o.want = 'present' AS usable,
+     t.access_mode = 1 AS "readOnly",
+     EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id AND k.vm_id <> $1
+             AND (t.access_mode = 0 OR NOT k.read_only)) AS held
+   FROM vm v JOIN volume_attachment t ON t.app_id = v.app_id JOIN volume o ON o.id = t.volume_id
+   WHERE v.id = $1 AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
+   ORDER BY o.id`,
+)
+// The volume's row is the lock: whoever attaches, restores, snapshots or deletes it holds it, too. A writer raises the
+// generation in the commit that gives it the volume; readers share the one they find.
+const takeVolume = statement<{ generation: number }>(
+  'vms.takeVolume',
+  `UPDATE volume SET attach_generation = attach_generation + CASE WHEN $2 THEN 0 ELSE 1 END,
+     bound = CASE WHEN host_id IS NULL THEN $5 ELSE bound END, host_id = coalesce(host_id, $3),
+     pool_name = CASE WHEN pool_name = '' THEN $4 ELSE pool_name END, updated_at = now()
+   WHERE id = $1 AND want = 'present' AND state IN ('creating', 'ready')
+     AND (host_id IS NULL OR NOT bound OR host_id = $3)
+   RETURNING attach_generation AS generation`,
+)
+const insertDisk = statement(
+  'vms.insertDisk',
+  `INSERT INTO vm_disk (vm_id, volume_id, attachment_id, generation, mount_point, read_only, vm_generation)
+   SELECT v.id, t.volume_id, t.id, $3, t.mount_point, t.access_mode = 1, v.generation
+   FROM vm v, volume_attachment t WHERE v.id = $1 AND t.id = $2 AND t.want = 'attached'
+   ON CONFLICT DO NOTHING`,
+)
+const wishedDisks = statement<WishedDisk>(
+  'vms.wishedDisks',
+  `SELECT k.volume_id AS "volumeId", o.pool_name AS pool, o.size_mib AS "sizeMib", k.generation,
+     k.mount_point AS "mountPoint", k.read_only AS "readOnly"
+   FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 AND k.want = 'present' ORDER BY k.volume_id`,
+)
+const heldDisks = statement<HeldDisk>(
+  'vms.heldDisks',
+  `SELECT k.volume_id AS "volumeId", o.name AS "volumeName", o.project_id AS "projectId",
+     k.attachment_id AS "attachmentId", k.want, k.vm_generation AS "vmGeneration", k.seen_state AS "seenState",
+     k.seen_error AS "seenError"
+   FROM vm_disk k JOIN vm v ON v.id = k.vm_id JOIN volume o ON o.id = k.volume_id
+   WHERE k.vm_id = $1 AND v.host_id = $2`,
+)
+const noteDisk = statement(
+  'vms.noteDisk',
+  `UPDATE vm_disk SET seen_state = $3, seen_error = $4 WHERE vm_id = $1 AND volume_id = $2`,
+)
+const raiseGeneration = statement(
+  'vms.raiseForDisks',
+  `UPDATE vm SET generation = generation + 1 WHERE id = $1 AND want <> 'absent'`,
+)
+const wishDisksAway = statement<{ vmId: string }>(
+  'vms.wishDisksAway',
+  `UPDATE vm_disk k SET want = 'absent', vm_generation = v.generation + 1 FROM vm v
+   WHERE k.attachment_id = $1 AND k.want = 'present' AND v.id = k.vm_id RETURNING k.vm_id AS "vmId"`,
+)
+const deleteDisk = statement('vms.deleteDisk', `DELETE FROM vm_disk WHERE vm_id = $1 AND volume_id = $2`)
+const deleteDisksOfVm = statement<{ attachmentId: string }>(
+  'vms.deleteDisks',
+  `DELETE FROM vm_disk WHERE vm_id = $1 RETURNING attachment_id AS "attachmentId"`,
+)
+const deleteDetached = statement(
+  'vms.deleteDetached',
+  `DELETE FROM volume_attachment t WHERE t.id = ANY($1::uuid[]) AND t.want = 'detached'
+     AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.attachment_id = t.id)`,
+)
+const deleteOfDeployment = statement(
+  'vms.deleteRuntimeAttachments',
+  `DELETE FROM volume_attachment t WHERE t.deployment_id = $1
+     AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.attachment_id = t.id)`,
+)
+
+/** What the VM's app and deployment have attached, in the order in which volumes are locked. */
+export const needed = (sql: Sql, vmId: string) => sql.rows(neededDisks, [vmId])
+/** The generation under which the VM may have the volume; undefined when it may not, or cannot reach it from there. */
+export const take = async (
+  tx: Tx,
+  disk: { readonly volumeId: string; readonly readOnly: boolean },
+  place: { readonly hostId: string; readonly pool: string; readonly bound: boolean },
+) =>
+  (await tx.maybe(takeVolume, [disk.volumeId, disk.readOnly, place.hostId, place.pool, place.bound]))?.generation
+/** False when another VM has it, or it has been detached meanwhile. */
+export const insert = async (tx: Tx, vmId: string, attachmentId: string, generation: number) =>
+  (await tx.run(insertDisk, [vmId, attachmentId, generation])) === 1
+export const wished = (sql: Sql, vmId: string) => sql.rows(wishedDisks, [vmId])
+/** Only where the host owns the VM. */
+export const held = (sql: Sql, vmId: string, hostId: string) => sql.rows(heldDisks, [vmId, hostId])
+export const note = (tx: Tx, vmId: string, volumeId: string, state: string | null, error: string | null) =>
+  tx.run(noteDisk, [vmId, volumeId, state, error])
+/** The VM's host hears of its disks anew. */
+export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])
+/** Ids of the VMs that still have a volume of this attachment. */
+export const wishAway = async (tx: Tx, attachmentId: string) =>
+  (await tx.rows(wishDisksAway, [attachmentId])).map(row => row.vmId)
+export const drop = (tx: Tx, vmId: string, volumeId: string) => tx.run(deleteDisk, [vmId, volumeId])
+/** Ids of the attachments that the VM had. */
+export const dropAll = async (tx: Tx, vmId: string) =>
+  (await tx.rows(deleteDisksOfVm, [vmId])).map(row => row.attachmentId)
+/** Removes those of the attachments that nobody wants and no VM has. */
+export const settle = (tx: Tx, attachmentIds: readonly string[]) => tx.run(deleteDetached, [attachmentIds])
+export const settleDeployment = (tx: Tx, deploymentId: string) => tx.run(deleteOfDeployment, [deploymentId])

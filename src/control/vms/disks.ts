@@ -1,0 +1,119 @@
+/** Volumes of VMs: taken with the VM's place, told to its host, given back when the host has let go. */
+import type { VmObserved } from '../../contract/agent.ts'
+import type { Sql, Tx } from '../../db/db.ts'
+import { poke } from '../../engine/runner.ts'
+import { listPools } from '../hosts/index.ts'
+import { notify } from '../notifications/index.ts'
+import { fitVolumes, type PoolView } from '../scheduler/pools.ts'
+import * as store from './disk-store.ts'
+import { pokeWaiting } from './waiting.ts'
+
+/** What a VM needs of storage to be placed. */
+export interface DiskNeeds {
+  readonly disks: readonly store.NeededDisk[]
+  readonly pools: readonly PoolView[]
+  /** Why it cannot start now, wherever. */
+  readonly obstacle: string | undefined
+  /** The only host that can reach its volumes. */
+  readonly pinnedTo: string | undefined
+}
+
+export async function diskNeeds(sql: Sql, vmId: string): Promise<DiskNeeds> {
+  const disks = await store.needed(sql, vmId)
+  const pools = disks.length > 0 ? await listPools(sql) : []
+  const pins = new Set(disks.filter(disk => disk.bound).flatMap(disk => (disk.hostId ? [disk.hostId] : [])))
+  return { disks, pools, obstacle: obstacleOf(disks, pins.size), pinnedTo: [...pins][0] }
+}
+
+function obstacleOf(disks: readonly store.NeededDisk[], places: number): string | undefined {
+  const held = disks.find(disk => disk.held)
+  if (held) return `Volume ${held.name} is still with another VM; this one starts when that has let go of it.`
+  const unusable = disks.find(disk => !disk.usable)
+  if (unusable) return `Volume ${unusable.name} is being restored, or has failed; see the volume.`
+  return places > 1 ? 'Its volumes are on different hosts. Detach one, or clone it from a snapshot.' : undefined
+}
+
+/** Hosts that cannot hold or reach the volumes. */
+export function hostsWithout(needs: DiskNeeds, hostIds: readonly string[]): ReadonlySet<string> {
+  if (needs.disks.length === 0) return new Set()
+  return new Set(hostIds.filter(id => fitVolumes(needs.pools, id, needs.disks) === undefined))
+}
+
+/**
+ * In the commit that places the VM (or, later, attaches to it): the volumes are this VM's from here on.
+ * @throws Error when somebody else was quicker; the commit must not happen then
+ */
+export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: DiskNeeds): Promise<void> {
+  const places = fitVolumes(needs.pools, hostId, needs.disks)
+  for (const disk of needs.disks) {
+    const pool = places?.get(disk.volumeId)
+    if (!pool) throw new Error(`the host has no room for volume ${disk.name} any more`)
+    const generation = await store.take(tx, disk, { hostId, pool: pool.name, bound: !pool.shared })
+    if (generation === undefined || !(await store.insert(tx, vmId, disk.attachmentId, generation)))
+      throw new Error(`volume ${disk.name} was taken meanwhile`)
+    await poke(tx, 'volume', disk.volumeId)
+  }
+}
+
+/** Tells a running VM of what was attached to its deployment in this transaction. */
+export async function claimRunning(tx: Tx, vmId: string, hostId: string, volumeId: string): Promise<boolean> {
+  const needs = await diskNeeds(tx, vmId)
+  const disks = needs.disks.filter(disk => disk.volumeId === volumeId)
+  if (disks.length === 0 || !fitVolumes(needs.pools, hostId, disks)) return false
+  await store.raise(tx, vmId)
+  await claimDisks(tx, vmId, hostId, { ...needs, disks })
+  await poke(tx, 'vm', vmId)
+  return true
+}
+
+/** Has every VM let go of what it has by the attachment; how many there are. The attachment goes with the last. */
+export async function unclaim(tx: Tx, attachmentId: string): Promise<number> {
+  const vmIds = await store.wishAway(tx, attachmentId)
+  for (const vmId of vmIds) {
+    await store.raise(tx, vmId)
+    await poke(tx, 'vm', vmId)
+  }
+  return vmIds.length
+}
+
+/** The VM has gone: what it had is free. */
+export async function releaseDisks(tx: Tx, vmId: string): Promise<void> {
+  const attachmentIds = await store.dropAll(tx, vmId)
+  if (attachmentIds.length > 0) await store.settle(tx, attachmentIds)
+}
+
+/** Without VMs, what was attached to a deployment alone ends with it. */
+export const dropRuntimeAttachments = (tx: Tx, deploymentId: string) => store.settleDeployment(tx, deploymentId)
+
+/** What the host says of the VM's volumes. */
+export async function recordDisks(tx: Tx, hostId: string, seen: VmObserved): Promise<void> {
+  const held = await store.held(tx, seen.vmId, hostId)
+  const letGo: string[] = []
+  for (const disk of held) {
+    const found = seen.disks?.find(one => one.volumeId === disk.volumeId)
+    if (!found && disk.want === 'absent' && seen.generation >= disk.vmGeneration) {
+      await store.drop(tx, seen.vmId, disk.volumeId)
+      letGo.push(disk.attachmentId)
+      continue
+    }
+    const state = found?.state ?? null
+    const error = found?.error ?? null
+    if (state === disk.seenState && error === disk.seenError) continue
+    await store.note(tx, seen.vmId, disk.volumeId, state, error)
+    if (state === 'failed' && disk.seenState !== 'failed') await warn(tx, disk, error)
+  }
+  if (letGo.length === 0) return
+  await store.settle(tx, letGo)
+  await pokeWaiting(tx)
+}
+
+const warn = (tx: Tx, disk: store.HeldDisk, error: string | null) =>
+  notify(tx, {
+    projectId: disk.projectId,
+    kind: 'volume.trouble',
+    title: `Volume ${disk.volumeName} could not be attached`,
+    body: `${error ?? 'The host did not say why.'} It is tried again.`,
+    entityName: disk.volumeName,
+    resourceId: disk.volumeId,
+    route: '/volumes',
+  })

@@ -1,0 +1,99 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+import type { Volume } from './store.ts'
+
+export interface Attachment {
+  readonly id: string
+  readonly volumeId: string
+  readonly appId: string
+  readonly appName: string
+  /** Null: the app's; else only that deployment has it. */
+  readonly deploymentId: string | null
+  readonly mountPoint: string
+  readonly accessMode: 0 | 1
+  readonly want: 'attached' | 'detached'
+  /** Of its VMs: how many have it, or are about to; and what keeps one of them. */
+  readonly vms: number
+  /** Those of them whose guest has it mounted. */
+  readonly attached: number
+  readonly trouble: string | null
+}
+
+/** An app that volumes are attached to. */
+export interface AttachApp {
+  readonly id: string
+  readonly name: string
+  readonly maxReplicas: number
+  readonly autoscaling: boolean
+}
+
+const columns = `t.id, t.volume_id AS "volumeId", t.app_id AS "appId", a.name AS "appName",
+  t.deployment_id AS "deploymentId", t.mount_point AS "mountPoint", t.access_mode AS "accessMode", t.want,
+  (SELECT count(*)::int FROM vm_disk k WHERE k.attachment_id = t.id) AS vms,
+  (SELECT count(*)::int FROM vm_disk k WHERE k.attachment_id = t.id AND k.seen_state = 'attached') AS attached,
+  (SELECT max(k.seen_error) FROM vm_disk k WHERE k.attachment_id = t.id) AS trouble`
+const joined = `FROM volume_attachment t JOIN app a ON a.id = t.app_id`
+
+const ofVolume = statement<Attachment>(
+  'volumes.attachments',
+  `SELECT ${columns} ${joined} WHERE t.volume_id = $1 ORDER BY t.id`,
+)
+const ofApp = statement<Attachment>(
+  'volumes.attachmentsOfApp',
+  `SELECT ${columns} ${joined} WHERE t.app_id = $1 ORDER BY t.id`,
+)
+const volumesAndAttachments = statement<
+  Pick<Volume, 'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' | 'hostId' | 'state' | 'error' | 'createdAt' | 'updatedAt'> & {
+    readonly attachments: readonly Pick<Attachment, 'accessMode' | 'appId' | 'appName' | 'mountPoint'>[]
+  }
+>(
+  'volumes.list',
+  `SELECT o.id, o.project_id AS "projectId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+     o.host_id AS "hostId", o.state, o.error, o.created_at AS "createdAt", o.updated_at AS "updatedAt",
+     coalesce((SELECT jsonb_agg(jsonb_build_object('accessMode', t.access_mode, 'appId', a.id, 'appName', a.name,
+        'mountPoint', t.mount_point) ORDER BY t.id) ${joined} WHERE t.volume_id = o.id), '[]'::jsonb) AS attachments
+   FROM volume o WHERE o.project_id = $1 AND o.owner = 'user' AND o.want = 'present' ORDER BY o.id DESC LIMIT 1000`,
+)
+const insertAttachment = statement(
+  'volumes.attach',
+  `INSERT INTO volume_attachment (id, project_id, volume_id, app_id, deployment_id, mount_point, access_mode)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+)
+const wishDetached = statement(
+  'volumes.detach',
+  `UPDATE volume_attachment SET want = 'detached' WHERE id = $1 AND want = 'attached'`,
+)
+const deleteAttachment = statement('volumes.deleteAttachment', `DELETE FROM volume_attachment WHERE id = $1`)
+const lockAppById = statement<AttachApp>(
+  'volumes.lockApp',
+  `SELECT id, name, max_replicas AS "maxReplicas", autoscaling_enabled AS autoscaling FROM app
+   WHERE project_id = $1 AND id = $2 AND want = 'live' AND ($3::text IS NULL OR owner = $3) FOR NO KEY UPDATE`,
+)
+const appExists = statement(
+  'volumes.app',
+  `SELECT id FROM app WHERE project_id = $1 AND id = $2 AND want = 'live' AND owner = 'user'`,
+)
+const writers = statement<{ volumeName: string }>(
+  'volumes.writersOfApp',
+  `SELECT o.name AS "volumeName" FROM volume_attachment t JOIN volume o ON o.id = t.volume_id
+   WHERE t.app_id = $1 AND t.access_mode = 0 LIMIT 1`,
+)
+
+export const list = (sql: Sql, projectId: string) => sql.rows(volumesAndAttachments, [projectId])
+export const attachmentsOf = (sql: Sql, volumeId: string) => sql.rows(ofVolume, [volumeId])
+export const attachmentsOfApp = (sql: Sql, appId: string) => sql.rows(ofApp, [appId])
+export const insert = (
+  tx: Tx,
+  t: Pick<Attachment, 'id' | 'volumeId' | 'appId' | 'deploymentId' | 'mountPoint' | 'accessMode'> & {
+    readonly projectId: string
+  },
+) =>
+  tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
+export const wishGone = (tx: Tx, id: string) => tx.run(wishDetached, [id])
+export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
+/** The app, locked until the transaction ends; `owner` null: whoever it was made for. */
+export const lockApp = (tx: Tx, projectId: string, appId: string, owner: 'user' | null) =>
+  tx.maybe(lockAppById, [projectId, appId, owner])
+export const hasApp = async (sql: Sql, projectId: string, appId: string) =>
+  (await sql.rows(appExists, [projectId, appId])).length === 1
+/** The name of a volume that only one VM of the app may have. */
+export const writerOf = async (sql: Sql, appId: string) => (await sql.maybe(writers, [appId]))?.volumeName

@@ -1,0 +1,173 @@
+/** Volumes and snapshots come and go: rows and machines, in the caller's transaction. No host is asked. */
+import { uniqueViolation } from '../../db/errors.ts'
+import type { Tx } from '../../db/db.ts'
+import { createMachine, poke } from '../../engine/runner.ts'
+import { hours, minutes } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import { invalidState, nameTaken, notFound } from '../http/errors.ts'
+import { assertWithin, lockProject } from '../projects/index.ts'
+import * as attachments from './attach-store.ts'
+import * as rules from './rules.ts'
+import * as snapshots from './snapshot-store.ts'
+import * as store from './store.ts'
+import type { Volume, VolumeOwner } from './store.ts'
+
+/** A copy of a large volume without reflinks takes as long as the disk does. */
+export const makingMs = hours(1)
+/** Each may come to be as large as the volume. */
+const mostSnapshots = 200
+
+export interface NewVolumeRequest {
+  readonly projectId: string
+  /** Default: the user. What is made for somebody else is in no list of the user's. */
+  readonly owner?: VolumeOwner
+  /** The machine of kind `owner` that is poked when the volume or one of its snapshots changes. */
+  readonly ownerId?: string
+  readonly name: string
+  readonly sizeMib: number
+  /** Empty or absent: chosen when the volume gets its place. */
+  readonly poolName?: string
+}
+
+/**
+ * A new, empty volume. It gets its place with the first VM that needs it.
+ * @throws ApiError 400 (field), 403 `plan_limit_exceeded`, 409 `name_taken`
+ */
+export async function createVolume(tx: Tx, request: NewVolumeRequest): Promise<Volume> {
+  const sizeMib = rules.checkSize(request.sizeMib)
+  const poolName = rules.checkPoolName(request.poolName ?? '')
+  return insert(tx, { ...request, sizeMib, poolName }, 'placing')
+}
+
+export interface CloneRequest {
+  readonly projectId: string
+  readonly owner?: VolumeOwner
+  readonly ownerId?: string
+  readonly name: string
+}
+
+/**
+ * A new volume with the content of a snapshot, where that is.
+ * @throws ApiError 403 `plan_limit_exceeded`, 404, 409 `name_taken`, `operation_in_progress`, `invalid_state`
+ */
+export async function cloneVolume(tx: Tx, snapshotId: string, request: CloneRequest): Promise<Volume> {
+  const snapshot = await snapshots.byId(tx, snapshotId)
+  const source = snapshot && (await store.lock(tx, snapshot.volumeId))
+  if (!source || snapshot.want === 'absent') throw notFound()
+  rules.assertSnapshotReady((await snapshots.byId(tx, snapshotId)) ?? snapshot)
+  const { sizeMib, poolName, hostId, bound } = source
+  const from = { fromVolumeId: source.id, fromSnapshotId: snapshotId }
+  return insert(tx, { ...request, sizeMib, poolName, hostId, bound, ...from }, 'creating')
+}
+
+async function insert(
+  tx: Tx,
+  request: NewVolumeRequest & Partial<Pick<Volume, 'hostId' | 'bound' | 'fromVolumeId' | 'fromSnapshotId'>>,
+  phase: 'placing' | 'creating',
+): Promise<Volume> {
+  const { projectId, owner = 'user', name } = request
+  const limits = await lockProject(tx, projectId)
+  const used = await store.projectUsage(tx, projectId)
+  if (owner === 'user') assertWithin(limits, 'maxVolumes', used.volumes)
+  // In whole GiB, rounded up: what the plan speaks of.
+  const before = Math.ceil(used.sizeMib / 1024)
+  assertWithin(limits, 'maxStorageGibTotal', before, Math.ceil((used.sizeMib + request.sizeMib) / 1024) - before)
+  const id = newId()
+  const whole = { hostId: null, bound: true, fromVolumeId: null, fromSnapshotId: null, poolName: '', ownerId: null }
+  try {
+    await store.insert(tx, { ...whole, ...request, id, owner })
+  } catch (cause) {
+    if (uniqueViolation(cause, 'volume_name')) throw nameTaken('volume', name)
+    throw cause
+  }
+  await createMachine(tx, 'volume', id, phase, phase === 'creating' ? { deadlineMs: makingMs } : {})
+  return found(await store.byId(tx, id))
+}
+
+/**
+ * Removes the volume and its snapshots; clones of them stay.
+ * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`
+ */
+export async function deleteVolume(tx: Tx, id: string): Promise<void> {
+  const volume = await store.lock(tx, id)
+  if (!volume) throw notFound()
+  rules.assertFree(volume, await attachments.attachmentsOf(tx, id), 'delete')
+  if ((await store.clonesUnderWay(tx, { volumeId: id })) > 0)
+    throw rules.underWay(`A clone of volume ${volume.name} is being made. Wait until that is done.`)
+  await wishVolumeGone(tx, id)
+}
+
+/** Without questions: its project goes. */
+export async function wishVolumeGone(tx: Tx, id: string): Promise<void> {
+  if (await store.wishGone(tx, id)) await poke(tx, 'volume', id)
+}
+
+/**
+ * Wishes for a crash-consistent snapshot; its machine has it made.
+ * @throws ApiError 404, 409 `name_taken`, `operation_in_progress`, `invalid_state`
+ */
+export async function createVolumeSnapshot(
+  tx: Tx,
+  volumeId: string,
+  { name, kind = 'user' }: { readonly name: string; readonly kind?: 'user' | 'schedule' },
+): Promise<snapshots.VolumeSnapshot> {
+  const volume = await store.lock(tx, volumeId)
+  if (!volume) throw notFound()
+  if (volume.state === 'restoring') throw rules.underWay(`Volume ${volume.name} is being restored. Try again after that.`)
+  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; there is nothing in it.`)
+  if ((await snapshots.list(tx, volumeId)).length >= mostSnapshots)
+    throw invalidState(`A volume has at most ${mostSnapshots} snapshots. Delete one first.`)
+  const id = newId()
+  try {
+    await snapshots.insert(tx, { id, projectId: volume.projectId, volumeId, name, kind })
+  } catch (cause) {
+    if (uniqueViolation(cause, 'volume_snapshot_name')) throw nameTaken('snapshot of this volume', name)
+    throw cause
+  }
+  await createMachine(tx, 'volume-snapshot', id, 'creating', { deadlineMs: makingMs + minutes(1) })
+  // It may have to get a place first.
+  await poke(tx, 'volume', volumeId)
+  return found(await snapshots.byId(tx, id))
+}
+
+/** @throws ApiError 404, 409 `operation_in_progress` while a volume is being made or put back from it */
+export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
+  const snapshot = await snapshots.byId(tx, id)
+  const volume = snapshot && (await store.lock(tx, snapshot.volumeId))
+  if (!snapshot || !volume) throw notFound()
+  if (volume.state === 'restoring' && volume.restoreSnapshotId === id)
+    throw rules.underWay(`The volume is being put back to snapshot ${snapshot.name}. Wait until that is done.`)
+  if ((await store.clonesUnderWay(tx, { snapshotId: id })) > 0)
+    throw rules.underWay(`A clone of snapshot ${snapshot.name} is being made. Wait until that is done.`)
+  if (await snapshots.wishGone(tx, id)) await poke(tx, 'volume-snapshot', id)
+}
+
+/**
+ * Puts a volume back to a snapshot of it: all of it, or nothing.
+ * @param unless `attached`: refused while any app has it; `held`: only while a VM has it (the caller keeps its app's VMs away)
+ * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
+ */
+export async function restoreVolume(
+  tx: Tx,
+  volumeId: string,
+  snapshotId: string,
+  { unless = 'attached' }: { readonly unless?: 'attached' | 'held' } = {},
+): Promise<Volume> {
+  const volume = await store.lock(tx, volumeId)
+  const snapshot = await snapshots.byId(tx, snapshotId)
+  if (!volume || snapshot?.volumeId !== volumeId || snapshot.want === 'absent') throw notFound()
+  const users = (await attachments.attachmentsOf(tx, volumeId)).filter(one => unless === 'attached' || one.vms > 0)
+  rules.assertFree(volume, users, 'restore')
+  rules.assertSnapshotReady(snapshot)
+  if ((await snapshots.list(tx, volumeId)).some(one => one.state === 'creating'))
+    throw rules.underWay(`A snapshot of volume ${volume.name} is being made. Wait until that is done.`)
+  if (!(await store.restore(tx, volumeId, snapshotId)))
+    throw rules.underWay(`Volume ${volume.name} is being made or restored. Wait until that is done.`)
+  await poke(tx, 'volume', volumeId)
+  return found(await store.byId(tx, volumeId))
+}
+
+function found<T>(row: T | undefined): T {
+  if (row === undefined) throw new Error('BUG: a row that was just written is not there')
+  return row
+}

@@ -1,0 +1,36 @@
+import type { ProjectContents } from '../projects/index.ts'
+import { wishVolumeGone } from './create.ts'
+import * as store from './store.ts'
+
+export { type AttachRequest, type Attached, attachVolume, detachVolume } from './attach.ts'
+export { type Attachment, attachmentsOf, attachmentsOfApp, writerOf } from './attach-store.ts'
+export {
+  type CloneRequest,
+  type NewVolumeRequest,
+  cloneVolume,
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  deleteVolumeSnapshot,
+  restoreVolume,
+} from './create.ts'
+export { recordVolume, volumeMachine } from './machine.ts'
+export { volumeFeature } from './routes.ts'
+export { assertScalable } from './rules.ts'
+export { recordVolumeSnapshot, volumeSnapshotMachine } from './snapshot-machine.ts'
+export {
+  type VolumeSnapshot,
+  byId as findVolumeSnapshot,
+  byName as findVolumeSnapshotByName,
+  list as listVolumeSnapshots,
+} from './snapshot-store.ts'
+export { type Volume, type VolumeOwner, byId as findVolume, recordUsages } from './store.ts'
+
+/** Volumes go after what they are attached to. */
+export const volumeContents: ProjectContents = {
+  name: 'volumes',
+  async deleteAll(tx, projectId) {
+    for (const id of await store.idsInProject(tx, projectId)) await wishVolumeGone(tx, id)
+  },
+  remaining: (db, projectId) => store.remaining(db, projectId),
+}

@@ -1,0 +1,280 @@
+/** A volume and its snapshots, interrupted in every way; and VMs that have one. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { newId } from '../../lib/ids.ts'
+import { wishVm } from '../vms/index.ts'
+import * as attachments from './attach-store.ts'
+import { wishVolumeGone } from './create.ts'
+import {
+  attachVolume,
+  cloneVolume,
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  deleteVolumeSnapshot,
+  detachVolume,
+  findVolume,
+  findVolumeSnapshot,
+  restoreVolume,
+} from './index.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const host = await world.addHost()
+const { volumes: stored, snapshots: kept } = host.storage
+
+let made = 0
+/** An app that has one VM at most. */
+async function oneVmApp() {
+  const app = await world.app()
+  await db.run({ name: 'test.oneVm', text: 'UPDATE app SET max_replicas = 1 WHERE id = $1' }, [app.id])
+  return app
+}
+const create = () => db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+const snapshotOf = (volumeId: string) => db.tx(tx => createVolumeSnapshot(tx, volumeId, { name: `s${++made}` }))
+const isReady = async (id: string) => (await findVolume(db, id))?.state === 'ready'
+const snapshotReady = async (id: string) => (await findVolumeSnapshot(db, id))?.state === 'ready'
+/** A volume with a place and a ready snapshot; both hold `content`. */
+async function placed(content = 'one') {
+  const { id } = await create()
+  const first = await snapshotOf(id)
+  await world.until(() => snapshotReady(first.id))
+  await db.tx(tx => deleteVolumeSnapshot(tx, first.id))
+  const volume = stored.get(id)!
+  volume.content = content
+  const snapshot = await snapshotOf(id)
+  await world.until(() => snapshotReady(snapshot.id))
+  return { id, volume, snapshotId: snapshot.id }
+}
+
+const remove = ({ id }: { id: string }) => db.tx(tx => deleteVolume(tx, id))
+const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number }>({
+  ...{ db, machine: world.machines.volume, remove: ({ id }) => db.tx(tx => wishVolumeGone(tx, id)) },
+  makeSubject: async () => {
+    const { id } = await create()
+    const snapshot = await snapshotOf(id)
+    return { id, snapshotId: snapshot.id, rounds: 0 }
+  },
+  advance: async (s, phase) => {
+    await world.hostsMove()
+    await world.run('volumeSnapshot')
+    if (phase !== 'keeping') return
+    if (!(await snapshotReady(s.snapshotId))) return
+    s.rounds += 1
+    if (s.rounds === 1) stored.get(s.id)!.content = 'changed'
+    if (s.rounds === 4) await db.tx(tx => restoreVolume(tx, s.id, s.snapshotId))
+    if (s.rounds > 4 && (await isReady(s.id))) {
+      expect(stored.get(s.id)?.content).toBe('empty')
+      await remove(s)
+    }
+  },
+  check: async ({ id }) => {
+    expect(stored.has(id)).toBe(false)
+    expect([...kept.values()].filter(one => one.put.volumeId === id)).toEqual([])
+    expect(await findVolume(db, id)).toBeUndefined()
+    expect(await world.rows(`SELECT id FROM volume_snapshot WHERE volume_id = $1`, id)).toEqual([])
+  },
+})
+
+describe('crash matrix of a volume', () => {
+  it('has every phase with every fault', () =>
+    expect(volumeCases.length).toBe(Object.keys(world.machines.volume.phases).length * faults.length))
+  it.each(volumeCases)('$name', ({ run }) => run())
+})
+
+const dropSnapshot = ({ id }: { id: string }) => db.tx(tx => deleteVolumeSnapshot(tx, id))
+const snapshotCases = crashMatrix({
+  ...{ db, machine: world.machines.volumeSnapshot, remove: dropSnapshot },
+  makeSubject: async () => {
+    const { id } = await create()
+    const snapshot = await snapshotOf(id)
+    return { id: snapshot.id, rounds: 0 }
+  },
+  advance: async (s, phase) => {
+    await world.hostsMove()
+    await world.run('volume')
+    if (phase === 'keeping' && ++s.rounds > 2) await dropSnapshot(s)
+  },
+  check: async ({ id }) => {
+    expect(kept.has(id)).toBe(false)
+    expect(await findVolumeSnapshot(db, id)).toBeUndefined()
+  },
+})
+
+describe('crash matrix of a snapshot of a volume', () => {
+  it('has every phase with every fault', () =>
+    expect(snapshotCases.length).toBe(Object.keys(world.machines.volumeSnapshot.phases).length * faults.length))
+  it.each(snapshotCases)('$name', ({ run }) => run())
+})
+
+describe('what a volume holds', () => {
+  it('is put back to the snapshot, each time it is asked to', async () => {
+    const { id, volume, snapshotId } = await placed('one')
+    for (const change of ['two', 'three']) {
+      volume.content = change
+      await db.tx(tx => restoreVolume(tx, id, snapshotId))
+      await world.until(() => isReady(id))
+      expect(volume.content).toBe('one')
+    }
+  })
+
+  it('is in a clone, which stays when the volume goes', async () => {
+    const { id, snapshotId } = await placed('one')
+    const clone = await db.tx(tx => cloneVolume(tx, snapshotId, { projectId, name: `c${++made}` }))
+    await expect(db.tx(tx => deleteVolume(tx, id))).rejects.toMatchObject({ code: 'operation_in_progress' })
+    await expect(db.tx(tx => deleteVolumeSnapshot(tx, snapshotId))).rejects.toMatchObject({
+      code: 'operation_in_progress',
+    })
+    await world.until(() => isReady(clone.id))
+    await db.tx(tx => deleteVolume(tx, id))
+    await world.until(async () => (await findVolume(db, id)) === undefined)
+    expect(stored.get(clone.id)?.content).toBe('one')
+  })
+})
+
+describe('a VM with a volume', () => {
+  const attach = (appId: string, volumeId: string, accessMode: 0 | 1 = 0) =>
+    db.tx(tx => attachVolume(tx, { projectId, volumeId, appId, mountPoint: '/data', accessMode, by: 'user' }))
+  const holders = (volumeId: string) =>
+    world.hosts.flatMap(one =>
+      [...one.vms.values()].filter(vm => vm.disks.some(disk => disk.volumeId === volumeId)).map(vm => vm.wish.vmId),
+    )
+  const active = async (deploymentId: string) =>
+    (await world.rows(`SELECT id FROM app WHERE active_deployment_id = $1`, deploymentId)).length === 1
+
+  it('has it when it starts, under a generation of its own, and nobody else until it has gone', async () => {
+    const { id } = await create()
+    const app = await oneVmApp()
+    await attach(app.id, id)
+    const first = await world.deploy(app)
+    await world.until(() => active(first.id))
+    expect(holders(id)).toEqual(first.vmIds)
+    expect(stored.get(id)?.generation).toBe(1)
+
+    const second = await world.deploy(app)
+    const most = { holders: 0 }
+    await world.until(async () => {
+      most.holders = Math.max(most.holders, holders(id).length)
+      return active(second.id)
+    })
+    expect(most.holders).toBe(1)
+    expect(holders(id)).toEqual(second.vmIds)
+    expect(stored.get(id)?.generation).toBe(2)
+  })
+
+  it('gives way to a new version, and comes back when that fails', async () => {
+    const { id } = await create()
+    const app = await oneVmApp()
+    await attach(app.id, id)
+    const good = await world.deploy(app)
+    await world.until(() => active(good.id))
+    host.behaviour.set('example/bad:1', 'crash')
+    const bad = await world.deploy(app, { image: 'example/bad:1' })
+    await world.until(
+      async () => (await world.rows(`SELECT id FROM deployment WHERE id = $1 AND outcome = 'failed'`, bad.id)).length === 1,
+    )
+    await world.until(
+      async () => (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy`, good.id)).length === 1,
+    )
+    expect(holders(id)).toHaveLength(1)
+    expect(await active(good.id)).toBe(true)
+  })
+
+  it('waits for the host of its volume, and says so', async () => {
+    const { id } = await create()
+    const app = await oneVmApp()
+    await attach(app.id, id)
+    const { id: deploymentId } = await world.deploy(app)
+    await world.until(() => active(deploymentId))
+    const other = await world.addHost()
+    const home = (await findVolume(db, id))!.hostId
+    const vm = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1`, deploymentId)
+    await db.run({ name: 'test.cordon', text: 'UPDATE host SET cordoned = true WHERE id = $1' }, [home])
+    await db.tx(tx => wishVm(tx, vm[0]!.id, 'absent'))
+    const note = async () =>
+      (
+        await world.rows<{ note: string | null }>(
+          `SELECT placement_note AS note FROM vm WHERE deployment_id = $1 AND host_id IS NULL`,
+          deploymentId,
+        )
+      )[0]?.note ?? ''
+    await world.until(async () => (await note()).includes('volume elsewhere'))
+    expect(await note()).toContain('1 host: cordoned')
+    expect(other.vms.size).toBe(0)
+    await db.run({ name: 'test.uncordon', text: 'UPDATE host SET cordoned = false WHERE id = $1' }, [home])
+    await world.until(async () => holders(id).length === 1)
+  })
+
+  it('lets go of it when it is detached, and only then is the volume free', async () => {
+    const { id } = await create()
+    const app = await oneVmApp()
+    const { attachment } = await attach(app.id, id)
+    const { id: deploymentId } = await world.deploy(app)
+    await world.until(() => active(deploymentId))
+    expect(await db.tx(tx => detachVolume(tx, attachment))).toBe('detaching')
+    await expect(remove({ id })).rejects.toMatchObject({ code: 'volume_in_use' })
+    await expect(attach((await oneVmApp()).id, id)).rejects.toMatchObject({ code: 'volume_in_use' })
+    await world.until(async () => (await attachments.attachmentsOf(db, id)).length === 0)
+    expect(holders(id)).toEqual([])
+    expect(await active(deploymentId)).toBe(true)
+    await remove({ id })
+  })
+
+  it('may read what others read, too', async () => {
+    const { id } = await create()
+    const apps = [await world.app({ replicas: 2 }), await world.app({ replicas: 2 })]
+    for (const app of apps) await attach(app.id, id, 1)
+    await expect(attach((await oneVmApp()).id, id, 0)).rejects.toMatchObject({ code: 'volume_in_use' })
+    for (const app of apps) await world.deploy(app, { replicas: 2 })
+    await world.until(async () => holders(id).length === 4)
+    expect(new Set(world.hosts.flatMap(one => one.storage.volumes.has(id) ? [one.id] : [])).size).toBe(1)
+  })
+})
+
+describe('attaching', () => {
+  it('has exactly one winner, of however many try at once', async () => {
+    const { id } = await create()
+    const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
+    for (let round = 0; round < 25; round++) {
+      const tries = apps.slice(0, 2 + (round % 7)).map(app =>
+        db
+          .tx(tx =>
+            attachVolume(tx, { projectId, volumeId: id, appId: app.id, mountPoint: '/data', accessMode: 0, by: 'user' }),
+          )
+          .catch((error: unknown) => error),
+      )
+      const answers = await Promise.all(tries)
+      const won = answers.filter(answer => !(answer instanceof Error))
+      expect(won).toHaveLength(1)
+      for (const lost of answers.filter(answer => answer instanceof Error))
+        expect(lost).toMatchObject({ code: 'volume_in_use' })
+      const [attached] = await attachments.attachmentsOf(db, id)
+      await db.tx(tx => detachVolume(tx, attached!))
+    }
+  })
+
+  it('10,000 races of 2 to 8 contenders at the lock itself: one winner each', { timeout: 120_000 }, async () => {
+    const { id } = await create()
+    const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
+    const lock = {
+      name: 'test.race',
+      text: `INSERT INTO volume_attachment (id, project_id, volume_id, app_id, mount_point, access_mode)
+             VALUES ($1, $2, $3, $4, $5, 0) ON CONFLICT DO NOTHING`,
+    }
+    const free = { name: 'test.free', text: 'DELETE FROM volume_attachment WHERE volume_id = $1' }
+    const volumes = [id, ...(await Promise.all(Array.from({ length: 24 }, create))).map(volume => volume.id)]
+    const race = async (volumeId: string, n: number) => {
+      const contenders = apps.slice(0, 2 + (n % 7))
+      const won = await Promise.all(contenders.map(app => db.run(lock, [newId(), projectId, volumeId, app.id, `/${volumeId}`])))
+      expect(won.reduce((sum, one) => sum + one, 0)).toBe(1)
+      expect(await db.run(free, [volumeId])).toBe(1)
+    }
+    await Promise.all(
+      volumes.map(async (volumeId, lane) => {
+        for (let n = 0; n < 400; n++) await race(volumeId, n + lane)
+      }),
+    )
+  })
+})

@@ -1,0 +1,158 @@
+/** The life of a volume: it gets a place, its host makes it and keeps it, puts it back when asked to, and removes it. */
+import { BusError } from '../../bus/bus.ts'
+import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
+import type { Tx } from '../../db/db.ts'
+import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { agentClient, listHosts, listPools } from '../hosts/index.ts'
+import { makingMs } from './create.ts'
+import { choosePlace } from './rules.ts'
+import * as store from './store.ts'
+import type { Volume } from './store.ts'
+
+/** Changes come by messages; this look is for what a lost one would hide. */
+const lookAgainMs = seconds(15)
+
+type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config'>
+
+/** The wish as the host gets it. */
+const wishOf = (v: Volume): VolumePut => ({
+  ...{ volumeId: v.id, generation: v.generation, want: v.want, pool: v.poolName, sizeMib: v.sizeMib },
+  ...(v.fromVolumeId && v.fromSnapshotId
+    ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } }
+    : {}),
+  ...(v.restoreSnapshotId ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } } : {}),
+})
+
+export const volumeMachine = (deps: VolumeDeps) =>
+  machine<Volume>()({
+    kind: 'volume',
+    edges: {
+      placing: ['creating', 'removing'],
+      creating: ['keeping', 'removing'],
+      keeping: ['restoring', 'removing'],
+      restoring: ['keeping', 'removing'],
+      removing: [],
+    },
+    load: id => store.byId(deps.db, id),
+    preempt: v => (v.want === 'absent' ? 'removing' : undefined),
+    phases: {
+      /** It gets its place with the first VM that needs it; for other reasons where there is most room. */
+      async placing({ subject: v }) {
+        if (v.hostId) return go('creating', undefined, makingMs)
+        if (!v.needed) return wait(hours(1))
+        const place = await findPlace(deps, v)
+        if (!place) return wait(seconds(30))
+        return go('creating', tx => moveTo(tx, v, place), makingMs)
+      },
+
+      async creating(step): Promise<Next<'keeping'>> {
+        const { subject: v } = step
+        if (v.state !== 'creating') return go('keeping')
+        return carryOut(deps, step, seen => {
+          if (seen.state === 'ready') return tx => settle(tx, v, 'ready', null)
+          if (seen.state === 'failed') return tx => settle(tx, v, 'failed', seen.error)
+          return undefined
+        })
+      },
+
+      async keeping({ subject: v }) {
+        return v.state === 'restoring' ? go('restoring', undefined, makingMs) : wait(hours(1))
+      },
+
+      async restoring(step): Promise<Next<'keeping'>> {
+        const { subject: v } = step
+        if (v.state !== 'restoring') return go('keeping')
+        return carryOut(deps, step, seen => {
+          if (seen.restored >= v.restores) return tx => settle(tx, v, 'ready', null)
+          // The content is what it was: a restore that fails changes nothing.
+          if (seen.state === 'failed') return tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`)
+          return undefined
+        })
+      },
+
+      async removing({ subject: v, signal }) {
+        if (v.hostId && !v.hostRemoved) {
+          const hostId = await reachableHost(deps, v)
+          // Only its host can remove it; one that is lost may come back.
+          if (hostId === undefined) return wait(minutes(10))
+          const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(v), signal)
+          if (seen.state !== 'absent') return wait(lookAgainMs)
+        }
+        return done(async tx => {
+          await store.remove(tx, v.id)
+          await poke(tx, 'project', v.projectId)
+          await pokeOwner(tx, v)
+        })
+      },
+    },
+  })
+
+interface Step {
+  readonly subject: Volume
+  readonly signal: AbortSignal
+}
+
+/** Tells the host the wish; `settled` says whether its answer ends the phase. */
+async function carryOut(
+  deps: VolumeDeps,
+  { subject: v, signal }: Step,
+  settled: (seen: VolumeObserved) => ((tx: Tx) => Promise<void>) | undefined,
+): Promise<Next<'keeping'>> {
+  const hostId = await reachableHost(deps, v)
+  if (hostId === undefined) return wait(seconds(30))
+  try {
+    const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(v), signal)
+    const end = seen.generation >= v.generation ? settled(seen) : undefined
+    return end ? go('keeping', end) : wait(lookAgainMs)
+  } catch (cause) {
+    const refusal = refusalOf(cause)
+    if (refusal === undefined) throw cause
+    return go('keeping', tx => settle(tx, v, v.state === 'restoring' ? 'ready' : 'failed', refusal))
+  }
+}
+
+/** What the host said, when it is an answer that trying again would not change. */
+function refusalOf(cause: unknown): string | undefined {
+  const final = ['no_such_pool', 'invalid_volume', 'snapshot_missing']
+  return cause instanceof BusError && final.includes(cause.remoteCode ?? '') ? cause.message : undefined
+}
+
+/** Its host; for what every host can reach, another one when that is lost. Undefined: nobody can be asked now. */
+async function reachableHost(deps: VolumeDeps, v: Volume): Promise<string | undefined> {
+  if (v.hostId && !v.hostLost) return v.hostId
+  if (v.bound) return undefined
+  const place = await findPlace(deps, { ...v, hostId: null })
+  if (place) await deps.db.tx(tx => moveTo(tx, v, place))
+  return place?.hostId
+}
+
+async function findPlace(deps: VolumeDeps, v: Volume) {
+  const hosts = await listHosts(deps.db, deps.config.hostTimeoutSeconds)
+  return choosePlace(await listPools(deps.db), hosts, { ...v, volumeId: v.id })
+}
+
+async function moveTo(
+  tx: Tx,
+  v: Volume,
+  { hostId, name, shared }: { readonly hostId: string; readonly name: string; readonly shared: boolean },
+): Promise<void> {
+  await store.place(tx, v.id, { hostId, bound: !shared, pool: name })
+}
+
+/** The volume is usable again (or never will be): whoever waits for it hears. */
+async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: string | null): Promise<void> {
+  if (!(await store.enter(tx, v.id, v.state, state, error))) return
+  await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
+  await pokeMany(tx, 'volume-snapshot', await store.snapshotsUnderWay(tx, v.id))
+  await pokeOwner(tx, v)
+}
+
+export async function pokeOwner(tx: Tx, v: Pick<Volume, 'owner' | 'ownerId'>): Promise<void> {
+  if (v.owner !== 'user' && v.ownerId) await poke(tx, v.owner, v.ownerId)
+}
+
+/** What a host says of a volume by itself is a reason to look. */
+export const recordVolume = (tx: Tx, { volumeId }: Pick<VolumeObserved, 'volumeId'>) => poke(tx, 'volume', volumeId)

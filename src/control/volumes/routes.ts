@@ -1,0 +1,122 @@
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { notFound } from '../http/errors.ts'
+import { type Handlers, feature } from '../http/operation.ts'
+import { attachHandlers } from './attach-routes.ts'
+import * as attachments from './attach-store.ts'
+import { cloneVolume, createVolume, createVolumeSnapshot, deleteVolume, deleteVolumeSnapshot } from './create.ts'
+import { restoreVolume } from './create.ts'
+import { volumeOperations } from './schema.ts'
+import * as snapshots from './snapshot-store.ts'
+import * as store from './store.ts'
+import { snapshotView, usageView, volumeView, volumeWithAttachments } from './view.ts'
+
+interface VolumeCall {
+  readonly project: { readonly id: string }
+  readonly params: { readonly volume_id: string }
+}
+
+export const volumeFeature = (deps: Pick<Deps, 'db'>) =>
+  feature(volumeOperations, { ...volumeHandlers(deps), ...snapshotHandlers(deps), ...attachHandlers(deps) })
+
+/** @throws ApiError 404 for what is missing, foreign, or not the user's own */
+async function ownVolume(deps: Pick<Deps, 'db'> | { readonly db: Tx }, call: VolumeCall): Promise<store.Volume> {
+  const volume = await store.inProject(deps.db, call.project.id, call.params.volume_id)
+  if (!volume) throw notFound()
+  return volume
+}
+
+type VolumeHandlers = Handlers<
+  Pick<typeof volumeOperations, 'listVolumes' | 'createVolume' | 'deleteVolume' | 'getVolumeUsage'>
+>
+
+const volumeHandlers = (deps: Pick<Deps, 'db'>): VolumeHandlers => ({
+  listVolumes: {
+    read: async ({ project }) => (await attachments.list(deps.db, project.id)).map(volumeWithAttachments),
+  },
+
+  createVolume: {
+    write: async call => async tx => {
+      const { name, size_mib, pool_name } = call.body
+      const request = { projectId: call.project.id, name, sizeMib: size_mib, poolName: pool_name ?? '' }
+      const volume = await createVolume(tx, request)
+      const details = { name, size_mib, pool_name: volume.poolName }
+      call.audit({ action: 'volume.create', resourceType: 'volume', resourceId: volume.id, details })
+      return volumeView(volume)
+    },
+  },
+
+  deleteVolume: {
+    write: async call => async tx => {
+      const volume = await ownVolume({ db: tx }, call)
+      await deleteVolume(tx, volume.id)
+      const details = { name: volume.name }
+      call.audit({ action: 'volume.delete', resourceType: 'volume', resourceId: volume.id, details })
+      return { status: 'deleting' }
+    },
+  },
+
+  getVolumeUsage: { read: async call => usageView(await ownVolume(deps, call)) },
+})
+
+type SnapshotHandlers = Handlers<
+  Pick<
+    typeof volumeOperations,
+    'listVolumeSnapshots' | 'createVolumeSnapshot' | 'deleteVolumeSnapshot' | 'restoreVolume' | 'cloneVolume'
+  >
+>
+
+const snapshotHandlers = (deps: Pick<Deps, 'db'>): SnapshotHandlers => ({
+  listVolumeSnapshots: {
+    read: async call => (await snapshots.list(deps.db, (await ownVolume(deps, call)).id)).map(snapshotView),
+  },
+
+  createVolumeSnapshot: {
+    write: async call => async tx => {
+      const volume = await ownVolume({ db: tx }, call)
+      const snapshot = await createVolumeSnapshot(tx, volume.id, { name: call.body.name })
+      const details = { name: volume.name, snapshot: snapshot.name }
+      call.audit({ action: 'volume.snapshot', resourceType: 'volume', resourceId: volume.id, details })
+      return snapshotView(snapshot)
+    },
+  },
+
+  deleteVolumeSnapshot: {
+    write: async call => async tx => {
+      const snapshot = await snapshots.inProject(tx, call.project.id, call.params.snapshot_id)
+      if (!snapshot) throw notFound()
+      await deleteVolumeSnapshot(tx, snapshot.id)
+      const details = { snapshot: snapshot.name }
+      call.audit({ action: 'volume.snapshot_delete', resourceType: 'volume', resourceId: snapshot.volumeId, details })
+      return { status: 'deleting' }
+    },
+  },
+
+  restoreVolume: {
+    write: async call => async tx => {
+      const volume = await ownVolume({ db: tx }, call)
+      const snapshot = await namedSnapshot(tx, volume.id, call.body.snapshot_name)
+      const restored = await restoreVolume(tx, volume.id, snapshot.id)
+      const details = { name: volume.name, snapshot: snapshot.name }
+      call.audit({ action: 'volume.restore', resourceType: 'volume', resourceId: volume.id, details })
+      return volumeView(restored)
+    },
+  },
+
+  cloneVolume: {
+    write: async call => async tx => {
+      const volume = await ownVolume({ db: tx }, call)
+      const snapshot = await namedSnapshot(tx, volume.id, call.body.snapshot_name)
+      const clone = await cloneVolume(tx, snapshot.id, { projectId: call.project.id, name: call.body.name })
+      const details = { name: clone.name, from: volume.name, snapshot: snapshot.name }
+      call.audit({ action: 'volume.clone', resourceType: 'volume', resourceId: clone.id, details })
+      return volumeView(clone)
+    },
+  },
+})
+
+async function namedSnapshot(tx: Tx, volumeId: string, name: string): Promise<snapshots.VolumeSnapshot> {
+  const snapshot = await snapshots.byName(tx, volumeId, name)
+  if (!snapshot) throw notFound()
+  return snapshot
+}

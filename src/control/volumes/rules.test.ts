@@ -1,0 +1,111 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { fitVolumes, type PoolView, type VolumeNeed } from '../scheduler/pools.ts'
+import type { Attachment } from './attach-store.ts'
+import * as rules from './rules.ts'
+
+describe('mount points', () => {
+  it.each(['/data', '/srv/www', '/var/lib/postgresql/data', '/usr/share/nginx/html', '/a.b/c_d-e', '/opt/app'])(
+    '%s may be used',
+    path => expect(rules.checkMountPoint(path)).toBe(path),
+  )
+  it.each([
+    ...['', 'data', './data', '/', '//', '/data/', '/data//x', '/data/.', '/data/..', '/../data', '/data/../etc'],
+    ...['/etc', '/etc/passwd', '/proc', '/sys/x', '/dev/sda', '/bin', '/usr/bin/x', '/usr', '/var', '/var/lib', '/tmp'],
+    ...['/a b', '/a\nb', '/a\\b', '/ä', '/%2e%2e', `/${'x'.repeat(200)}`],
+  ])('%j may not', path => {
+    expect(() => rules.checkMountPoint(path)).toThrow(/mount_point/)
+  })
+  it('are never a way out, whatever is tried', () => {
+    const part = fc.constantFrom('..', '.', '', 'data', 'etc', 'usr', 'bin', 'x', 'a b')
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 5 }), parts => {
+        const path = `/${parts.join('/')}`
+        try {
+          rules.checkMountPoint(path)
+        } catch {
+          return
+        }
+        expect(path).toMatch(/^(\/[A-Za-z0-9._@+-]+)+$/)
+        expect(parts).not.toContain('..')
+        expect(['etc', 'bin']).not.toContain(parts[0])
+      }),
+    )
+  })
+})
+
+describe('attaching', () => {
+  const volume = { name: 'data', state: 'ready' } as const
+  const app = { id: 'app', name: 'web', maxReplicas: 1, autoscaling: false }
+  const at = (change: Partial<Attachment>): Attachment => ({
+    ...{ id: 't', volumeId: 'v', appId: 'other', appName: 'other', deploymentId: null, mountPoint: '/data' },
+    ...{ accessMode: 0, want: 'attached', vms: 0, attached: 0, trouble: null },
+    ...change,
+  })
+  const attempt = (
+    ofVolume: readonly Attachment[],
+    { accessMode = 0, maxReplicas = 1, ofApp = [] }: { accessMode?: 0 | 1; maxReplicas?: number; ofApp?: Attachment[] } = {},
+  ) => {
+    try {
+      const wish = { mountPoint: '/data', accessMode }
+      rules.assertAttachable(volume, { ...app, maxReplicas }, wish, ofVolume, ofApp)
+      return 'ok'
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? error.code : 'bug'
+    }
+  }
+  it.each([
+    ['free, to write', 'ok', attempt([])],
+    ['free, to read', 'ok', attempt([], { accessMode: 1 })],
+    ['written elsewhere, to write', 'volume_in_use', attempt([at({})])],
+    ['written elsewhere, to read', 'volume_in_use', attempt([at({})], { accessMode: 1 })],
+    ['read elsewhere, to write', 'volume_in_use', attempt([at({ accessMode: 1 })])],
+    ['read elsewhere, to read', 'ok', attempt([at({ accessMode: 1 })], { accessMode: 1 })],
+    ['here already', 'volume_in_use', attempt([at({ appId: 'app', accessMode: 1 })], { accessMode: 1 })],
+    ['being detached here', 'volume_in_use', attempt([at({ appId: 'app', want: 'detached' })])],
+    ['to write, by many', 'invalid_state', attempt([], { maxReplicas: 2 })],
+    ['to read, by many', 'ok', attempt([], { maxReplicas: 2, accessMode: 1 })],
+    ['where another is', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data' })] })],
+    ['below another', 'volume_in_use', attempt([], { ofApp: [at({ mountPoint: '/data/x' })] })],
+    ['beside another', 'ok', attempt([], { ofApp: [at({ mountPoint: '/data2' })] })],
+  ])('%s: %s', (_, wanted, found) => expect(found).toBe(wanted))
+})
+
+describe('where volumes go', () => {
+  const pool = (hostId: string, name: string, roomMib: number, shared = false): PoolView => ({
+    ...{ hostId, name, roomMib, shared },
+  })
+  const need = (change: Partial<VolumeNeed> = {}): VolumeNeed => ({
+    ...{ volumeId: 'v', poolName: '', sizeMib: 100, hostId: null, bound: true },
+    ...change,
+  })
+  const nameOf = (pools: readonly PoolView[], hostId: string, wanted: VolumeNeed) =>
+    fitVolumes(pools, hostId, [wanted])?.get('v')?.name
+  it('the default pool comes first, then the one with most room; a named one is the only one', () => {
+    const pools = [pool('a', 'fast', 900), pool('a', 'local', 200), pool('a', 'slow', 999)]
+    expect(nameOf(pools, 'a', need())).toBe('local')
+    expect(nameOf(pools, 'a', need({ sizeMib: 300 }))).toBe('slow')
+    expect(nameOf(pools, 'a', need({ poolName: 'fast' }))).toBe('fast')
+    expect(nameOf(pools, 'a', need({ poolName: 'fast', sizeMib: 901 }))).toBeUndefined()
+    expect(nameOf(pools, 'b', need())).toBeUndefined()
+  })
+  it('what has a place needs no room, and only its host will do', () => {
+    const pools = [pool('a', 'local', 0), pool('b', 'local', 500)]
+    const there = need({ hostId: 'a', poolName: 'local' })
+    expect(nameOf(pools, 'a', there)).toBe('local')
+    expect(nameOf(pools, 'b', there)).toBeUndefined()
+    expect(nameOf([pool('b', 'ceph', 0, true)], 'b', need({ hostId: 'a', poolName: 'ceph', bound: false }))).toBe('ceph')
+  })
+  it('two that fit alone need not fit together', () => {
+    const both = [need({ volumeId: 'v' }), need({ volumeId: 'w' })]
+    expect(fitVolumes([pool('a', 'local', 150)], 'a', both)).toBeUndefined()
+    expect(fitVolumes([pool('a', 'local', 200)], 'a', both)?.size).toBe(2)
+    expect(fitVolumes([pool('a', 'local', 150), pool('a', 'fast', 150)], 'a', both)?.get('w')?.name).toBe('fast')
+  })
+  it('one that no VM takes along goes where most room is, on a host that is up', () => {
+    const hosts = ['a', 'b', 'c'].map(id => ({ id, up: id !== 'c', cordoned: false }))
+    const pools = [pool('a', 'local', 200), pool('b', 'local', 300), pool('c', 'local', 900)]
+    expect(rules.choosePlace(pools, hosts, need())?.hostId).toBe('b')
+    expect(rules.choosePlace(pools, hosts, need({ sizeMib: 500 }))).toBeUndefined()
+  })
+})

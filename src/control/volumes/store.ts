@@ -1,0 +1,189 @@
+import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+
+/** Whom a volume was made for. Only the user's own are in the user's lists. */
+export type VolumeOwner = 'user' | 'database'
+
+export interface Volume {
+  readonly id: string
+  readonly projectId: string
+  readonly owner: VolumeOwner
+  /** The machine of kind `owner` that wants to know of changes. */
+  readonly ownerId: string | null
+  readonly name: string
+  readonly sizeMib: number
+  /** Empty until it has a place, unless one was asked for. */
+  readonly poolName: string
+  readonly hostId: string | null
+  /** Only that host can reach it. */
+  readonly bound: boolean
+  readonly want: 'present' | 'absent'
+  readonly state: 'creating' | 'ready' | 'restoring' | 'failed'
+  readonly generation: number
+  readonly fromVolumeId: string | null
+  readonly fromSnapshotId: string | null
+  readonly restoreSnapshotId: string | null
+  readonly restores: number
+  readonly usedBytes: number
+  readonly snapshotBytes: number
+  readonly measuredAt: Date | null
+  readonly error: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** The host was given up for now, or taken away for good. */
+  readonly hostLost: boolean
+  readonly hostRemoved: boolean
+  /** Something waits for it to get a place, though no VM needs it. */
+  readonly needed: boolean
+}
+
+const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "ownerId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+  o.host_id AS "hostId", o.bound, o.want, o.state, o.generation, o.from_volume_id AS "fromVolumeId",
+  o.from_snapshot_id AS "fromSnapshotId", o.restore_snapshot_id AS "restoreSnapshotId", o.restores,
+  o.used_bytes AS "usedBytes", o.snapshot_bytes AS "snapshotBytes", o.measured_at AS "measuredAt", o.error,
+  o.created_at AS "createdAt", o.updated_at AS "updatedAt", h.lost_at IS NOT NULL AS "hostLost",
+  h.removed_at IS NOT NULL AS "hostRemoved",
+  EXISTS (SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.state = 'creating') AS needed`
+const joined = `FROM volume o LEFT JOIN host h ON h.id = o.host_id`
+
+const volumeById = statement<Volume>('volumes.byId', `SELECT ${columns} ${joined} WHERE o.id = $1`)
+const volumeOfProject = statement<Volume>(
+  'volumes.ofProject',
+  `SELECT ${columns} ${joined} WHERE o.id = $2 AND o.project_id = $1 AND o.owner = 'user' AND o.want = 'present'`,
+)
+// NO KEY: rows that reference it take a key share, and must not wait for us or we for them.
+const lockVolume = statement(
+  'volumes.lock',
+  `SELECT id FROM volume WHERE id = $1 AND want = 'present' FOR NO KEY UPDATE`,
+)
+const insertVolume = statement(
+  'volumes.insert',
+  `INSERT INTO volume (id, project_id, owner, name, size_mib, pool_name, host_id, bound, from_volume_id,
+     from_snapshot_id, owner_id)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+)
+const usageOfProject = statement<{ volumes: number; sizeMib: number }>(
+  'volumes.projectUsage',
+  `SELECT (count(*) FILTER (WHERE owner = 'user'))::int AS volumes, coalesce(sum(size_mib), 0)::float8 AS "sizeMib"
+   FROM volume WHERE project_id = $1 AND want = 'present'`,
+)
+const placeVolume = statement(
+  'volumes.place',
+  `UPDATE volume SET host_id = $2, bound = $3, updated_at = now(),
+     pool_name = CASE WHEN pool_name = '' THEN $4 ELSE pool_name END
+   WHERE id = $1 AND (host_id IS NULL OR NOT bound)`,
+)
+const setState = statement(
+  'volumes.setState',
+  `UPDATE volume SET state = $3, error = $4, updated_at = now() WHERE id = $1 AND state = $2`,
+)
+const wishAway = statement(
+  'volumes.wishAway',
+  `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
+)
+const startRestore = statement(
+  'volumes.startRestore',
+  `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
+     updated_at = now() WHERE id = $1 AND state = 'ready'`,
+)
+const deleteVolume = statement('volumes.delete', `DELETE FROM volume WHERE id = $1`)
+const vmsOfVolume = statement<{ id: string }>('volumes.vms', `SELECT vm_id AS id FROM vm_disk WHERE volume_id = $1`)
+const unfinishedSnapshots = statement<{ id: string }>(
+  'volumes.unfinishedSnapshots',
+  `SELECT id FROM volume_snapshot WHERE volume_id = $1 AND state = 'creating'`,
+)
+const idsOfProject = statement<{ id: string }>(
+  'volumes.idsOfProject',
+  `SELECT id FROM volume WHERE project_id = $1 AND want = 'present'`,
+)
+const remainingVolumes = statement<{ count: number }>(
+  'volumes.remaining',
+  `SELECT count(*)::int AS count FROM volume WHERE project_id = $1`,
+)
+const unfinishedClones = statement<{ count: number }>(
+  'volumes.unfinishedClones',
+  `SELECT count(*)::int AS count FROM volume
+   WHERE want = 'present' AND state = 'creating' AND (from_volume_id = $1 OR from_snapshot_id = $2)`,
+)
+const recordUsage = statement(
+  'volumes.recordUsage',
+  `UPDATE volume o SET used_bytes = u.used, snapshot_bytes = u.snapshots, measured_at = now()
+   FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS u(id, used, snapshots)
+   WHERE o.id = u.id AND (o.host_id = $1 OR NOT o.bound)`,
+)
+
+export type NewVolume = Pick<
+  Volume,
+  | 'id'
+  | 'projectId'
+  | 'owner'
+  | 'ownerId'
+  | 'name'
+  | 'sizeMib'
+  | 'poolName'
+  | 'hostId'
+  | 'bound'
+  | 'fromVolumeId'
+  | 'fromSnapshotId'
+>
+
+export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
+/** One of the user's own. */
+export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(volumeOfProject, [projectId, id])
+/** The volume, held until the transaction ends: what attaches, restores, clones or deletes it takes turns. */
+export const lock = async (tx: Tx, id: string) => {
+  const rows = await tx.rows(lockVolume, [id])
+  return rows.length === 1 ? byId(tx, id) : undefined
+}
+export const insert = (tx: Tx, v: NewVolume) =>
+  tx.run(insertVolume, [
+    v.id,
+    v.projectId,
+    v.owner,
+    v.name,
+    v.sizeMib,
+    v.poolName,
+    v.hostId,
+    v.bound,
+    v.fromVolumeId,
+    v.fromSnapshotId,
+    v.ownerId,
+  ])
+/** What the project's volumes add up to; those of databases count in the size only. */
+export const projectUsage = (tx: Tx, projectId: string) => tx.one(usageOfProject, [projectId])
+export const place = async (
+  tx: Tx,
+  id: string,
+  { hostId, bound, pool }: { readonly hostId: string; readonly bound: boolean; readonly pool: string },
+) => (await tx.run(placeVolume, [id, hostId, bound, pool])) === 1
+/** False when it is not in `from` (any more). */
+export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volume['state'], error: string | null) =>
+  (await tx.run(setState, [id, from, to, error])) === 1
+export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
+export const restore = async (tx: Tx, id: string, snapshotId: string) =>
+  (await tx.run(startRestore, [id, snapshotId])) === 1
+export const remove = (tx: Tx, id: string) => tx.run(deleteVolume, [id])
+/** VMs that have it, or are about to. */
+export const vmIds = async (sql: Sql, id: string) => (await sql.rows(vmsOfVolume, [id])).map(row => row.id)
+export const snapshotsUnderWay = async (tx: Tx, id: string) =>
+  (await tx.rows(unfinishedSnapshots, [id])).map(row => row.id)
+export const idsInProject = async (sql: Sql, projectId: string) =>
+  (await sql.rows(idsOfProject, [projectId])).map(row => row.id)
+export const remaining = async (db: Db, projectId: string) => (await db.one(remainingVolumes, [projectId])).count
+/** Clones of the volume, or of that snapshot, whose content is not their own yet. */
+export const clonesUnderWay = async (
+  tx: Tx,
+  of: { readonly volumeId?: string | undefined; readonly snapshotId?: string | undefined },
+) => (await tx.one(unfinishedClones, [of.volumeId ?? null, of.snapshotId ?? null])).count
+
+export interface Usage {
+  readonly volumeId: string
+  readonly usedBytes: number
+  readonly snapshotBytes: number
+}
+export const recordUsages = (db: Db, hostId: string, all: readonly Usage[]) =>
+  db.run(recordUsage, [
+    hostId,
+    all.map(one => one.volumeId),
+    all.map(one => one.usedBytes),
+    all.map(one => one.snapshotBytes),
+  ])

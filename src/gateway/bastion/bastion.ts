@@ -1,0 +1,173 @@
+/**
+ * SSH for one thing: tunnels to databases. Whoever logs in (user: the database's id; password: an access token, or one
+ * of the user's keys) may open `direct-tcpip` channels (RFC 4254, 7.2) to that database. There is no shell, no command,
+ * no file transfer, no forwarding of anything else. Who may is asked of control, for each login and each tunnel.
+ */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { Logger } from 'pino'
+import ssh2 from 'ssh2'
+import { Value } from 'typebox/value'
+import type { Bus } from '../../bus/bus.ts'
+import {
+  type TunnelLogin,
+  TunnelLoginAnswer,
+  type TunnelOpen,
+  TunnelOpenAnswer,
+  gatewaySubjects,
+} from '../../contract/gateway.ts'
+import { countFailures } from './failures.ts'
+import { hostKey } from './host-key.ts'
+import { decide } from './login.ts'
+
+export interface BastionConfig {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  readonly hostKeyFile: string
+}
+
+export interface Bastion {
+  readonly port: number
+  stop(): Promise<void>
+}
+
+export interface ControlAnswers {
+  logIn(login: TunnelLogin): Promise<string | null>
+  open(wish: TunnelOpen): Promise<TunnelOpenAnswer>
+}
+
+const askTimeoutMs = 5000
+const connectMs = 5000
+/** A client that does not get through its login by then is hung up on. */
+const loginMs = 30_000
+const failuresPerMinute = 10
+const mostConnections = 1000
+const tunnelsPerConnection = 64
+
+export async function startBastion(
+  config: BastionConfig,
+  deps: { readonly bus: Bus; readonly log: Logger },
+): Promise<Bastion> {
+  const failures = countFailures(failuresPerMinute, () => performance.now())
+  const connections = new Set<ssh2.Connection>()
+  const control: ControlAnswers = {
+    logIn: async login => {
+      const answer = await deps.bus.request(gatewaySubjects.tunnelLogin, login, { timeoutMs: askTimeoutMs })
+      return Value.Parse(TunnelLoginAnswer, answer).grant
+    },
+    open: async wish => {
+      const answer = await deps.bus.request(gatewaySubjects.tunnelOpen, wish, { timeoutMs: askTimeoutMs })
+      return Value.Parse(TunnelOpenAnswer, answer)
+    },
+  }
+  const options = { hostKeys: [await hostKey(config.hostKeyFile)], ident: 'mote', keepaliveInterval: 30_000 }
+  const ssh = new ssh2.Server(options, (connection, { ip }) => {
+    if (connections.size >= mostConnections || !failures.mayTry(ip)) {
+      connection.end()
+      return
+    }
+    connections.add(connection)
+    const late = setTimeout(() => connection.end(), loginMs)
+    serve(connection, ip, { control, failures, log: deps.log, onReady: () => clearTimeout(late) })
+    connection.on('close', () => {
+      clearTimeout(late)
+      connections.delete(connection)
+    })
+  })
+  // Small messages would wait for each other: 40 ms for every query (Nagle's algorithm and delayed answers).
+  const server = createServer({ noDelay: true }, socket => ssh.injectSocket(socket))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(config.port, config.host, () => resolve())
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    async stop() {
+      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      for (const connection of connections) connection.end()
+      await closed
+    },
+  }
+}
+
+interface Serving {
+  readonly control: ControlAnswers
+  readonly failures: ReturnType<typeof countFailures>
+  readonly log: Logger
+  readonly onReady: () => void
+}
+
+function serve(connection: ssh2.Connection, ip: string, { control, failures, log, onReady }: Serving): void {
+  let grant: string | undefined
+  let tunnels = 0
+  connection.on('authentication', context => {
+    if (!failures.mayTry(ip)) {
+      connection.end()
+      return
+    }
+    decide(context, ip, control).then(
+      verdict => {
+        if (verdict.kind === 'granted') grant = verdict.grant
+        if (verdict.kind === 'refused' && verdict.counts) failures.note(ip)
+        if (verdict.kind === 'refused') context.reject(['publickey', 'password'])
+        else context.accept()
+      },
+      (err: unknown) => {
+        log.warn({ err, ip }, 'a login to the bastion could not be decided')
+        context.reject(['publickey', 'password'])
+      },
+    )
+  })
+  connection.on('ready', onReady)
+  connection.on('tcpip', (accept, reject, { destIP: host, destPort: port }) => {
+    if (grant === undefined || tunnels >= tunnelsPerConnection) {
+      reject()
+      return
+    }
+    tunnels++
+    const done = () => void tunnels--
+    openTunnel(control, { grant, host, port }).then(
+      upstream => (upstream ? join(accept(), upstream, done) : (done(), reject())),
+      (err: unknown) => {
+        log.warn({ err, ip }, 'a tunnel could not be opened')
+        done()
+        reject()
+      },
+    )
+  })
+  connection.on('session', (_accept, reject) => reject())
+  connection.on('request', (_accept, reject) => reject?.())
+  // Scanners end in the middle of the handshake all day long.
+  connection.on('error', err => log.debug({ err, ip }, 'an SSH connection ended with an error'))
+}
+
+/** Undefined when it may not be. */
+async function openTunnel(control: ControlAnswers, wish: TunnelOpen): Promise<Socket | undefined> {
+  const { endpoint } = await control.open(wish)
+  if (!endpoint) return undefined
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs })
+    const fail = (cause: Error) => {
+      socket.destroy()
+      reject(cause)
+    }
+    socket.once('error', fail)
+    socket.once('timeout', () => fail(new Error('the database did not answer in time')))
+    socket.once('connect', () => {
+      socket.setTimeout(0)
+      socket.off('error', fail)
+      resolve(socket)
+    })
+  })
+}
+
+function join(channel: ssh2.ServerChannel, upstream: Socket, done: () => void): void {
+  channel.pipe(upstream).pipe(channel)
+  upstream.on('error', () => channel.destroy())
+  channel.on('error', () => upstream.destroy())
+  channel.on('close', () => upstream.destroy())
+  upstream.once('close', () => {
+    channel.end()
+    done()
+  })
+}

@@ -1,0 +1,32 @@
+/** Who fails to log in waits: so many tries an address has in a minute. */
+export interface Failures {
+  /** False when the address has used up its tries. */
+  mayTry(address: string): boolean
+  note(address: string): void
+}
+
+const windowMs = 60_000
+const mostAddresses = 100_000
+
+export function countFailures(most: number, nowMs: () => number): Failures {
+  const recent = new Map<string, { count: number; sinceMs: number }>()
+  const entry = (address: string) => {
+    const found = recent.get(address)
+    if (found && nowMs() - found.sinceMs < windowMs) return found
+    recent.delete(address)
+    return undefined
+  }
+  return {
+    mayTry: address => (entry(address)?.count ?? 0) < most,
+    note(address) {
+      const found = entry(address)
+      if (found) found.count++
+      else {
+        // The oldest go first: a flood of addresses must not grow the table without bound.
+        const [oldest] = recent.keys()
+        if (recent.size >= mostAddresses && oldest !== undefined) recent.delete(oldest)
+        recent.set(address, { count: 1, sinceMs: nowMs() })
+      }
+    },
+  }
+}

@@ -1,0 +1,38 @@
+import type { AuthContext } from 'ssh2'
+import ssh2 from 'ssh2'
+import type { ControlAnswers } from './bastion.ts'
+
+/** `accepted`: the key would do, now prove that you have it. `counts`: it was a try, and it failed. */
+export type Verdict =
+  | { readonly kind: 'granted'; readonly grant: string }
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'refused'; readonly counts: boolean }
+
+/** One step of a login (RFC 4252, 7 and 8). */
+export async function decide(context: AuthContext, ip: string, control: ControlAnswers): Promise<Verdict> {
+  const user = context.username
+  switch (context.method) {
+    case 'password': {
+      const grant = await control.logIn({ user, ip, credential: { kind: 'token', token: context.password } })
+      return grant === null ? { kind: 'refused', counts: true } : { kind: 'granted', grant }
+    }
+    case 'publickey': {
+      const proven = context.signature !== undefined && hasSigned(context)
+      if (context.signature !== undefined && !proven) return { kind: 'refused', counts: true }
+      const publicKey = context.key.data.toString('base64')
+      const grant = await control.logIn({ user, ip, credential: { kind: 'key', publicKey, proven } })
+      // Clients offer every key they have: one that is not known here is no attack.
+      if (grant === null) return { kind: 'refused', counts: false }
+      return proven ? { kind: 'granted', grant } : { kind: 'accepted' }
+    }
+    default:
+      // `none` is how clients ask which methods there are.
+      return { kind: 'refused', counts: false }
+  }
+}
+
+function hasSigned(context: Extract<AuthContext, { method: 'publickey' }>): boolean {
+  const key = ssh2.utils.parseKey(context.key.data)
+  if (key instanceof Error || context.blob === undefined || context.signature === undefined) return false
+  return key.verify(context.blob, context.signature, context.hashAlgo) === true
+}

@@ -1,0 +1,20 @@
+/** Acts with the same key run one after the other, in the order in which they came. */
+export interface Turns {
+  take<T>(key: string, act: () => Promise<T>): Promise<T>
+  /** Resolves when nobody acts any more. */
+  settled(): Promise<void>
+}
+
+export function createTurns(): Turns {
+  const last = new Map<string, Promise<unknown>>()
+  return {
+    take<T>(key: string, act: () => Promise<T>): Promise<T> {
+      const turn = (last.get(key) ?? Promise.resolve()).catch(() => undefined).then(act)
+      last.set(key, turn)
+      return turn.finally(() => last.get(key) === turn && last.delete(key))
+    },
+    async settled() {
+      await Promise.allSettled([...last.values()])
+    },
+  }
+}

@@ -1,0 +1,21 @@
+/** once-is-enough: this is about processes. Twenty seconds of `npm run bench -- chaos`, which takes ten minutes. */
+import { expect, it } from 'vitest'
+import { testDatabase } from '../support/database.ts'
+import { natsMissing } from '../support/nats.ts'
+import { chaos } from './chaos.ts'
+
+const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 20)
+const seed = Number(process.env['MOTE_CHAOS_SEED'] ?? 1)
+
+it.skipIf(natsMissing)(
+  `survives ${seconds} s of kill -9 under load: nothing leaks, nothing promised is lost ${natsMissing ?? ''}`,
+  async () => {
+    await using database = await testDatabase()
+    const result = await chaos({ database, seconds, seed, killEveryMs: 1500, settleSeconds: 60 })
+    console.info(`chaos: ${JSON.stringify(result)}`)
+    expect(result.faults).toEqual([])
+    expect(result.kills.control + result.kills.agent).toBeGreaterThan(5)
+    expect(result.acknowledged).toBeGreaterThan(20)
+  },
+  (seconds + 180) * 1000,
+)

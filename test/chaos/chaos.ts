@@ -1,0 +1,194 @@
+/**
+ * Processes of control and of hosts are killed with -9 at random while users work; then everything has to come to rest
+ * as it was promised. Used by the test (seconds) and the benchmark (minutes).
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { subjects } from '../../src/contract/agent.ts'
+import { type Db, statement } from '../../src/db/db.ts'
+import { api } from '../support/api.ts'
+import { type Random, random } from '../simulation/random.ts'
+import { act, type Call, type Ledger, persistentCall } from './client.ts'
+import { type Cluster, startCluster } from './cluster.ts'
+
+export interface ChaosOptions {
+  readonly database: { readonly url: string; readonly db: Db }
+  readonly seconds: number
+  readonly seed: number
+  /** Mean time between two kills. */
+  readonly killEveryMs: number
+  readonly settleSeconds: number
+}
+
+export interface ChaosResult {
+  readonly kills: Readonly<Record<'control' | 'agent', number>>
+  /** Hosts that stayed away long enough to be given up. */
+  readonly hostsLost: number
+  readonly acknowledged: number
+  readonly repeated: number
+  /** From the last kill on. */
+  readonly convergedSeconds: number
+  /** What is not as it was promised in the end; empty when all is well. */
+  readonly faults: readonly string[]
+}
+
+const clients = 4
+const hosts = 3
+const hostTimeoutSeconds = 4
+
+export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
+  const dice = random(options.seed)
+  const { url, db } = options.database
+  await using cluster = await startCluster({ databaseUrl: url, planes: 2, hosts, hostTimeoutSeconds })
+  const token = await signIn(cluster.planes[0] ?? '')
+  const ending = new AbortController()
+  const working = new AbortController()
+  const ledgers: Ledger[] = []
+  const calls: Call[] = []
+  const users = Array.from({ length: clients }, async (_, n) => {
+    const ledger: Ledger = { apps: new Map(), deleted: [], counts: { acknowledged: 0, refused: 0, repeated: 0 } }
+    const own = random(options.seed * 1000 + n)
+    const call = persistentCall(cluster.planes, token, own, () => void ledger.counts.repeated++, ending.signal)
+    ledgers.push(ledger)
+    calls.push(call)
+    while (!working.signal.aborted) {
+      await act(call, ledger, own, `u${n}`)
+      await pause(own.below(150))
+    }
+  })
+  const outcome = Promise.all(users)
+  outcome.catch(() => working.abort())
+  try {
+    const { kills, hostsLost } = await killAtRandom(cluster, dice, options, working.signal)
+    const begunMs = performance.now()
+    working.abort()
+    await outcome
+    const faults = await untilNone(() => findFaults(cluster, db, calls, ledgers), options.settleSeconds)
+    const sum = (pick: (ledger: Ledger) => number) => ledgers.reduce((total, ledger) => total + pick(ledger), 0)
+    return {
+      kills,
+      hostsLost,
+      acknowledged: sum(ledger => ledger.counts.acknowledged),
+      repeated: sum(ledger => ledger.counts.repeated),
+      convergedSeconds: (performance.now() - begunMs) / 1000,
+      faults: faults.length > 0 ? [...faults, cluster.lately()] : [],
+    }
+  } finally {
+    working.abort()
+    ending.abort()
+  }
+}
+
+async function signIn(plane: string): Promise<string> {
+  const anonymous = api(plane)
+  const account = { email: 'chaos@example.com', password: 'quartz-otter-lantern-42' }
+  await anonymous.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
+  return (await anonymous.post('/v1/auth/login', account)).body.token
+}
+
+/** Mostly back at once, now and then only after the others have given it up. */
+async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOptions, signal: AbortSignal) {
+  const kills = { control: 0, agent: 0 }
+  let hostsLost = 0
+  const endMs = performance.now() + options.seconds * 1000
+  const away = new Set<Promise<void>>()
+  const down = new Set<string>()
+  while (performance.now() < endMs && !signal.aborted) {
+    await pause(options.killEveryMs * (0.5 + dice.next()))
+    const victim = dice.pick(cluster.programs.filter(one => !down.has(one.name)))
+    if (!victim) continue
+    kills[victim.kind]++
+    const long = victim.kind === 'agent' && dice.chance(0.1) && down.size === 0
+    if (long) hostsLost++
+    down.add(victim.name)
+    const absence = (async () => {
+      await victim.kill()
+      await pause(long ? hostTimeoutSeconds * 2500 : dice.below(1000))
+      victim.start()
+      down.delete(victim.name)
+    })()
+    away.add(absence)
+    void absence.finally(() => away.delete(absence))
+  }
+  await Promise.all(away)
+  return { kills, hostsLost }
+}
+
+/** What is found in the end: nothing, as soon as there is nothing to be found. */
+async function untilNone(find: () => Promise<string[]>, seconds: number): Promise<string[]> {
+  const endMs = performance.now() + seconds * 1000
+  for (;;) {
+    const faults = await find().catch((cause: unknown) => [`could not look: ${String(cause)}`])
+    if (faults.length === 0 || performance.now() > endMs) return faults
+    await pause(200)
+  }
+}
+
+async function findFaults(cluster: Cluster, db: Db, calls: readonly Call[], ledgers: readonly Ledger[]) {
+  const faults = await unrest(db)
+  faults.push(...(await leaks(cluster, db)))
+  for (const [n, ledger] of ledgers.entries()) {
+    const call = calls[n]
+    if (call) faults.push(...(await broken(call, ledger)))
+  }
+  return faults
+}
+
+const restless = statement<{ what: string }>(
+  'chaos.restless',
+  `SELECT kind || ' ' || id || ' ' || phase || ' ' || coalesce(last_error, '') AS what FROM machine
+   WHERE (kind, phase) NOT IN (('vm', 'steady'), ('deployment', 'serving'), ('vm-snapshot', 'keeping'))
+   UNION ALL SELECT 'stray ' || vm_id FROM stray
+   UNION ALL SELECT 'room of ' || name || ' is not that of its VMs' FROM host h, LATERAL (
+     SELECT coalesce(sum(vcpus), 0) AS vcpus, coalesce(sum(memory_mib), 0) AS memory, coalesce(sum(disk_mib), 0) AS disk
+     FROM vm WHERE host_id = h.id) vms
+   WHERE used_vcpus <> vms.vcpus OR used_memory_mib <> vms.memory OR used_disk_mib <> vms.disk`,
+)
+const placedVms = statement<{ id: string; host: string }>(
+  'chaos.vms',
+  `SELECT id, host_id AS host FROM vm WHERE want <> 'absent'`,
+)
+
+const unrest = async (db: Db) => (await db.rows(restless)).map(row => row.what)
+
+const VmList = Type.Object({ vms: Type.Array(Type.Object({ vmId: Type.String(), state: Type.String() })) })
+
+/** VMs on hosts that nobody wants, and the other way round. */
+async function leaks(cluster: Cluster, db: Db): Promise<string[]> {
+  const wanted = new Set((await db.rows(placedVms)).map(vm => `${vm.host} ${vm.id}`))
+  const faults: string[] = []
+  for (const hostId of cluster.hostIds) {
+    const raw = await cluster.bus.request(subjects.hostIn(hostId, 'vm.list'), {}, { timeoutMs: 2000 })
+    for (const { vmId, state } of Value.Parse(VmList, raw).vms) {
+      if (state === 'absent' || wanted.delete(`${hostId} ${vmId}`)) continue
+      faults.push(`leaked: ${vmId} is ${state} on ${hostId}`)
+    }
+  }
+  return [...faults, ...[...wanted].map(vm => `missing on its host: ${vm}`)]
+}
+
+/** Acknowledged writes that are not there. */
+async function broken(call: Call, ledger: Ledger): Promise<string[]> {
+  const faults: string[] = []
+  const expect = (what: string, found: unknown, wanted: unknown) => {
+    if (JSON.stringify(found) !== JSON.stringify(wanted))
+      faults.push(`${what}: ${JSON.stringify(found)} instead of ${JSON.stringify(wanted)}`)
+  }
+  for (const name of ledger.deleted) expect(`${name} is deleted`, (await call('GET', `/v1/apps/${name}`)).status, 404)
+  for (const app of ledger.apps.values()) {
+    const found = await call('GET', `/v1/apps/${app.name}`)
+    expect(`${app.name} exists`, found.status, 200)
+    expect(`replicas of ${app.name}`, found.body.desired_replicas, app.replicas)
+    const env = (await call('GET', `/v1/apps/${app.name}/env`)).body
+    expect(`environment of ${app.name}`, env.map((one: { name: string }) => one.name).sort(), [...app.env].sort())
+    const newest = app.jobs.at(-1)
+    if (!newest) continue
+    for (const job of app.jobs.slice(-5))
+      expect(`${job} exists`, (await call('GET', `/v1/apps/${app.name}/deployments/${job}`)).status, 200)
+    const { status } = (await call('GET', `/v1/apps/${app.name}/deployments/${newest}`)).body
+    const ended = status === 'cancelled' ? 'stopped' : status
+    expect(`${newest} of ${app.name}`, ended, app.newest)
+  }
+  return faults
+}

@@ -1,0 +1,128 @@
+/** An installation of several machines as processes of its own, each of which may be killed at any moment. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import type { Bus } from '../../src/bus/bus.ts'
+import { connectNatsBus } from '../../src/bus/nats.ts'
+import { natsAuthorization } from '../../src/bus/permissions.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { startNatsServer } from '../support/nats.ts'
+import { startReaper } from '../support/reaper.ts'
+import { until } from '../support/wait.ts'
+
+const password = 'secret'
+
+export interface Program {
+  readonly name: string
+  readonly kind: 'control' | 'agent'
+  kill(): Promise<void>
+  start(): void
+}
+
+export interface Cluster extends AsyncDisposable {
+  readonly programs: readonly Program[]
+  /** Base addresses of the control planes. */
+  readonly planes: readonly string[]
+  readonly hostIds: readonly string[]
+  readonly bus: Bus
+  /** What the programs wrote last, for a failure's explanation. */
+  lately(): string
+}
+
+export interface ClusterOptions {
+  readonly databaseUrl: string
+  readonly planes: number
+  readonly hosts: number
+  readonly hostTimeoutSeconds: number
+}
+
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  await using cleanup = new AsyncDisposableStack()
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
+  const dir = await mkdtemp(join(tmpdir(), 'mote-chaos-'))
+  cleanup.defer(() => rm(dir, { recursive: true, force: true }))
+  const hostIds = Array.from({ length: options.hosts }, newId)
+  const roles = [{ kind: 'control' } as const, ...hostIds.map(id => ({ kind: 'host', id }) as const)]
+  const nats = await startNatsServer({ config: natsAuthorization(roles.map(role => ({ role, password }))) })
+  cleanup.defer(() => nats.stop())
+  const url = (user: string) => nats.url.replace('nats://', `nats://${user}:${password}@`)
+  const output: string[] = []
+  const program = (name: string, kind: Program['kind'], args: readonly string[], env: Record<string, string>) => {
+    let child: ChildProcess | undefined
+    const kill = async () => {
+      if (!child) return
+      const ended = child.exitCode === null && child.signalCode === null ? once(child, 'exit') : undefined
+      child.kill('SIGKILL')
+      await ended
+      reaper.forget(child.pid ?? 0)
+      child = undefined
+    }
+    cleanup.defer(kill)
+    const start = () => {
+      child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
+        env: { PATH: process.env['PATH'], HOME: dir, MOTE_LOG_LEVEL: 'error', ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      reaper.killAtEnd(child.pid ?? 0)
+      for (const stream of [child.stdout, child.stderr])
+        stream?.setEncoding('utf8').on('data', (text: string) => {
+          output.push(`${name}: ${text}`)
+          if (output.length > 200) output.shift()
+        })
+    }
+    return { name, kind, kill, start }
+  }
+  const ports = await Promise.all(Array.from({ length: options.planes }, freePort))
+  const rates = Object.fromEntries(
+    ['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '1000000']),
+  )
+  const controls = ports.map((port, n) =>
+    program(`control-${n}`, 'control', ['control', '--port', String(port)], {
+      ...{ DATABASE_URL: options.databaseUrl, NATS_URL: url('control'), ...rates },
+      ...{ MOTE_SECRET_KEY: 'chaos-'.repeat(8), MOTE_CAPTCHA: 'off' },
+      // Room for all of them on any two hosts.
+      MOTE_CPU_OVERCOMMIT: '64',
+      MOTE_HOST_TIMEOUT: String(options.hostTimeoutSeconds),
+    }),
+  )
+  const agents = hostIds.map((id, n) =>
+    program(
+      `agent-${n}`,
+      'agent',
+      ['agent', '--hypervisor', 'fake', '--host-id', id, '--host-name', `host-${n}`, '--data', join(dir, id)],
+      { NATS_URL: url(`host-${id}`) },
+    ),
+  )
+  const programs = [...controls, ...agents]
+  for (const one of programs) one.start()
+  const bus = await connectNatsBus({ servers: url('control'), name: 'chaos', log: pino({ level: 'silent' }) })
+  cleanup.defer(() => bus.close())
+  const planes = ports.map(port => `http://127.0.0.1:${port}`)
+  for (const plane of planes)
+    await until(async () => (await fetch(`${plane}/v1/health/ready`)).status === 200, {
+      timeoutMs: 60_000,
+      everyMs: 50,
+      what: `${plane} is ready; ${output.slice(-5).join('')}`,
+    })
+  const all = cleanup.move()
+  return {
+    ...{ programs, planes, hostIds, bus },
+    lately: () => output.slice(-20).join(''),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('BUG: no port')
+  return address.port
+}

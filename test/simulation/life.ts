@@ -1,0 +1,55 @@
+/** One life from beginning to end: random events, then peace; the invariants after every step. */
+import { settle, watch } from './invariants.ts'
+import { operations } from './operations.ts'
+import { simulation } from './simulation.ts'
+import type { Stage } from './stage.ts'
+
+const chances = operations.flatMap(([name, often, act]) => Array.from({ length: often }, () => ({ name, act })))
+/** Share of messages and steps that go wrong. */
+const faults = 0.08
+
+/**
+ * @param visited gets every phase that was run
+ * @returns what happened, without the ids, which differ from run to run
+ */
+export async function live(stage: Stage, seed: number, steps: number, visited: Set<string>): Promise<string[]> {
+  await using sim = await simulation(seed, stage, visited)
+  const invariants = watch(sim)
+  sim.faults = faults
+  try {
+    for (let at = 0; at < steps; at++) {
+      const dice = sim.random.next()
+      if (dice < 0.2) {
+        const chosen = sim.random.pick(chances)
+        sim.history.push(chosen?.name ?? '')
+        await chosen?.act(sim)
+      } else if (dice < 0.45) {
+        const host = sim.random.pick(sim.world.hosts)
+        if (host) await sim.hostMoves(host)
+      } else await sim.step()
+      await invariants.check()
+    }
+    sim.history.push('everybody can talk again')
+    await settle(sim)
+    await invariants.check()
+    return numbered(sim.history)
+  } catch (cause) {
+    const lately = numbered(sim.history).slice(-40).join('\n  ')
+    throw new Error(
+      `seed ${seed} failed; replay it with: MOTE_SIMULATION_SEED=${seed} vitest run test/simulation\n  ${lately}`,
+      { cause },
+    )
+  }
+}
+
+/** Ids by the order in which they were first spoken of. */
+function numbered(history: readonly string[]): string[] {
+  const known = new Map<string, string>()
+  return history.map(line =>
+    line.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, id => {
+      const number = known.get(id) ?? `#${known.size + 1}`
+      known.set(id, number)
+      return number
+    }),
+  )
+}

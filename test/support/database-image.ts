@@ -1,0 +1,12 @@
+/** The PostgreSQL image of tests: made once on this machine, by whoever needs it first. */
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { buildPostgresImage } from '../../src/agent/image/postgres/build.ts'
+import { recipeDigest } from '../../src/agent/image/postgres/recipe.ts'
+
+/** Directory of OCI layouts that has `oci:postgres:15`. @throws Error that says why it cannot be made */
+export async function databaseImages(): Promise<string> {
+  const imageDir = join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())
+  await buildPostgresImage({ imageDir, version: 15 })
+  return imageDir
+}

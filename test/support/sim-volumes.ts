@@ -1,0 +1,167 @@
+/** Volumes of a simulated host: what they hold is a text, and whoever has one read-write has it alone. */
+import type {
+  DiskSpec,
+  VolumeObserved,
+  VolumePut,
+  VolumeSnapshotObserved,
+  VolumeSnapshotPut,
+} from '../../src/contract/agent.ts'
+import type { SimVm } from './sim-vm.ts'
+
+export interface SimVolume {
+  put: VolumePut
+  state: 'creating' | 'ready' | 'restoring'
+  restored: number
+  content: string
+  /** The newest attachment that the host has seen. */
+  generation: number
+}
+
+export interface SimVolumeSnapshot {
+  put: VolumeSnapshotPut
+  state: 'creating' | 'ready' | 'failed'
+  content: string
+}
+
+export interface SimVolumes {
+  readonly volumes: Map<string, SimVolume>
+  readonly snapshots: Map<string, SimVolumeSnapshot>
+  put(wish: VolumePut): VolumeObserved
+  observed(volumeId: string): VolumeObserved
+  putSnapshot(wish: VolumeSnapshotPut): VolumeSnapshotObserved
+  snapshot(snapshotId: string): VolumeSnapshotObserved
+  /** Moves volumes and snapshots one step; what changed. */
+  tick(): { readonly volumes: readonly VolumeObserved[]; readonly snapshots: readonly VolumeSnapshotObserved[] }
+  /** One step of a running VM towards the volumes it shall have; false when it has them. */
+  stepDisks(vm: SimVm): boolean
+}
+
+export class Refused extends Error {
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
+  const volumes = new Map<string, SimVolume>()
+  const snapshots = new Map<string, SimVolumeSnapshot>()
+  const gone = new Map<string, number>()
+
+  const observed = (volumeId: string): VolumeObserved => {
+    const found = volumes.get(volumeId)
+    const state = found === undefined ? 'absent' : found.put.want === 'absent' ? 'removing' : found.state
+    const generation = found?.put.generation ?? gone.get(volumeId) ?? 0
+    return { volumeId, generation, state, restored: found?.restored ?? 0, error: null }
+  }
+  const snapshot = (snapshotId: string): VolumeSnapshotObserved => {
+    const found = snapshots.get(snapshotId)
+    return {
+      ...{ snapshotId, volumeId: found?.put.volumeId ?? '', generation: found?.put.generation ?? 0 },
+      state: found === undefined ? 'absent' : found.put.want === 'absent' ? 'removing' : found.state,
+      ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, pauseMs: 1 },
+      error: found?.state === 'failed' ? 'there is no such volume' : null,
+    }
+  }
+  const held = (volumeId: string) =>
+    [...vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId))
+
+  const stepVolume = (volume: SimVolume): boolean => {
+    const { volumeId, want, from, restore, generation } = volume.put
+    if (want === 'absent') {
+      if (held(volumeId)) return false
+      volumes.delete(volumeId)
+      gone.set(volumeId, generation)
+      for (const [id, one] of snapshots) if (one.put.volumeId === volumeId) snapshots.delete(id)
+      return true
+    }
+    if (volume.state === 'creating') {
+      volume.content = from ? (snapshots.get(from.snapshotId)?.content ?? 'lost') : 'empty'
+      volume.state = 'ready'
+      return true
+    }
+    if (!restore || restore.count <= volume.restored || held(volumeId)) return false
+    volume.content = snapshots.get(restore.snapshotId)?.content ?? 'lost'
+    volume.restored = restore.count
+    volume.state = 'ready'
+    return true
+  }
+  const stepSnapshot = (one: SimVolumeSnapshot): boolean => {
+    if (one.put.want === 'absent') return snapshots.delete(one.put.snapshotId)
+    if (one.state !== 'creating') return false
+    const source = volumes.get(one.put.volumeId)
+    one.state = source ? 'ready' : 'failed'
+    one.content = source?.content ?? ''
+    return true
+  }
+  /** @throws Refused as the agent does */
+  const open = (vm: SimVm, disk: DiskSpec): void => {
+    const volume = volumes.get(disk.volumeId)
+    if (volume?.state !== 'ready') throw new Refused('volume_missing', 'it is not there')
+    if (disk.generation < volume.generation) throw new Refused('stale_volume_generation', 'it is older')
+    const wanted = (other: SimVm) => other.wish.spec.disks.find(one => one.volumeId === disk.volumeId)
+    for (const other of vms.values()) {
+      if (other === vm || !other.disks.some(one => one.volumeId === disk.volumeId)) continue
+      if (!disk.readOnly || wanted(other)?.readOnly === false) throw new Refused('volume_in_use', 'another VM has it')
+    }
+    volume.generation = disk.generation
+  }
+
+  return {
+    volumes,
+    snapshots,
+    observed,
+    snapshot,
+    put(wish) {
+      const known = volumes.get(wish.volumeId)
+      const generation = known?.put.generation ?? gone.get(wish.volumeId) ?? 0
+      if (wish.generation < generation) throw new Refused('stale_generation', 'newer')
+      if (known) {
+        known.put = wish
+        if (wish.restore && wish.restore.count > known.restored && known.state === 'ready') known.state = 'restoring'
+      } else if (wish.want === 'present' && wish.generation > generation)
+        volumes.set(wish.volumeId, { put: wish, state: 'creating', restored: 0, content: '', generation: 0 })
+      else gone.set(wish.volumeId, wish.generation)
+      return observed(wish.volumeId)
+    },
+    putSnapshot(wish) {
+      const known = snapshots.get(wish.snapshotId)
+      if (known && wish.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
+      if (known) known.put = wish
+      else if (wish.want === 'present') snapshots.set(wish.snapshotId, { put: wish, state: 'creating', content: '' })
+      return snapshot(wish.snapshotId)
+    },
+    tick: () => ({
+      volumes: [...volumes.values()].filter(stepVolume).map(volume => observed(volume.put.volumeId)),
+      snapshots: [...snapshots.values()].filter(stepSnapshot).map(one => ({
+        ...snapshot(one.put.snapshotId),
+        volumeId: one.put.volumeId,
+        generation: one.put.generation,
+      })),
+    }),
+    stepDisks(vm) {
+      const { disks } = vm.wish.spec
+      const excess = vm.disks.find(disk => !disks.some(one => one.volumeId === disk.volumeId))
+      if (excess) {
+        vm.disks = vm.disks.filter(disk => disk !== excess)
+        return true
+      }
+      const isThere = (disk: DiskSpec) =>
+        vm.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached')
+      const missing = disks.find(disk => !isThere(disk))
+      if (!missing) return false
+      const { volumeId, generation } = missing
+      const others = vm.disks.filter(disk => disk.volumeId !== volumeId)
+      try {
+        open(vm, missing)
+        vm.disks = [...others, { volumeId, generation, state: 'attached', error: null }]
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error
+        // Tried again at every step.
+        return false
+      }
+      return true
+    },
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * A managed database as people use it: a real PostgreSQL in a real VM, reached with the commands that the API gives out,
+ * pasted into a shell.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { vmmsIn } from '../../src/agent/testing.ts'
+import { parseControlConfig } from '../../src/control/config.ts'
+import { run } from '../../src/lib/exec.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { databaseImages } from '../support/database-image.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs', 'apt-get', 'psql', 'ssh', 'sshpass']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+if (process.getuid?.() !== 0) missing.push('root (the image is made in a chroot)')
+const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
+
+/** An emulated guest beside other tests on two cores. */
+const slowMs = 120_000
+
+describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 400_000 }, () => {
+  let system: TestSystem
+  let user: TestUser
+  let token: string
+  let id: string
+  let keys: string
+  const tunnels = new Map<string, ChildProcess>()
+
+  beforeAll(async () => {
+    const imageDir = await databaseImages().catch((cause: unknown) => {
+      throw new Error('The PostgreSQL image could not be made: it takes the packages of the distribution from the network.', {
+        cause,
+      })
+    })
+    const sshPort = await freePort()
+    keys = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
+    const { databases } = parseControlConfig({
+      ...{ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_SSH_HOST: '127.0.0.1', MOTE_SSH_PORT: String(sshPort) },
+    })
+    const bastion = { host: '127.0.0.1', port: sshPort, hostKeyFile: join(keys, 'host_key') }
+    system = await testSystem({ agents: 0, config: { databases }, gateway: { bastion } })
+    // Kernel and bases of other tests on this machine: what is made once is not what is tested.
+    await system.addAgent({ hypervisor: 'qemu', imageDir, cacheDir: join(homedir(), '.cache', 'mote') })
+    user = await system.user()
+    token = (await user.post('/v1/auth/tokens', { name: 'tunnels' })).body.token
+  }, 600_000)
+  afterAll(async () => {
+    for (const tunnel of tunnels.values()) tunnel.kill('SIGKILL')
+    await system[Symbol.asyncDispose]()
+    await rm(keys, { recursive: true, force: true })
+  })
+
+  const status = async () => (await user.get(`/v1/databases/${id}`)).body
+  const running = (what: string) =>
+    until(
+      async () => {
+        const now = await status()
+        if (now.status === 'failed') throw new Error(`the database has failed: ${now.message}`)
+        return now.status === 'running'
+      },
+      { everyMs: 200, timeoutMs: slowMs, what },
+    )
+  const connection = async (branch?: string) =>
+    (await user.get(`/v1/databases/${id}/connection${branch ? `?branch=${branch}` : ''}`)).body
+  /** The two commands, verbatim: one in the background, the other with a statement as its last argument. */
+  const openTunnel = async (branch?: string): Promise<string> => {
+    const { ssh_tunnel_command: ssh, psql_command: psql } = await connection(branch)
+    tunnels.get(ssh)?.kill('SIGKILL')
+    const tunnel = spawn('/bin/sh', ['-c', `exec sshpass -e ${ssh}`], {
+      env: { ...process.env, SSHPASS: token, HOME: keys },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
+    let said = ''
+    tunnel.stderr.setEncoding('utf8').on('data', text => (said += text))
+    tunnels.set(ssh, tunnel)
+    await until(async () => (await sql('SELECT 1', psql).catch(() => '')) === '1', {
+      everyMs: 500,
+      timeoutMs: 60_000,
+      what: `psql through the tunnel answers; ssh said: ${said}`,
+    })
+    return psql
+  }
+  const sql = async (statement: string, command: string): Promise<string> =>
+    (await run('/bin/sh', ['-c', `${command} -Atq -v ON_ERROR_STOP=1 -c "$STATEMENT"`], {
+      env: { STATEMENT: statement, PGCONNECT_TIMEOUT: '5' },
+      timeoutMs: 60_000,
+    })).trim()
+  const snapshotReady = (name: string) =>
+    until(
+      async () => {
+        const all: { name: string; status: string; error: string }[] = (
+          await user.get(`/v1/databases/${id}/backups/snapshots`)
+        ).body
+        const found = all.find(one => one.name === name)
+        if (found?.status === 'failed') throw new Error(`snapshot ${name}: ${found.error}`)
+        return found?.status === 'ready'
+      },
+      { everyMs: 200, timeoutMs: slowMs, what: `snapshot ${name} is ready` },
+    )
+  const branchReady = (name: string) =>
+    until(
+      async () => {
+        const all: { branch_name: string; status: string }[] = (await user.get(`/v1/databases/${id}/branches`)).body
+        const found = all.find(one => one.branch_name === name)
+        if (found?.status === 'failed') throw new Error(`branch ${name} has failed`)
+        return found?.status === 'ready' && (await user.get(`/v1/databases/${id}/connection?branch=${name}`)).status === 200
+      },
+      { everyMs: 200, timeoutMs: slowMs, what: `branch ${name} is ready` },
+    )
+  let psql: string
+
+  it('is made, and answers psql through the pasted tunnel command', async () => {
+    id = (await user.post('/v1/databases', { name: 'shop', engine: 'postgres', settings: { work_mem: '8MB' } })).body.id
+    await running('the new database runs')
+    psql = await openTunnel()
+    expect(await sql('SHOW server_version', psql)).toMatch(/^15\./)
+    expect(await sql('SHOW work_mem', psql)).toBe('8MB')
+    expect(await sql('SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user', psql)).toBe('mote|f')
+    expect(await sql('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()', psql)).toBe('t')
+    await sql('CREATE TABLE item (n int PRIMARY KEY, at timestamptz DEFAULT clock_timestamp())', psql)
+    await sql('INSERT INTO item SELECT generate_series(1, 1000)', psql)
+    expect(await sql('SELECT count(*) FROM item', psql)).toBe('1000')
+  })
+
+  it('lets nobody else in, and nowhere else', async () => {
+    const { ssh_tunnel_command: ssh, ssh_port: port, ssh_user: name } = await connection()
+    const tryWith = (secret: string, command: string) =>
+      run('/bin/sh', ['-c', `sshpass -e ${command}`], {
+        env: { SSHPASS: secret, HOME: keys },
+        timeoutMs: 20_000,
+      }).then(
+        () => 'ended well',
+        (error: Error) => error.message,
+      )
+    const stranger = await system.user()
+    const foreign = (await stranger.post('/v1/auth/tokens', { name: 'mine' })).body.token
+    const once = ssh.replace('-N', '-o NumberOfPasswordPrompts=1 -N')
+    expect(await tryWith(foreign, once)).toContain('Permission denied')
+    expect(await tryWith(`${token}x`, once)).toContain('Permission denied')
+    const to = `-o StrictHostKeyChecking=no -p ${port} ${name}@127.0.0.1`
+    expect(await tryWith(token, `ssh ${to} id`)).toMatch(/ended with 255|channel|refused/i)
+    const elsewhere = await tryWith(token, `ssh -W 127.0.0.1:22 ${to}`)
+    expect(elsewhere).toMatch(/open failed|forward|255/)
+    const audit = (await user.get('/v1/audit-logs?action=database.tunnel')).body
+    expect(audit.total).toBeGreaterThan(0)
+    expect(JSON.stringify(audit)).not.toContain(token)
+  })
+
+  it('branches from a snapshot, and writes do not cross', async () => {
+    expect((await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'thousand' })).status).toBe(200)
+    await snapshotReady('thousand')
+    await sql('INSERT INTO item SELECT generate_series(1001, 1500)', psql)
+    await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'thousand' })
+    await branchReady('trial')
+    const trial = await openTunnel('trial')
+    expect(await sql('SELECT count(*) FROM item', trial)).toBe('1000')
+    await sql('DELETE FROM item WHERE n <= 100', trial)
+    expect(await sql('SELECT count(*) FROM item', trial)).toBe('900')
+    expect(await sql('SELECT count(*) FROM item', psql)).toBe('1500')
+    await user.delete(`/v1/databases/${id}/branches/trial`)
+  })
+
+  it('restores the snapshot, and keeps what was before', async () => {
+    await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'thousand' })
+    await running('the restored database runs')
+    psql = await openTunnel()
+    expect(await sql('SELECT count(*) FROM item', psql)).toBe('1000')
+    const kinds = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body.map((one: { kind: string }) => one.kind)
+    expect(kinds).toEqual(['restore', 'user'])
+  })
+
+  it('has every committed row after kill -9 of the VMM in the middle of writes', async () => {
+    const committed: number[] = []
+    let ended = false
+    const writing = (async () => {
+      for (let n = 2001; !ended; n++)
+        try {
+          committed.push(Number(await sql(`INSERT INTO item VALUES (${n}) RETURNING n`, psql)))
+        } catch {
+          return
+        }
+    })()
+    await until(() => committed.length >= 5, { timeoutMs: 60_000, what: 'five rows are committed' })
+    for (const pid of await vmmsIn(system.dir)) process.kill(pid, 'SIGKILL')
+    await writing
+    ended = true
+    await until(async () => (await status()).status !== 'running', { everyMs: 200, timeoutMs: slowMs, what: 'it is seen to be gone' })
+    await running('it runs again')
+    psql = await openTunnel()
+    const found = (await sql('SELECT n FROM item WHERE n > 2000 ORDER BY n', psql)).split('\n').map(Number)
+    expect(committed.filter(n => !found.includes(n))).toEqual([])
+  })
+
+  it('goes back to a chosen second, from backups', async () => {
+    await until(async () => (await user.get(`/v1/databases/${id}/backups`)).body.newest_backup_at !== null, {
+      everyMs: 500,
+      timeoutMs: 240_000,
+      what: 'there is a whole backup',
+    })
+    const before = Number(await sql('SELECT count(*) FROM item', psql))
+    const at = await sql("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MSZ')", psql)
+    await pause(1100)
+    await sql('DELETE FROM item', psql)
+    await user.post(`/v1/databases/${id}/branches`, { name: 'earlier', at })
+    await branchReady('earlier')
+    const earlier = await openTunnel('earlier')
+    expect(Number(await sql('SELECT count(*) FROM item', earlier))).toBe(before)
+    await sql('INSERT INTO item VALUES (-1)', earlier)
+    expect(await sql('SELECT count(*) FROM item', psql)).toBe('0')
+    const promoted = await user.post(`/v1/databases/${id}/branches/earlier/promote`)
+    expect(promoted.body.is_current).toBe(true)
+    const now = await openTunnel()
+    expect(Number(await sql('SELECT count(*) FROM item', now))).toBe(before + 1)
+  })
+
+  it('has proven that its backup can be restored', async () => {
+    const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
+    await until(async () => (await backups()).checked_at !== null, { everyMs: 500, timeoutMs: 300_000, what: 'a restore drill ended' })
+    expect(await backups()).toMatchObject({ status: 'verified', retention_valid: true, error: null })
+  })
+
+  it('leaves nothing when it is deleted', async () => {
+    await user.delete(`/v1/databases/${id}`)
+    await until(async () => (await user.get('/v1/databases')).body.length === 0, { everyMs: 200, timeoutMs: slowMs, what: 'it is gone' })
+    expect(await vmmsIn(system.dir)).toEqual([])
+  })
+})
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}

@@ -1,0 +1,114 @@
+/** From a git push to an answer: a real repository over smart HTTP, a signed webhook, a build in a real VM, a rollout. */
+import { request } from 'node:http'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type GitServer, gitServer } from '../../src/agent/build/testing.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const needed = ['qemu-system-x86_64', 'umoci', 'mke2fs', 'git']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
+
+describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }, () => {
+  let system: TestSystem
+  let git: GitServer
+  let user: TestUser
+  beforeAll(async () => {
+    git = await gitServer()
+    system = await testSystem({ agents: 0, config: { privateGitHosts: true } })
+    const agent = await system.addAgent({ hypervisor: 'qemu', network: 'user' })
+    await agent.probed
+    user = await system.user()
+  }, 120_000)
+  afterAll(async () => {
+    await system[Symbol.asyncDispose]()
+    await git[Symbol.asyncDispose]()
+  })
+
+  const answer = (host: string) =>
+    new Promise<string>((resolve, reject) => {
+      request({ host: '127.0.0.1', port: system.gateway.port, headers: { host } }, response => {
+        let body = ''
+        response.setEncoding('utf8').on('data', text => (body += text))
+        response.on('end', () => resolve(`${response.statusCode} ${body}`))
+      })
+        .on('error', reject)
+        .end()
+    })
+  const hook = async (app: string) => {
+    const { body } = await user.get(`/v1/apps/${app}/secret`)
+    const { body: raw, headers } = await git.delivery(body.scm_webhook_secret)
+    const sent = await fetch(`${system.control.url}/v1/webhooks/scm/${app}`, { method: 'POST', headers, body: raw })
+    return sent.json()
+  }
+  const newest = async (app: string) => (await user.get(`/v1/apps/${app}/deployments`)).body[0]
+
+  it('is built in a VM and answers through the gateway; the next one takes its place', async () => {
+    const created = await user.post('/v1/apps', { name: 'site', git_url: git.url, drain_timeout: 0 })
+    expect(created.status).toBe(200)
+    const first = await git.push({ 'index.html': 'the first page' }, { message: 'First page' })
+    expect(await hook('site')).toEqual({ status: 'applied' })
+    expect(await newest('site')).toMatchObject({ status: 'building', trigger_source: 'push' })
+    await until(async () => (await answer(created.body.hostname)) === '200 the first page', {
+      ...{ what: 'the first page answers', timeoutMs: 120_000, everyMs: 100 },
+    })
+    const live = await newest('site')
+    expect(live).toMatchObject({
+      ...{ git_branch: 'main', git_commit_hash: first, git_commit_message: 'First page', trigger_source: 'push' },
+      image_tag: expect.stringMatching(/^sha256-[0-9a-f]{64}$/),
+    })
+
+    const end = new AbortController()
+    const lines: string[] = []
+    for await (const { event, data } of user.events(`/v1/apps/site/deployments/${live.job_id}/logs?tail=1000`, end.signal)) {
+      if (event === 'log' && data.stream === 'build') lines.push(data.line)
+      if (lines.some(line => line.startsWith('built oci:'))) break
+    }
+    end.abort()
+    expect(lines).toContain('found a static site')
+
+    const second = await git.push({ 'index.html': 'the second page' })
+    expect(await hook('site')).toEqual({ status: 'applied' })
+    expect(await hook('site')).toEqual({ status: 'ignored' })
+    await until(async () => (await answer(created.body.hostname)) === '200 the second page', {
+      ...{ what: 'the second page answers', timeoutMs: 120_000, everyMs: 100 },
+    })
+    expect(await newest('site')).toMatchObject({ git_commit_hash: second })
+  })
+
+  it('that cannot be built fails with the reason, and what served goes on', async () => {
+    const { body: app } = await user.get('/v1/apps/site')
+    await git.push({ 'README.md': 'no way' })
+    const { body } = await user.post('/v1/apps/site/deploy', {})
+    expect(body.status).toBe('building')
+    const failed = await until(
+      async () => {
+        const { body: seen } = await user.get(`/v1/apps/site/deployments/${body.job_id}`)
+        return seen.status === 'failed' ? seen : undefined
+      },
+      { what: 'the deployment has failed', timeoutMs: 60_000, everyMs: 100 },
+    )
+    expect(failed.error_message).toContain('Add a Dockerfile')
+    expect(await answer(app.hostname)).toBe('200 the second page')
+  })
+
+  it('a build that is cancelled ends, and so does one whose app is deleted', async () => {
+    await git.push({ 'index.html': 'never seen' })
+    const { body } = await user.post('/v1/apps/site/deploy', {})
+    const cancelled = await user.post(`/v1/apps/site/deployments/${body.job_id}/cancel`)
+    expect(cancelled.status).toBe(200)
+    const statusIs = (job: string, status: string) =>
+      until(async () => (await user.get(`/v1/apps/site/deployments/${job}`)).body.status === status, {
+        ...{ what: status, timeoutMs: 60_000, everyMs: 100 },
+      })
+    await statusIs(body.job_id, 'cancelled')
+    await user.post('/v1/apps/site/deploy', {})
+    await user.delete('/v1/apps/site')
+    const left = { name: 'test.left', text: `SELECT 1 AS one FROM app UNION ALL SELECT 1 FROM build UNION ALL SELECT 1 FROM host WHERE used_vcpus > 0` }
+    await until(async () => (await system.database.db.rows(left)).length === 0, {
+      ...{ what: 'nothing is left, no room taken', timeoutMs: 60_000, everyMs: 100 },
+    })
+  })
+})

@@ -1,0 +1,263 @@
+/** Volumes through the API, with real agents on simulated machines: real files, real locks. */
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { newId } from '../../src/lib/ids.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+let system: TestSystem
+let user: TestUser
+
+beforeAll(async () => {
+  system = await testSystem()
+  user = await system.user()
+})
+afterAll(async () => system[Symbol.asyncDispose]())
+
+let made = 0
+const create = async (size_mib = 32): Promise<{ id: string; name: string }> =>
+  (await user.post('/v1/volumes', { name: `v${++made}`, size_mib })).body
+const app = async (): Promise<{ id: string; name: string }> =>
+  (await user.post('/v1/apps', { name: `app-${++made}`, git_url: '', drain_timeout: 0 })).body
+const deploy = async (name: string): Promise<string> => {
+  const { job_id } = (await user.post(`/v1/apps/${name}/deploy`, { image: 'example/app:1' })).body
+  const status = async () => (await user.get(`/v1/apps/${name}/deployments/${job_id}`)).body.status
+  await until(async () => (await status()) === 'running', { timeoutMs: 15_000, what: `${name} runs` })
+  return job_id
+}
+const attach = (appId: string, body: object) => user.post(`/v1/apps/${appId}/volumes/attach`, body)
+const detach = (appId: string, volumeId: string) => user.delete(`/v1/apps/${appId}/volumes/${volumeId}/detach`)
+const listed = async (id: string) => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
+const snapshots = async (id: string) => (await user.get(`/v1/volumes/${id}/snapshots`)).body
+const status = async (id: string) => (await listed(id))?.status
+const becomes = (id: string, wanted: string | undefined) =>
+  until(async () => (await status(id)) === wanted, { timeoutMs: 15_000, what: `the volume is ${wanted}` })
+const snapshotReady = async (id: string, name: string) => {
+  const taken = (await user.post(`/v1/volumes/${id}/snapshots`, { name })).body
+  const find = async () => (await snapshots(id)).find((one: { name: string }) => one.name === name)
+  await until(async () => (await find())?.status === 'ready', { timeoutMs: 15_000, what: `snapshot ${name} is ready` })
+  return { ...taken, ...(await find()) }
+}
+const onDisk = (): Promise<string[]> => readdir(join(system.dir, 'host-1', 'volumes', 'local')).catch((): string[] => [])
+
+describe('volumes', () => {
+  it('are made, listed and deleted; nothing is made of them before they are used', async () => {
+    const made_ = await user.post('/v1/volumes', { name: 'data', size_mib: 64 })
+    expect(made_.status).toBe(200)
+    expect(made_.body).toMatchObject({ name: 'data', size_mib: 64, pool_name: '', status: 'pending', message: null })
+    expect((await user.post('/v1/volumes', { name: 'data', size_mib: 64 })).body.code).toBe('name_taken')
+    expect(await listed(made_.body.id)).toMatchObject({ attachments: [] })
+    expect((await user.get(`/v1/volumes/${made_.body.id}/usage`)).body).toEqual({
+      ...{ volume_id: made_.body.id, size_bytes: 64 << 20, used_bytes: 0, snapshot_bytes: 0, measured_at: null },
+    })
+    expect(await onDisk()).toEqual([])
+    expect((await user.delete(`/v1/volumes/${made_.body.id}`)).body).toEqual({ status: 'deleting' })
+    await becomes(made_.body.id, undefined)
+    expect((await user.delete(`/v1/volumes/${made_.body.id}`)).status).toBe(404)
+  })
+
+  it.each([
+    [{ name: 'x', size_mib: 0 }, 'size_mib'],
+    [{ name: 'x', size_mib: -1 }, 'size_mib'],
+    [{ name: 'x', size_mib: 15 }, 'size_mib'],
+    [{ name: '../x', size_mib: 64 }, 'name'],
+    [{ name: 'x', size_mib: 64, pool_name: '../x' }, 'pool_name'],
+  ])('%j is refused', async (body, field) => {
+    const answer = await user.post('/v1/volumes', body)
+    expect(answer.status).toBe(400)
+    expect(answer.body.details[0].field).toBe(field)
+  })
+
+  it('of others are not there', async () => {
+    const { id } = await create()
+    const own = await app()
+    const other = await system.user()
+    for (const path of [`/v1/volumes/${id}/usage`, `/v1/volumes/${id}/snapshots`])
+      expect((await other.get(path)).status).toBe(404)
+    expect((await other.delete(`/v1/volumes/${id}`)).status).toBe(404)
+    expect((await other.post(`/v1/apps/${own.id}/volumes/attach`, { volume_id: id })).status).toBe(404)
+    const foreign = (await other.post('/v1/apps', { name: 'mine', git_url: '' })).body
+    expect((await other.post(`/v1/apps/${foreign.id}/volumes/attach`, { volume_id: id })).status).toBe(404)
+    expect((await other.get('/v1/volumes')).body).toEqual([])
+  })
+
+  it('stay within the plan, however many are asked for at once', async () => {
+    const poor = await system.user()
+    await system.database.db.run(
+      { name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` },
+      [poor.project],
+    )
+    const tries = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => poor.post('/v1/volumes', { name: `v${n}`, size_mib: 1024 })),
+    )
+    expect(tries.filter(one => one.status === 200)).toHaveLength(3)
+    expect(tries.find(one => one.status === 403)?.body).toMatchObject({ code: 'plan_limit_exceeded', limit: 'max_volumes' })
+    for (const { id } of (await poor.get('/v1/volumes')).body) await poor.delete(`/v1/volumes/${id}`)
+    const large = await poor.post('/v1/volumes', { name: 'large', size_mib: 10 * 1024 + 1 })
+    expect(large.body).toMatchObject({ limit: 'max_storage_gb_total', max: 10 })
+    expect((await poor.post('/v1/volumes', { name: 'large', size_mib: 10 * 1024 })).status).toBe(200)
+  })
+})
+
+describe('attaching', () => {
+  it('is at /data by default; its VMs have the volume from their next start', async () => {
+    const [{ id, name }, { id: appId, name: appName }] = [await create(), await app()]
+    const attached = await attach(appId, { volume_id: id })
+    expect(attached.body).toMatchObject({ id, name, mount_point: '/data', access_mode: 0, status: 'waiting' })
+    expect(await listed(id)).toMatchObject({
+      attachments: [{ access_mode: 0, app_id: appId, app_name: appName, mount_point: '/data' }],
+    })
+    const job = await deploy(appName)
+    const ofApp = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]
+    await until(async () => (await ofApp()).status === 'attached', { what: 'it is attached' })
+    expect(await ofApp()).toMatchObject({ id, pool_name: 'local', message: null })
+    await until(async () => (await user.get(`/v1/volumes/${id}/usage`)).body.measured_at !== null, {
+      what: 'it is measured',
+    })
+
+    expect((await user.delete(`/v1/volumes/${id}`)).body.code).toBe('volume_in_use')
+    const second = await deploy(appName)
+    expect(second).not.toBe(job)
+    await until(async () => (await ofApp()).status === 'attached', { what: 'the next one has it' })
+    expect(['detached', 'detaching']).toContain((await detach(appId, id)).body.status)
+    await until(async () => (await listed(id)).attachments.length === 0, { what: 'it is free' })
+    expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
+  })
+
+  it.each([
+    ['data', 'absolute'],
+    ['/', 'system'],
+    ['/etc', 'system'],
+    ['/proc/x', 'system'],
+    ['/data/../etc', 'normalised'],
+    ['/data//x', 'normalised'],
+    ['/data/', 'normalised'],
+    ['/./data', 'normalised'],
+    ['/da ta', 'letters'],
+    [`/${'x'.repeat(300)}`, 'at most'],
+  ])('at %j is refused', async (mount_point, why) => {
+    const [{ id }, { id: appId }] = [await create(), await app()]
+    const answer = await attach(appId, { volume_id: id, mount_point })
+    expect(answer.status).toBe(400)
+    expect(answer.body.details[0]).toMatchObject({ field: 'mount_point', message: expect.stringContaining(why) })
+  })
+
+  it('has one writer, and readers only without one', async () => {
+    const [{ id }, one, two] = [await create(), await app(), await app()]
+    const answers = await Promise.all([one, two].map(({ id: appId }) => attach(appId, { volume_id: id })))
+    expect(answers.map(answer => answer.status).sort()).toEqual([200, 409])
+    expect(answers.find(answer => answer.status === 409)?.body.code).toBe('volume_in_use')
+    const [winner, loser] = answers[0]?.status === 200 ? [one, two] : [two, one]
+    expect((await attach(loser.id, { volume_id: id, access_mode: 1 })).body.code).toBe('volume_in_use')
+    expect((await detach(winner.id, id)).body).toEqual({ status: 'detached' })
+    for (const { id: appId } of [one, two])
+      expect((await attach(appId, { volume_id: id, access_mode: 1 })).status).toBe(200)
+  })
+
+  it('is for apps of one VM, and keeps them so', async () => {
+    const [{ id }, { id: appId, name }] = [await create(), await app()]
+    const scale = (body: object) => user.call('PATCH', `/v1/apps/${name}/scale`, body)
+    await scale({ desired_replicas: 2, max_replicas: 2 })
+    expect((await attach(appId, { volume_id: id })).body.error).toContain('Scale it to one first')
+    await scale({ desired_replicas: 1, max_replicas: 1 })
+    expect((await attach(appId, { volume_id: id })).status).toBe(200)
+    const refused = await scale({ desired_replicas: 2, max_replicas: 2 })
+    expect(refused.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('max_replicas must be 1') })
+  })
+
+  it('keeps mount points apart', async () => {
+    const [first, second, { id: appId }] = [await create(), await create(), await app()]
+    await attach(appId, { volume_id: first.id, mount_point: '/data/a' })
+    for (const mount_point of ['/data/a', '/data', '/data/a/b'])
+      expect((await attach(appId, { volume_id: second.id, mount_point })).body.code).toBe('volume_in_use')
+    expect((await attach(appId, { volume_id: second.id, mount_point: '/data/ab' })).status).toBe(200)
+  })
+
+  it('ends with the app', async () => {
+    const [{ id }, { id: appId, name }] = [await create(), await app()]
+    await attach(appId, { volume_id: id })
+    await deploy(name)
+    await user.delete(`/v1/apps/${name}`)
+    await until(async () => (await listed(id)).attachments.length === 0, { timeoutMs: 15_000, what: 'it is free' })
+    expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
+  })
+})
+
+describe('a running VM', () => {
+  it('gets a volume and gives it back; what it has ends with it', async () => {
+    const [{ id }, { id: appId, name }] = [await create(), await app()]
+    const job = await deploy(name)
+    const at = (verb: string) => `/v1/apps/${name}/deployments/${job}/volumes/${verb}`
+    const mounted = { volume_id: id, mount_point: '/srv/files' }
+    expect((await user.post(at('attach'), mounted)).body).toMatchObject({ status: 'attaching', read_only: false })
+    const ofApp = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]
+    await until(async () => (await ofApp())?.status === 'attached', { timeoutMs: 15_000, what: 'it is attached' })
+    // The same lock as an app's.
+    expect((await attach((await app()).id, { volume_id: id })).body.code).toBe('volume_in_use')
+    expect((await user.post(at('attach'), mounted)).body.code).toBe('volume_in_use')
+    expect((await user.post(at('detach'), {})).status).toBe(400)
+    expect((await user.post(at('detach'), { mount_point: '/other' })).status).toBe(404)
+    expect((await user.post(at('detach'), { mount_point: '/srv/files' })).body).toMatchObject({ volume_id: id })
+    await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'it is detached' })
+
+    expect((await user.post(at('attach'), { ...mounted, read_only: true })).status).toBe(200)
+    await until(async () => (await ofApp())?.status === 'attached', { timeoutMs: 15_000, what: 'it is attached' })
+    expect(await ofApp()).toMatchObject({ access_mode: 1 })
+    await user.delete(`/v1/apps/${name}/deployments/${job}`)
+    await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'it went with the deployment' })
+  })
+
+  it('with volumes is not moved and not kept as a snapshot, and says why', async () => {
+    const [{ id }, { name }] = [await create(), await app()]
+    const job = await deploy(name)
+    const at = (path: string) => `/v1/apps/${name}/deployments/${job}/${path}`
+    await user.post(at('volumes/attach'), { volume_id: id, mount_point: '/data' })
+    const snapshot = await user.post(at('snapshot'), { snapshot_name: 'one' })
+    expect(snapshot.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('volume') })
+    const moved = await user.post(at('migration/start'), { target_host: 'host-1', target_uri: '' })
+    expect(moved.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('volume') })
+  })
+})
+
+describe('snapshots', () => {
+  it('are taken, restored, cloned and deleted', async () => {
+    const { id } = await create()
+    const taken = await snapshotReady(id, 'first')
+    expect(taken).toMatchObject({ volume_id: id, name: 'first', pause_ms: 0, error: null })
+    expect((await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })).body.code).toBe('name_taken')
+    expect(await onDisk()).toContain(`${id}.raw`)
+    expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'none' })).status).toBe(404)
+    expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'first' })).body.status).toBe('restoring')
+    await becomes(id, 'ready')
+    const clone = await user.post(`/v1/volumes/${id}/clone`, { name: `v${++made}`, snapshot_name: 'first' })
+    expect(clone.body).toMatchObject({ size_mib: 32, pool_name: 'local' })
+    await becomes(clone.body.id, 'ready')
+    expect((await user.delete(`/v1/snapshots/${taken.id}`)).body).toEqual({ status: 'deleting' })
+    expect((await user.delete(`/v1/snapshots/${newId()}`)).status).toBe(404)
+    expect(await snapshots(id)).toEqual([])
+    await user.delete(`/v1/volumes/${id}`)
+    await until(async () => !(await onDisk()).some(name => name.startsWith(id)), { what: 'its files are gone' })
+    expect(await onDisk()).toContain(`${clone.body.id}.raw`)
+  })
+
+  it('of a volume that a VM has are taken, and measure for how long it stood still; it is not restored meanwhile', async () => {
+    const [{ id }, { id: appId, name }] = [await create(), await app()]
+    await attach(appId, { volume_id: id })
+    await deploy(name)
+    expect((await snapshotReady(id, 'live')).pause_ms).toBeGreaterThan(0)
+    const refused = await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'live' })
+    expect(refused.body).toMatchObject({ code: 'volume_in_use', error: expect.stringContaining(name) })
+  })
+})
+
+it('a project that is deleted takes its volumes along', async () => {
+  const owner = await system.user()
+  const { id } = (await owner.post('/v1/volumes', { name: 'data', size_mib: 32 })).body
+  const { id: appId, name } = (await owner.post('/v1/apps', { name: 'app', git_url: '', drain_timeout: 0 })).body
+  await owner.post(`/v1/apps/${appId}/volumes/attach`, { volume_id: id })
+  await owner.post(`/v1/apps/${name}/deploy`, { image: 'example/app:1' })
+  await until(async () => (await onDisk()).includes(`${id}.raw`), { timeoutMs: 15_000, what: 'it is there' })
+  expect((await owner.delete(`/v1/projects/${owner.project}`)).status).toBe(200)
+  await until(async () => !(await onDisk()).includes(`${id}.raw`), { timeoutMs: 20_000, what: 'it is gone' })
+})

@@ -4,11 +4,13 @@ import { audit } from './audit.ts'
 import { auth } from './auth.ts'
 import { type Benchmark, type Report, summarise } from './benchmark.ts'
 import { chaosBenchmark } from './chaos.ts'
+import { database } from './database.ts'
 import { deployLatency } from './deploy-latency.ts'
 import { deployToAnswer } from './deploy-to-answer.ts'
 import { loginStorm } from './login-storm.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
+import { volumeClone } from './volume-clone.ts'
 
 const benchmarks: readonly Benchmark[] = [
   auth,
@@ -16,6 +18,8 @@ const benchmarks: readonly Benchmark[] = [
   audit,
   deployLatency,
   deployToAnswer,
+  database,
+  volumeClone,
   secondStart,
   chaosBenchmark,
   scale,

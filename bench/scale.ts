@@ -12,8 +12,9 @@ import { databaseUrl, startPrivateServer, templateName } from '../test/support/g
 import type { Benchmark, Report } from './benchmark.ts'
 import { type InstantHost, instantHost } from './instant-host.ts'
 
-const hostCount = 100
-const apps = 1000
+/** MOTE_SCALE_APPS: fewer, for a quick look. */
+const apps = Number(process.env['MOTE_SCALE_APPS'] ?? 1000)
+const hostCount = apps / 10
 const replicas = 10
 const vms = apps * replicas
 /** Room for five in a hundred more than there are. */

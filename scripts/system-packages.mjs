@@ -16,6 +16,8 @@ const packages = [
   { group: 'image', name: 'skopeo', probe: ['skopeo'], why: 'fetches container images' },
   { group: 'image', name: 'umoci', probe: ['umoci'], why: 'unpacks container images' },
   { group: 'image', name: 'erofs-utils', probe: ['mkfs.erofs'], why: 'makes the read-only base of an image' },
+  { group: 'image', name: 'git', probe: ['git'], why: 'fetches what is to be built' },
+  { group: 'image', name: 'mmdebstrap', probe: ['mmdebstrap'], why: 'makes the images that apps are built in' },
   { group: 'image', name: 'busybox-static', probe: ['/usr/share/doc/busybox-static'], why: 'the sample app' },
   { group: 'test', name: 'nats-server', probe: ['nats-server'], why: 'the bus suite on a real server' },
   {
@@ -31,6 +33,8 @@ const packages = [
     why: 'the mesh suite where the kernel has no WireGuard',
   },
   { group: 'test', name: 'tcpdump', probe: ['tcpdump'], why: 'what the mesh suite sees on the wire' },
+  { group: 'test', name: 'btrfs-progs', probe: ['mkfs.btrfs'], why: 'storage pools with reflinks' },
+  { group: 'test', name: 'xfsprogs', probe: ['mkfs.xfs'], why: 'storage pools with reflinks' },
   { group: 'test', name: 'postgresql-client', probe: ['psql'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'openssh-client', probe: ['ssh'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'sshpass', probe: ['sshpass'], why: 'databases through their tunnel commands' },

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { controlSettings } from '../src/control/config.ts'
+import { gatewaySettings } from '../src/gateway/config.ts'
 import { programSettings } from '../src/programs/settings.ts'
 
 const operating = readFileSync('docs/operating.md', 'utf8')
@@ -12,6 +13,9 @@ it('docs/operating.md lists every setting with its default', () => {
   const control = Object.values(controlSettings).map(
     ({ env, fallback, help }) => `| \`${env}\` | \`${JSON.stringify(fallback)}\` | ${help} |`,
   )
-  const missing = [...programs, ...control].filter(row => !operating.includes(row))
+  const gateway = Object.values(gatewaySettings).map(
+    ({ env, fallback, help }) => `| \`${env}\` | ${fallback && `\`${fallback}\``} | ${help} |`,
+  )
+  const missing = [...programs, ...control, ...gateway].filter(row => !operating.includes(row))
   expect(missing).toEqual([])
 })

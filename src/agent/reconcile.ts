@@ -36,7 +36,7 @@ export interface ReconcilerDeps {
   readonly stopGraceMs: number
   /** Resolves when the drivers have been probed. */
   readonly ready: Promise<void>
-  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'learn'>
   readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
@@ -158,7 +158,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         }),
       )
     },
-    put: wish => inTurn(wish.vmId, () => accept(wish)),
+    put: wish => inTurn(wish.vmId, () => accept(withoutKeys(deps, wish))),
     forget: ({ vmId, generation }) => inTurn(vmId, () => forget(vmId, generation)),
     get: async vmId => {
       if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
@@ -197,6 +197,15 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       await Promise.all([...entries.values()].map(({ actor }) => actor.stop(stopVms)))
     },
   }
+}
+
+/** Keys of volumes are for this agent's memory: the wish is stored, and they must not be. */
+function withoutKeys({ volumes }: ReconcilerDeps, wish: VmPut): VmPut {
+  const disks = wish.spec.disks.map(({ key, ...disk }) => {
+    if (key) volumes.learn(disk.volumeId, key)
+    return disk
+  })
+  return { ...wish, spec: { ...wish.spec, disks } }
 }
 
 async function change(deps: ReconcilerDeps, { actor }: Entry, wish: VmPut): Promise<VmObserved> {

@@ -2,13 +2,20 @@
 import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
 import { adminCommands } from './commands/admin.ts'
-import { databaseCommands } from './commands/db.ts'
+import { appCommands } from './commands/app.ts'
+import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
-import { hostCommands } from './commands/host.ts'
+import { deployCommands } from './commands/deploy.ts'
 import { doctorCommand } from './commands/doctor.ts'
+import { hostCommands } from './commands/host.ts'
 import { imageCommands } from './commands/image.ts'
 import { kernelCommands } from './commands/kernel.ts'
 import { programCommands } from './commands/programs.ts'
+import { projectCommands } from './commands/project.ts'
+import { sessionCommands } from './commands/session.ts'
+import { storageCommands } from './commands/storage.ts'
+import { vmCommands } from './commands/vm.ts'
+import { Interrupted } from './verb.ts'
 
 const mote = new Command('mote')
   .description('A microVM cloud you can run yourself')
@@ -18,17 +25,20 @@ const mote = new Command('mote')
   .showHelpAfterError('(add --help for the options)')
   .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
 
-for (const command of [
-  ...programCommands(),
-  demoCommand(),
-  databaseCommands(),
-  hostCommands(),
-  adminCommands(),
-  doctorCommand(),
-  imageCommands(),
-  kernelCommands(),
-])
-  mote.addCommand(command)
+const groups: Readonly<Record<string, readonly Command[]>> = {
+  'Your apps': [...sessionCommands(), ...deployCommands(), ...appCommands(), ...vmCommands()],
+  'Data and settings': [...storageCommands(), ...databaseCommands(), ...projectCommands()],
+  'Run a cloud': [
+    ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],
+    ...[imageCommands(), kernelCommands()],
+  ],
+}
+for (const [heading, commands] of Object.entries(groups))
+  for (const command of commands) mote.addCommand(command.helpGroup(`${heading}:`))
+
+// Shells ask with `complete`; a person with `mote complete bash`.
+if (process.argv[2] === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
+mote.addHelpText('after', 'Completion: source <(mote complete bash), or zsh, fish.')
 throwInsteadOfExit(mote)
 
 try {
@@ -44,6 +54,10 @@ function throwInsteadOfExit(command: Command): void {
 }
 
 function report(cause: unknown): number {
+  if (cause instanceof Interrupted) {
+    process.stderr.write(`${cause.message}\n`)
+    return 130
+  }
   if (
     cause instanceof Error &&
     'code' in cause &&

@@ -19,6 +19,8 @@ export const DiskSpec = Type.Object({
   generation: Type.Integer({ minimum: 0 }),
   mountPoint: Type.String(),
   readOnly: Type.Boolean(),
+  /** Opens it where its pool is encrypted, base64. The host keeps it in memory only. */
+  key: Type.Optional(Type.String()),
 })
 export type DiskSpec = Static<typeof DiskSpec>
 
@@ -263,6 +265,8 @@ export const VolumePut = Type.Object({
   sizeMib: Type.Integer({ minimum: 1 }),
   from: Type.Optional(Type.Object({ volumeId: Type.String(), snapshotId: Type.String() })),
   restore: Type.Optional(Type.Object({ snapshotId: Type.String(), count: Type.Integer({ minimum: 1 }) })),
+  /** As in `DiskSpec`. */
+  key: Type.Optional(Type.String()),
 })
 export type VolumePut = Static<typeof VolumePut>
 

@@ -35,6 +35,8 @@ export type WakeRequest = Static<typeof WakeRequest>
 export const TrafficReport = Type.Object({
   gatewayId: Type.String(),
   atMs: Type.Number(),
+  /** What the report covers. */
+  periodMs: Type.Optional(Type.Number()),
   apps: Type.Array(
     Type.Object({
       appId: Type.String(),
@@ -42,6 +44,12 @@ export const TrafficReport = Type.Object({
       errors: Type.Integer(),
       open: Type.Integer(),
       lastRequestAtMs: Type.Number(),
+      /** Turned away because of a limit; not among `requests`. */
+      refused: Type.Optional(Type.Integer()),
+      /** Of bodies of answers. */
+      bytes: Type.Optional(Type.Integer()),
+      /** Sum over the requests of how long each was open; by `periodMs`: the mean number of open requests. */
+      busyMs: Type.Optional(Type.Number()),
     }),
   ),
 })

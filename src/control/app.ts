@@ -17,6 +17,7 @@ import {
   upcallFeature,
 } from './databases/index.ts'
 import type { Deps } from './deps.ts'
+import { createResolver, domainChecks, domainFeature } from './domains/index.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
 import { autoscaler, deadHosts, hostFeature, hostMachine, idleApps } from './fleet/index.ts'
@@ -27,9 +28,10 @@ import { notificationMails, notificationsFeature } from './notifications/index.t
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './runtime/index.ts'
+import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
-import { volumeContents, volumeFeature, volumeMachine, volumeSnapshotMachine } from './volumes/index.ts'
+import { scheduledSnapshots, volumeContents, volumeFeature, volumeMachine, volumeSnapshotMachine } from './volumes/index.ts'
 import { webhookFeature } from './webhooks/index.ts'
 
 export type ControlDeps = Deps & { readonly live: LiveStats }
@@ -41,9 +43,11 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   auditFeature(deps),
   notificationsFeature(deps),
   billingFeature(deps),
+  usageFeature(deps),
   webhookFeature(deps, createSourceHost(deps)),
   scmFeature(deps, createSourceHost(deps)),
   appFeature(deps),
+  domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
   hostFeature(deps),
   runtimeFeature(deps),
@@ -80,11 +84,15 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   billingPlans(deps),
   billingSync(deps),
   goneRoutes(deps),
+  domainChecks(deps, createResolver(deps.config.dnsServers)),
   scmReports(deps, createSourceHost(deps)),
   scmUpkeep(deps),
+  usageCounting(deps),
+  budgetKeeping(deps),
   deadHosts(deps),
   idleApps(deps),
   autoscaler(deps),
+  scheduledSnapshots(deps),
   databaseBackups(deps),
   databaseDrills(deps),
 ]

@@ -33,7 +33,11 @@ export interface ControlConfig {
   readonly maxRestarts: number
   /** An app that may scale to zero does so after this long without a request. */
   readonly idleSeconds: number
+  /** Open requests for each replica above which the autoscaler adds one; 0: it looks at CPU and memory only. */
+  readonly requestsPerReplica: number
   readonly streamsPerUser: number
+  /** `address` or `address:port` that custom domains are looked up at; empty: those of the system. */
+  readonly dnsServers: readonly string[]
   /** Extra networks (CIDR) that may call /re-attach and /validate, besides loopback. */
   readonly storageNetworks: readonly string[]
   /** What projects get their /64 of; undefined: the random one in the database. */
@@ -50,10 +54,20 @@ export interface ControlConfig {
   readonly buildTimeoutMinutes: number
   /** Repositories at private addresses and without TLS may be built. */
   readonly privateGitHosts: boolean
+  /** Cents for each unit of what is used. */
+  readonly prices: UsagePrices
+  readonly budgetGraceHours: number
   /** Pull requests of a repository's own branches get an app each. */
   readonly previews: boolean
   /** Undefined: no integration with a source host. */
   readonly scm: ScmConfig | undefined
+}
+
+export interface UsagePrices {
+  readonly vcpuHour: number
+  readonly gibHour: number
+  readonly storageGbMonth: number
+  readonly egressGb: number
 }
 
 /** A GitHub App, of github.com or of a GitHub Enterprise Server. */
@@ -136,6 +150,19 @@ const imagePath = (text: string) => {
   if (text !== '' && !/^[a-z0-9.-]+(:\d{1,5})?(\/[a-z0-9._-]+)*$/.test(text))
     throw new Error('must be a registry and a path such as registry.example:5000/apps')
   return text
+}
+const prices = (text: string): UsagePrices => {
+  const found = { vcpu_hour: 0, gib_hour: 0, storage_gb_month: 0, egress_gb: 0 }
+  for (const pair of list(text)) {
+    const [name = '', cents] = pair.split('=')
+    if (!Object.hasOwn(found, name) || !(Number(cents) >= 0))
+      throw new Error('must be like vcpu_hour=1.2,gib_hour=0.6,storage_gb_month=8,egress_gb=5')
+    Object.assign(found, { [name]: Number(cents) })
+  }
+  return Object.freeze({
+    ...{ vcpuHour: found.vcpu_hour, gibHour: found.gib_hour },
+    ...{ storageGbMonth: found.storage_gb_month, egressGb: found.egress_gb },
+  })
 }
 const pem = (text: string) => {
   const key = text.includes('-----BEGIN') ? text.replaceAll('\\n', '\n') : Buffer.from(text, 'base64').toString('utf8')
@@ -236,7 +263,19 @@ export const controlSettings = {
     whole(1),
     'seconds without a request after which an app with min_replicas 0 goes to sleep',
   ),
+  requestsPerReplica: setting(
+    'MOTE_REQUESTS_PER_REPLICA',
+    0,
+    whole(0),
+    'open requests for each replica above which the autoscaler adds one; 0: CPU and memory only',
+  ),
   streamsPerUser: setting('MOTE_STREAMS_PER_USER', 50, whole(1), 'open event streams per user'),
+  dnsServers: setting<readonly string[]>(
+    'MOTE_DNS_SERVERS',
+    [],
+    list,
+    'name servers (address or address:port) for custom domains; those of the system when empty',
+  ),
   storageNetworks: setting<readonly string[]>(
     'MOTE_STORAGE_NETWORKS',
     [],
@@ -274,6 +313,18 @@ export const controlSettings = {
     false,
     flag,
     'repositories at private addresses and over plain http may be built',
+  ),
+  usagePrices: setting<UsagePrices>(
+    'MOTE_USAGE_PRICES',
+    { vcpuHour: 0, gibHour: 0, storageGbMonth: 0, egressGb: 0 },
+    prices,
+    'cents for what is used: vcpu_hour=1.2,gib_hour=0.6,storage_gb_month=8,egress_gb=5',
+  ),
+  budgetGraceHours: setting(
+    'MOTE_BUDGET_GRACE_HOURS',
+    24,
+    whole(0, 720),
+    'hours between a budget that is used up and the sleep of its apps',
   ),
   previews: setting('MOTE_PREVIEWS', true, flag, 'pull requests get an app of their own while they are open'),
   githubAppId: setting('MOTE_GITHUB_APP_ID', '', word, 'id of the GitHub App; empty: no source host integration'),
@@ -449,6 +500,8 @@ export function parseControlConfig(
     rolloutTimeoutSeconds: read(s.rolloutTimeoutSeconds),
     maxRestarts: read(s.maxRestarts),
     idleSeconds: read(s.idleSeconds),
+    requestsPerReplica: read(s.requestsPerReplica),
+    dnsServers: read(s.dnsServers),
     streamsPerUser: read(s.streamsPerUser),
     storageNetworks: read(s.storageNetworks),
     ipv6Prefix: read(s.ipv6Prefix),
@@ -473,6 +526,8 @@ export function parseControlConfig(
     buildTimeoutMinutes: read(s.buildTimeoutMinutes),
     privateGitHosts: read(s.privateGitHosts),
     previews: read(s.previews),
+    prices: read(s.usagePrices),
+    budgetGraceHours: read(s.budgetGraceHours),
     scm: readScm(read, faults),
   })
   if (faults.length > 0)

@@ -222,6 +222,7 @@ CREATE TABLE branch (
   ready_at timestamp with time zone,
   restore_snapshot_id uuid,
   restored integer NOT NULL DEFAULT 0,
+  restored_at timestamp with time zone,
   restores integer NOT NULL DEFAULT 0,
   revision integer NOT NULL DEFAULT 0,
   timeline_id text NOT NULL,
@@ -250,6 +251,18 @@ CREATE TABLE branch_backup (
   started_at timestamp with time zone,
   CONSTRAINT branch_backup_branch_id_fkey FOREIGN KEY (branch_id) REFERENCES branch(id) ON DELETE CASCADE,
   CONSTRAINT branch_backup_pkey PRIMARY KEY (branch_id)
+);
+
+CREATE TABLE budget (
+  changed_at timestamp with time zone NOT NULL DEFAULT now(),
+  month timestamp with time zone NOT NULL DEFAULT date_trunc('month'::text, now(), 'UTC'::text),
+  monthly_cents integer NOT NULL,
+  project_id uuid NOT NULL,
+  state text NOT NULL DEFAULT 'fine'::text,
+  CONSTRAINT budget_monthly_cents_check CHECK ((monthly_cents >= 0)),
+  CONSTRAINT budget_pkey PRIMARY KEY (project_id),
+  CONSTRAINT budget_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE,
+  CONSTRAINT budget_state_check CHECK ((state = ANY (ARRAY['fine'::text, 'warned'::text, 'grace'::text, 'capped'::text])))
 );
 
 CREATE TABLE build (
@@ -379,6 +392,25 @@ CREATE TABLE deployment_env (
   value bytea NOT NULL,
   CONSTRAINT deployment_env_deployment_id_fkey FOREIGN KEY (deployment_id) REFERENCES deployment(id) ON DELETE CASCADE,
   CONSTRAINT deployment_env_pkey PRIMARY KEY (deployment_id, name)
+);
+
+CREATE TABLE domain (
+  app_id uuid NOT NULL,
+  checked_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  id uuid NOT NULL,
+  message text,
+  misses integer NOT NULL DEFAULT 0,
+  name text NOT NULL,
+  next_check_at timestamp with time zone NOT NULL DEFAULT now(),
+  project_id uuid NOT NULL,
+  state text NOT NULL DEFAULT 'pending'::text,
+  token text NOT NULL,
+  verified_at timestamp with time zone,
+  CONSTRAINT domain_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT domain_pkey PRIMARY KEY (id),
+  CONSTRAINT domain_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT domain_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'verified'::text, 'lost'::text])))
 );
 
 CREATE TABLE event (
@@ -545,6 +577,7 @@ CREATE TABLE private_network (
 );
 
 CREATE TABLE project (
+  capped_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   id uuid NOT NULL,
   ipv6_prefix text NOT NULL,
@@ -755,6 +788,39 @@ CREATE TABLE sweep_run (
   CONSTRAINT sweep_run_pkey PRIMARY KEY (name)
 );
 
+CREATE TABLE usage_egress (
+  counted_bytes bigint NOT NULL,
+  seen_at timestamp with time zone NOT NULL DEFAULT now(),
+  vm_id uuid NOT NULL,
+  CONSTRAINT usage_egress_pkey PRIMARY KEY (vm_id)
+);
+
+CREATE TABLE usage_mark (
+  counted_until timestamp with time zone NOT NULL DEFAULT now(),
+  one boolean NOT NULL DEFAULT true,
+  CONSTRAINT usage_mark_one_check CHECK (one),
+  CONSTRAINT usage_mark_pkey PRIMARY KEY (one)
+);
+
+CREATE TABLE usage_month (
+  egress_bytes bigint NOT NULL DEFAULT 0,
+  month timestamp with time zone NOT NULL,
+  project_id uuid NOT NULL,
+  storage_mib_seconds double precision NOT NULL DEFAULT 0,
+  CONSTRAINT usage_month_pkey PRIMARY KEY (project_id, month),
+  CONSTRAINT usage_month_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
+CREATE TABLE usage_span (
+  ended_at timestamp with time zone,
+  memory_mib integer NOT NULL,
+  project_id uuid NOT NULL,
+  started_at timestamp with time zone NOT NULL DEFAULT now(),
+  vcpus integer NOT NULL,
+  vm_id uuid NOT NULL,
+  CONSTRAINT usage_span_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
+);
+
 CREATE TABLE vm (
   app_id uuid NOT NULL,
   balloon_target_mib integer,
@@ -857,6 +923,9 @@ CREATE TABLE volume (
   project_id uuid NOT NULL,
   restore_snapshot_id uuid,
   restores integer NOT NULL DEFAULT 0,
+  schedule_keep integer,
+  schedule_minutes integer,
+  scheduled_at timestamp with time zone,
   size_mib integer NOT NULL,
   snapshot_bytes bigint NOT NULL DEFAULT 0,
   state text NOT NULL DEFAULT 'creating'::text,
@@ -867,6 +936,9 @@ CREATE TABLE volume (
   CONSTRAINT volume_owner_check CHECK ((owner = ANY (ARRAY['user'::text, 'database'::text]))),
   CONSTRAINT volume_pkey PRIMARY KEY (id),
   CONSTRAINT volume_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT volume_schedule_keep_check CHECK ((schedule_keep > 0)),
+  CONSTRAINT volume_schedule_minutes_check CHECK ((schedule_minutes > 0)),
+  CONSTRAINT volume_schedule_whole CHECK (((schedule_minutes IS NULL) = (schedule_keep IS NULL))),
   CONSTRAINT volume_size_mib_check CHECK ((size_mib > 0)),
   CONSTRAINT volume_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'ready'::text, 'restoring'::text, 'failed'::text]))),
   CONSTRAINT volume_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
@@ -983,6 +1055,12 @@ CREATE UNIQUE INDEX deployment_job ON public.deployment USING btree (job_id);
 
 CREATE INDEX deployment_live ON public.deployment USING btree (project_id, id DESC) WHERE (outcome IS NULL);
 
+CREATE INDEX domain_due ON public.domain USING btree (next_check_at);
+
+CREATE UNIQUE INDEX domain_of_app ON public.domain USING btree (app_id, name);
+
+CREATE UNIQUE INDEX domain_verified ON public.domain USING btree (name) WHERE (state = 'verified'::text);
+
 CREATE INDEX event_age ON public.event USING btree (created_at);
 
 CREATE UNIQUE INDEX event_by_project ON public.event USING btree (project_id, "position") WHERE ("position" IS NOT NULL);
@@ -1051,6 +1129,10 @@ CREATE UNIQUE INDEX ssh_key_fingerprint ON public.ssh_key USING btree (account_i
 
 CREATE INDEX stray_host ON public.stray USING btree (host_id);
 
+CREATE UNIQUE INDEX usage_span_open ON public.usage_span USING btree (vm_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX usage_span_project ON public.usage_span USING btree (project_id, started_at);
+
 CREATE INDEX vm_deployment ON public.vm USING btree (deployment_id);
 
 CREATE INDEX vm_host ON public.vm USING btree (host_id);
@@ -1076,6 +1158,8 @@ CREATE INDEX volume_host ON public.volume USING btree (host_id);
 CREATE UNIQUE INDEX volume_name ON public.volume USING btree (project_id, owner, name) WHERE (want = 'present'::text);
 
 CREATE INDEX volume_project ON public.volume USING btree (project_id, id DESC);
+
+CREATE INDEX volume_scheduled ON public.volume USING btree (scheduled_at) WHERE (schedule_minutes IS NOT NULL);
 
 CREATE INDEX volume_source ON public.volume USING btree (from_volume_id);
 

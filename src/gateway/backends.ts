@@ -1,18 +1,36 @@
 /**
  * Connections to VMs: one pool per backend, made when it first gets a request. When a backend leaves its route its pool
- * takes no new requests, finishes those under way and closes. When the same VM comes back at another address it has
- * moved, and what was under way at the old one is cut: nobody is left there to answer.
+ * takes no new requests, finishes those under way within the route's drain time and closes. When the same VM comes back
+ * at another address it has moved, and what was under way at the old one is cut: nobody is left there to answer.
  */
 import { Pool, errors } from 'undici'
 import type { Backend, Route } from '../contract/gateway.ts'
+import type { Fault } from './faults.ts'
+import { type Health, healthy, isUsable, recordAnswer, recordFault } from './health.ts'
+
+/** A backend as requests use it. */
+export interface Target {
+  readonly backend: Backend
+  readonly key: string
+  readonly pool: Pool
+  /** Requests under way. */
+  readonly open: number
+}
 
 export interface BackendPools {
-  /** The backend of the route with the fewest requests under way, other than those already tried (see `backendKey`). */
-  pick(route: Route, tried?: ReadonlySet<string>): { readonly backend: Backend; readonly pool: Pool } | undefined
+  /**
+   * The backend of the route with the fewest requests under way, other than those already tried (see `backendKey`).
+   * Those that fail are left out for a while, unless there is no other.
+   */
+  pick(route: Route, tried?: ReadonlySet<string>): Target | undefined
   /** Counts a request as under way until the returned function is called; calling it twice counts once. */
-  begin(backend: Backend): () => void
-  /** Closes the pools of backends that no route names any more. */
-  retain(appId: string, backends: readonly Backend[]): void
+  begin(target: Target): () => void
+  answered(target: Target): void
+  failed(target: Target, fault: Fault): void
+  /** Calls back when the backend must be let go of: its drain time is over, or it has moved. Returns what forgets it. */
+  onCut(target: Target, cut: () => void): () => void
+  /** Closes the pools of backends of this app that no route names any more; what is under way has `drainMs`. */
+  retain(appId: string, backends: readonly Backend[], drainMs: number): void
   close(): Promise<void>
 }
 
@@ -20,70 +38,125 @@ export interface BackendPools {
 export const backendKey = (backend: Backend) => `${backend.vmId} ${backend.host}:${backend.port}`
 
 interface Entry {
+  readonly backend: Backend
+  readonly key: string
   readonly pool: Pool
   readonly appId: string
-  readonly vmId: string
+  readonly health: Health
+  readonly cuts: Set<() => void>
+  open: number
+  closing: boolean
+  drain: NodeJS.Timeout | undefined
 }
+
+export const originOf = ({ host, port }: Backend) => `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 
 export function createBackendPools(options: {
   readonly connectionsPerBackend: number
   readonly responseTimeoutMs: number
 }): BackendPools {
   const entries = new Map<string, Entry>()
-  const open = new Map<string, number>()
+  /** Routes hand out the same objects again and again; saves making their keys for every request. */
+  const byBackend = new WeakMap<Backend, Entry>()
   const closing = new Set<Entry>()
-  const load = (backend: Backend) => open.get(backendKey(backend)) ?? 0
+  let turn = 0
+
+  const make = (backend: Backend, appId: string, key: string): Entry => {
+    const pool = new Pool(originOf(backend), {
+      connections: options.connectionsPerBackend,
+      headersTimeout: options.responseTimeoutMs,
+      // A stream may be silent for as long as it likes.
+      bodyTimeout: 0,
+      connect: { timeout: 2000 },
+    })
+    const shared = { backend, key, pool, appId, health: healthy(), cuts: new Set<() => void>() }
+    return { ...shared, open: 0, closing: false, drain: undefined }
+  }
+  const entryOf = (backend: Backend, appId: string): Entry => {
+    const known = byBackend.get(backend)
+    if (known && !known.closing) return known
+    const key = backendKey(backend)
+    const entry = entries.get(key) ?? make(backend, appId, key)
+    entries.set(key, entry)
+    byBackend.set(backend, entry)
+    return entry
+  }
+  const cut = (entry: Entry, reason: string) => {
+    clearTimeout(entry.drain)
+    for (const release of entry.cuts) release()
+    return entry.pool.destroy(new errors.ClientDestroyedError(reason))
+  }
+  const letGo = (entry: Entry, drainMs: number) => {
+    entries.delete(entry.key)
+    entry.closing = true
+    closing.add(entry)
+    entry.drain = setTimeout(() => void cut(entry, 'the VM has left and its drain time is over'), drainMs)
+    void entry.pool.close().finally(() => {
+      if (entry.cuts.size === 0) clearTimeout(entry.drain)
+      closing.delete(entry)
+    })
+  }
+  const found = (target: Target): Entry | undefined => {
+    const entry = byBackend.get(target.backend)
+    return entry?.pool === target.pool ? entry : undefined
+  }
 
   return {
     pick(route, tried) {
-      let best: Backend | undefined
-      for (const backend of route.backends)
-        if (!tried?.has(backendKey(backend)) && (!best || load(backend) < load(best))) best = backend
-      if (!best) return undefined
-      const key = backendKey(best)
-      let entry = entries.get(key)
-      if (!entry) {
-        const host = best.host.includes(':') ? `[${best.host}]` : best.host
-        const pool = new Pool(`http://${host}:${best.port}`, {
-          connections: options.connectionsPerBackend,
-          headersTimeout: options.responseTimeoutMs,
-          // A stream may be silent for as long as it likes.
-          bodyTimeout: 0,
-          connect: { timeout: 2000 },
-        })
-        entry = { pool, appId: route.appId, vmId: best.vmId }
-        entries.set(key, entry)
+      const { backends, appId } = route
+      const nowMs = performance.now()
+      let best: Entry | undefined
+      let resort: Entry | undefined
+      // Equals take turns.
+      const first = turn++ % Math.max(backends.length, 1)
+      for (let n = 0; n < backends.length; n++) {
+        const backend = backends[(first + n) % backends.length]
+        const entry = backend && entryOf(backend, appId)
+        if (!entry || tried?.has(entry.key)) continue
+        if (isUsable(entry.health, entry.open, nowMs)) {
+          if (!best || entry.open < best.open) best = entry
+        } else if (!resort || entry.health.ejectedUntilMs < resort.health.ejectedUntilMs) resort = entry
       }
-      return { backend: best, pool: entry.pool }
+      return best ?? resort
     },
-    begin(backend) {
-      const key = backendKey(backend)
-      open.set(key, (open.get(key) ?? 0) + 1)
+    begin(target) {
+      const entry = found(target)
+      if (!entry) return () => {}
+      entry.open++
       let counted = true
       return () => {
         if (!counted) return
         counted = false
-        const left = (open.get(key) ?? 1) - 1
-        if (left === 0) open.delete(key)
-        else open.set(key, left)
+        entry.open--
       }
     },
-    retain(appId, backends) {
+    answered(target) {
+      const entry = found(target)
+      if (entry) recordAnswer(entry.health)
+    },
+    failed(target, fault) {
+      const entry = found(target)
+      if (entry && !entry.closing) recordFault(entry.health, fault, performance.now())
+    },
+    onCut(target, release) {
+      const entry = found(target)
+      entry?.cuts.add(release)
+      return () => {
+        entry?.cuts.delete(release)
+        if (entry?.closing && entry.cuts.size === 0 && !closing.has(entry)) clearTimeout(entry.drain)
+      }
+    },
+    retain(appId, backends, drainMs) {
       const kept = new Set(backends.map(backendKey))
-      for (const [key, entry] of entries)
-        if (entry.appId === appId && !kept.has(key)) {
-          entries.delete(key)
-          closing.add(entry)
-          void entry.pool.close().finally(() => closing.delete(entry))
-        }
+      for (const [key, entry] of entries) if (entry.appId === appId && !kept.has(key)) letGo(entry, drainMs)
       const present = new Set(backends.map(backend => backend.vmId))
-      for (const { pool, vmId } of closing)
-        if (present.has(vmId)) void pool.destroy(new errors.ClientDestroyedError('the VM is at another address now'))
+      for (const entry of closing)
+        if (present.has(entry.backend.vmId)) void cut(entry, 'the VM is at another address now')
     },
     async close() {
-      const pools = [...entries.values(), ...closing].map(entry => entry.pool)
+      const all = [...entries.values(), ...closing]
       entries.clear()
-      await Promise.all(pools.map(pool => pool.destroy()))
+      await Promise.all(all.map(entry => cut(entry, 'the gateway stops')))
     },
   }
 }

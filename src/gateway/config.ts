@@ -1,5 +1,6 @@
 /** The gateway's configuration: parsed once at start; nothing else reads the environment. */
 import type { BastionConfig } from './bastion/bastion.ts'
+import type { Limits } from './limits.ts'
 
 export interface GatewayConfig {
   readonly host: string
@@ -10,6 +11,13 @@ export interface GatewayConfig {
   readonly responseTimeoutMs: number
   /** Open connections to one VM. */
   readonly connectionsPerBackend: number
+  readonly limits: Limits & {
+    /** Open connections of clients, all and from one address; 0: no limit. */
+    readonly connections: number
+    readonly connectionsPerClient: number
+  }
+  /** A file, `-` for the standard output, or empty: none. */
+  readonly accessLog: string
   /** Addresses of proxies in front of us whose `X-Forwarded-For` is kept; from anybody else it is replaced. */
   readonly trustedProxies: readonly string[]
   /** The SSH bastion; undefined: none. */
@@ -22,6 +30,87 @@ export const gatewayDefaults = {
   wakeTimeoutMs: 30_000,
   responseTimeoutMs: 60_000,
   connectionsPerBackend: 256,
+  limits: {
+    appOpen: 8192,
+    appPerSecond: 0,
+    clientOpen: 2048,
+    clientPerSecond: 0,
+    connections: 32_768,
+    connectionsPerClient: 4096,
+  },
+  accessLog: '',
   trustedProxies: [],
   bastion: undefined,
 } as const satisfies GatewayConfig
+
+interface GatewaySetting {
+  readonly env: string
+  readonly fallback: string
+  readonly help: string
+}
+const setting = (env: string, fallback: number | string, help: string): GatewaySetting => ({
+  env,
+  fallback: String(fallback),
+  help,
+})
+
+const { limits } = gatewayDefaults
+
+/** What `docs/operating.md` lists, besides the settings of all programs. */
+export const gatewaySettings = {
+  wakeTimeout: setting('MOTE_GATEWAY_WAKE_TIMEOUT', 30, 'seconds a request to a sleeping app is held'),
+  responseTimeout: setting('MOTE_GATEWAY_RESPONSE_TIMEOUT', 60, 'seconds an app has until its answer begins'),
+  vmConnections: setting('MOTE_GATEWAY_VM_CONNECTIONS', 256, 'open connections to one VM'),
+  appOpen: setting('MOTE_GATEWAY_APP_OPEN', limits.appOpen, 'open requests of one app; 0: no limit'),
+  appRate: setting('MOTE_GATEWAY_APP_RATE', limits.appPerSecond, 'requests a second to one app; 0: no limit'),
+  clientOpen: setting('MOTE_GATEWAY_CLIENT_OPEN', limits.clientOpen, 'open requests of one address; 0: no limit'),
+  clientRate: setting('MOTE_GATEWAY_CLIENT_RATE', limits.clientPerSecond, 'requests a second of one address; 0: no limit'),
+  connections: setting('MOTE_GATEWAY_CONNECTIONS', limits.connections, 'open connections; 0: no limit'),
+  clientConnections: setting(
+    'MOTE_GATEWAY_CLIENT_CONNECTIONS',
+    limits.connectionsPerClient,
+    'open connections of one address that is no trusted proxy; 0: no limit',
+  ),
+  accessLog: setting('MOTE_GATEWAY_ACCESS_LOG', '', 'file for a line per request, - for the standard output; none when empty'),
+} as const satisfies Record<string, GatewaySetting>
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * What the environment says of a gateway. The addresses it listens at are settings of the programs.
+ * @throws Error that lists every fault at once
+ */
+export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' | 'bastion'> {
+  const faults: string[] = []
+  const text = ({ env: name, fallback }: GatewaySetting) => env[name] || fallback
+  const whole = (one: GatewaySetting, min = 0) => {
+    const value = Number(text(one))
+    if (!Number.isInteger(value) || value < min)
+      faults.push(`${one.env}="${text(one)}": must be a whole number from ${min} (${one.help})`)
+    return value
+  }
+  const s = gatewaySettings
+  const config = {
+    wakeTimeoutMs: whole(s.wakeTimeout, 1) * 1000,
+    responseTimeoutMs: whole(s.responseTimeout, 1) * 1000,
+    connectionsPerBackend: whole(s.vmConnections, 1),
+    limits: {
+      appOpen: whole(s.appOpen),
+      appPerSecond: whole(s.appRate),
+      clientOpen: whole(s.clientOpen),
+      clientPerSecond: whole(s.clientRate),
+      connections: whole(s.connections),
+      connectionsPerClient: whole(s.clientConnections),
+    },
+    accessLog: text(s.accessLog),
+    trustedProxies: listOf(env['MOTE_TRUSTED_PROXIES']),
+  }
+  if (faults.length > 0) throw new Error(`The gateway's configuration has faults:\n  ${faults.join('\n  ')}`)
+  return config
+}
+
+const listOf = (text: string | undefined) =>
+  (text ?? '')
+    .split(',')
+    .map(item => item.trim())
+    .filter(item => item !== '')

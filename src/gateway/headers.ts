@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { ClientRequest } from './exchange.ts'
 
 /** RFC 9110, 7.6.1: they speak about one connection and must not be forwarded. */
 const hopByHop = new Set([
@@ -11,59 +11,92 @@ const hopByHop = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+  'http2-settings',
 ])
 const ours = new Set([
+  // Written once by us: two of them in one request are read differently by different servers.
+  'host',
   'x-forwarded-for',
   'x-forwarded-proto',
   'x-forwarded-host',
   'x-forwarded-port',
   'x-real-ip',
   'forwarded',
+  // The proxy answers 100-continue itself, so the backend must not be asked to.
+  'expect',
 ])
 
+/** The host as the client named it (RFC 9113, 8.3.1: `:authority` in HTTP/2), with its port. */
+const authorityOf = ({ headers }: ClientRequest): string | undefined => {
+  const authority = headers[':authority'] ?? headers.host
+  return typeof authority === 'string' ? authority : undefined
+}
+
 /** The request's host without its port, lower case; undefined when there is none or it is malformed. */
-export function hostnameOf(request: IncomingMessage): string | undefined {
-  const host = request.headers.host
+export function hostnameOf(request: ClientRequest): string | undefined {
+  const host = authorityOf(request)
   if (!host) return undefined
   const match = /^([A-Za-z0-9.-]{1,253})(?::\d{1,5})?$/.exec(host)
   return match?.[1]?.toLowerCase().replace(/\.$/, '')
 }
 
+const plainAddress = (address: string) => (address.startsWith('::ffff:') ? address.slice(7) : address)
+export const peerOf = (request: ClientRequest) => plainAddress(request.socket.remoteAddress ?? '')
+
+/** The peer, or the first address from the right of `X-Forwarded-For` that is not one of the trusted proxies. */
+export function clientAddress(request: ClientRequest, trusts: (address: string) => boolean): string {
+  const peer = peerOf(request)
+  if (!trusts(peer)) return peer
+  const chain = (single(request.headers['x-forwarded-for']) ?? '').split(',').map(one => one.trim())
+  return chain.findLast(address => address !== '' && !trusts(address)) ?? peer
+}
+
 export interface ForwardOptions {
+  /** Whether the peer is a proxy whose `X-Forwarded-*` is kept. */
   readonly trusted: boolean
-  readonly upgrade?: boolean
+  readonly secure: boolean
 }
 
 /** Flat name/value list for the backend: what the client sent, less the connection's own, plus who it came from. */
-export function forwardHeaders(request: IncomingMessage, options: ForwardOptions): string[] {
-  const named = new Set((request.headers.connection ?? '').split(',').map(name => name.trim().toLowerCase()))
-  const headers: string[] = []
+export function forwardHeaders(request: ClientRequest, options: ForwardOptions): string[] {
   const { rawHeaders } = request
+  const named = namedByConnection(request.headers.connection)
+  const authority = authorityOf(request) ?? ''
+  const headers = ['Host', authority]
+  let cookies = 0
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const name = rawHeaders[at]!
     const lower = name.toLowerCase()
-    if (ours.has(lower)) continue
-    if (options.upgrade ? false : hopByHop.has(lower) || named.has(lower)) continue
-    // The proxy answers 100-continue itself, so the backend must not be asked to.
-    if (lower === 'expect') continue
-    headers.push(name, rawHeaders[at + 1]!)
+    if (ours.has(lower) || hopByHop.has(lower) || lower.startsWith(':') || named?.includes(lower)) continue
+    // HTTP/2 may split it (RFC 9113, 8.2.3); Node has joined the parts.
+    if (lower === 'cookie' && cookies++ > 0) continue
+    headers.push(name, lower === 'cookie' ? (request.headers.cookie ?? '') : rawHeaders[at + 1]!)
   }
-  const peer = (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '')
+  const peer = peerOf(request)
   const before = options.trusted ? request.headers['x-forwarded-for'] : undefined
+  const proto = (options.trusted && single(request.headers['x-forwarded-proto'])) || (options.secure ? 'https' : 'http')
   headers.push('X-Forwarded-For', before ? `${before}, ${peer}` : peer)
-  headers.push('X-Forwarded-Proto', (options.trusted && single(request.headers['x-forwarded-proto'])) || 'http')
-  headers.push('X-Forwarded-Host', request.headers.host ?? '')
+  headers.push('X-Forwarded-Proto', proto, 'X-Forwarded-Host', authority)
   return headers
+}
+
+/** What `Connection` lists besides the two words that nearly everybody sends. */
+function namedByConnection(connection: string | undefined): string[] | undefined {
+  if (!connection || connection === 'keep-alive' || connection === 'close') return undefined
+  return connection.split(',').map(name => name.trim().toLowerCase())
 }
 
 const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value)
 
-/** Names and values of an answer, less the connection's own. */
-export function answerHeaders(
-  headers: Readonly<Record<string, string | string[] | undefined>>,
-): Record<string, string | string[]> {
+type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+/** Names and values of an answer, less the connection's own. Names are lower case, as undici hands them out. */
+export function answerHeaders(headers: AnswerHeaders): Record<string, string | string[]> {
+  const named = namedByConnection(single(headers['connection']))
   const kept: Record<string, string | string[]> = {}
-  for (const [name, value] of Object.entries(headers))
-    if (value !== undefined && !hopByHop.has(name.toLowerCase())) kept[name] = value
+  for (const name in headers) {
+    const value = headers[name]
+    if (value !== undefined && !hopByHop.has(name) && !named?.includes(name)) kept[name] = value
+  }
   return kept
 }

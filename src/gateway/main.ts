@@ -1,21 +1,18 @@
 /** The edge: routes a hostname to a healthy microVM. Holds no state but a cache of routes; run as many as you like. */
-import { type IncomingMessage, createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { BlockList, isIP } from 'node:net'
-import type { Duplex } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
 import { gatewaySubjects, type TrafficReport } from '../contract/gateway.ts'
-import { trackConnections } from '../lib/http-close.ts'
 import { newId } from '../lib/ids.ts'
+import { openAccessLog } from './access-log.ts'
 import { createBackendPools } from './backends.ts'
 import { startBastion } from './bastion/bastion.ts'
 import type { GatewayConfig } from './config.ts'
-import { sendPage } from './pages.ts'
-import { type ProxyDeps, handleRequest } from './proxy.ts'
-import { startRouteTable } from './route-table.ts'
-import { createTraffic } from './traffic.ts'
-import { handleUpgrade } from './upgrade.ts'
+import { createLimiter } from './limits.ts'
+import { listenHttp } from './listener.ts'
+import type { ProxyDeps } from './proxy.ts'
+import { type RouteTable, startRouteTable } from './route-table.ts'
+import { type Traffic, createTraffic } from './traffic.ts'
+import { trustList } from './trust.ts'
 import { createWaker } from './wake.ts'
 
 const reportMs = 5000
@@ -26,84 +23,85 @@ export interface Gateway {
   readonly sshPort: number | undefined
   /** True once it has the routes. */
   ready(): boolean
+  /** Of what it knows of a hostname; undefined: nothing. */
+  routeVersion(hostname: string): number | undefined
   /** Takes no new connections, lets requests under way finish for `drainMs`, then closes. */
   stop(drainMs?: number): Promise<void>
 }
 
-export async function startGateway(
-  config: GatewayConfig,
-  deps: { readonly bus: Bus; readonly log: Logger },
-): Promise<Gateway> {
+interface GatewayDeps {
+  readonly bus: Bus
+  readonly log: Logger
+}
+
+/** @throws Error when a port is taken; nothing is left running then. */
+export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Promise<Gateway> {
   const gatewayId = newId()
+  await using started = new AsyncDisposableStack()
+  let drainMs = 0
   const table = await startRouteTable(deps)
+  started.defer(() => table.stop())
   const pools = createBackendPools(config)
-  const traffic = createTraffic(Date.now)
-  table.onChange(route => pools.retain(route.appId, route.state === 'gone' ? [] : route.backends))
+  started.defer(() => pools.close())
+  const traffic = createTraffic(() => performance.now())
+  keepPools(table, pools)
+  const accessLog = config.accessLog === '' ? undefined : await openAccessLog(config.accessLog, gatewayId)
+  started.defer(() => accessLog?.close())
   const proxy: ProxyDeps = {
     table,
     pools,
     traffic,
+    limiter: createLimiter(config.limits, () => performance.now()),
     trusts: trustList(config.trustedProxies),
     wake: createWaker({ ...deps, table, timeoutMs: config.wakeTimeoutMs }),
+    ended: accessLog && ((exchange, status) => accessLog.write(exchange, status, exchange.request.httpVersion)),
   }
-  // requestTimeout 0: an upload may take as long as it likes; slow headers are cut by headersTimeout.
-  const server = createServer({ keepAliveTimeout: 65_000, headersTimeout: 30_000, requestTimeout: 0, noDelay: true })
-  server.on('request', (request, response) => {
-    handleRequest(proxy, request, response).catch((cause: unknown) => {
-      deps.log.error({ err: cause, host: request.headers.host }, 'a request failed inside the gateway')
-      if (!response.headersSent) sendPage(request, response, 'bad_gateway')
-      else response.destroy()
-    })
-  })
-  const closeConnections = trackConnections(server)
-  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    handleUpgrade(proxy, request, socket, head).catch((cause: unknown) => {
-      deps.log.error({ err: cause, host: request.headers.host }, 'an upgrade failed inside the gateway')
-      socket.destroy()
-    })
-  })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(config.port, config.host, resolve)
-  })
+  const http = await listenHttp({ ...config, ...config.limits }, proxy, deps.log)
+  started.defer(() => http.stop(drainMs))
   const bastion = config.bastion && (await startBastion(config.bastion, deps))
-  const reports = setInterval(() => {
-    const apps = traffic.take()
-    if (apps.length === 0) return
-    const report: TrafficReport = { gatewayId, atMs: Date.now(), apps }
-    deps.bus.publish(gatewaySubjects.traffic, report).catch(() => {})
-  }, reportMs)
-
+  started.defer(() => bastion?.stop())
+  const reports = reportTraffic(deps, gatewayId, traffic)
+  started.defer(() => reports.stop())
+  const running = started.move()
   return {
-    port: (server.address() as AddressInfo).port,
+    port: http.port,
     sshPort: bastion?.port,
     ready: table.loaded,
-    async stop(drainMs = 5000) {
-      clearInterval(reports)
-      await bastion?.stop()
-      await closeConnections(drainMs, new Promise<void>(resolve => server.close(() => resolve())))
-      await table.stop()
-      await pools.close()
+    routeVersion: hostname => table.versionOf(hostname),
+    async stop(graceMs = 5000) {
+      drainMs = graceMs
+      await running.disposeAsync()
     },
   }
 }
 
-/** Addresses and CIDRs, e.g. `10.0.0.0/8`. @throws Error naming the entry that is neither. */
-function trustList(entries: readonly string[]): (address: string) => boolean {
-  const list = new BlockList()
-  for (const entry of entries) {
-    const [address = '', bits] = entry.split('/')
-    const family = isIP(address)
-    if (family === 0) throw new Error(`trusted proxy "${entry}" is not an address or CIDR such as 10.0.0.0/8`)
-    list.addSubnet(
-      address,
-      bits === undefined ? (family === 4 ? 32 : 128) : Number(bits),
-      family === 4 ? 'ipv4' : 'ipv6',
-    )
+/** An app may be reached by several names: a backend is let go of when none of them leads to it any more. */
+function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
+  table.onChange(route => {
+    const backends = table.ofApp(route.appId).flatMap(one => one.backends)
+    pools.retain(route.appId, backends, route.drainSeconds * 1000)
+  })
+}
+
+function reportTraffic(deps: GatewayDeps, gatewayId: string, traffic: Traffic) {
+  let sinceMs = performance.now()
+  const report = async () => {
+    const apps = traffic.take()
+    const nowMs = performance.now()
+    const [atMs, periodMs] = [Date.now(), nowMs - sinceMs]
+    sinceMs = nowMs
+    // Clocks of gateways may jump; what control needs are ages.
+    const told = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
+    if (told.length === 0) return
+    const message: TrafficReport = { gatewayId, atMs, periodMs, apps: told }
+    await deps.bus.publish(gatewaySubjects.traffic, message).catch(() => {})
   }
-  return address => {
-    const plain = address.replace(/^::ffff:/, '')
-    const family = isIP(plain)
-    return family !== 0 && list.check(plain, family === 4 ? 'ipv4' : 'ipv6')
+  const timer = setInterval(() => void report(), reportMs)
+  return {
+    /** Tells what it has not told yet. */
+    async stop() {
+      clearInterval(timer)
+      await report()
+    },
   }
 }

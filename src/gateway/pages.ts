@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type ClientRequest, type ClientResponse, isHttp2 } from './exchange.ts'
 
 /** What the gateway itself has to say: never anything of the app's. */
 export const pages = {
@@ -23,6 +23,16 @@ export const pages = {
     title: 'The app did not answer',
     text: 'Its machine refused the connection or closed it before it answered.',
   },
+  busy: {
+    status: 503,
+    title: 'Too busy',
+    text: 'The app has as many requests as it may have at a time. Try again in a few seconds.',
+  },
+  too_many: {
+    status: 429,
+    title: 'Too many requests',
+    text: 'Your address asks for more than it may. Wait a moment, then try again.',
+  },
   timeout: {
     status: 504,
     title: 'The app took too long',
@@ -32,7 +42,8 @@ export const pages = {
 
 export type Page = keyof typeof pages
 
-export function sendPage(request: IncomingMessage, response: ServerResponse, page: Page): void {
+/** Answers with a page. What a client has not sent yet of its body is not read. */
+export function sendPage(request: ClientRequest, response: ClientResponse, page: Page): void {
   const { status, title, text } = pages[page]
   const accept = request.headers.accept ?? ''
   const [type, body] = accept.includes('text/html')
@@ -40,14 +51,17 @@ export function sendPage(request: IncomingMessage, response: ServerResponse, pag
     : accept.includes('application/json')
       ? ['application/json; charset=utf-8', JSON.stringify({ error: text, status, code: page })]
       : ['text/plain; charset=utf-8', `${title}. ${text}\n`]
-  response.writeHead(status, {
+  const headers = {
     'content-type': type,
     'content-length': Buffer.byteLength(body),
     'cache-control': 'no-store',
     'x-mote-gateway': page,
     ...(status === 503 ? { 'retry-after': '5' } : {}),
-  })
-  response.end(request.method === 'HEAD' ? undefined : body)
+    ...(status === 429 ? { 'retry-after': '1' } : {}),
+  }
+  if (isHttp2(response)) response.writeHead(status, headers)
+  else response.writeHead(status, headers)
+  response.end(request.method === 'HEAD' ? '' : body)
 }
 
 const html = (status: number, title: string, text: string) => `<!doctype html>

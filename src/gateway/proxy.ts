@@ -1,12 +1,13 @@
 /**
- * One request through the gateway: find the route, wake the app if it sleeps, stream both ways. The answer starts as
- * soon as the backend's does; a slow client slows the backend down and not our memory.
+ * One request through the gateway: find the route, keep to the limits, wake the app if it sleeps, forward. What is
+ * counted and logged at the end is gathered in the exchange.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Dispatcher } from 'undici'
 import type { Route } from '../contract/gateway.ts'
-import { type BackendPools, backendKey } from './backends.ts'
-import { answerHeaders, forwardHeaders, hostnameOf } from './headers.ts'
+import type { BackendPools } from './backends.ts'
+import { type ClientRequest, type ClientResponse, type Exchange, isGone, newExchange } from './exchange.ts'
+import { forward } from './forward.ts'
+import { clientAddress, hostnameOf } from './headers.ts'
+import type { Limiter } from './limits.ts'
 import { type Page, sendPage } from './pages.ts'
 import type { RouteTable } from './route-table.ts'
 import type { Traffic } from './traffic.ts'
@@ -15,137 +16,66 @@ export interface ProxyDeps {
   readonly table: RouteTable
   readonly pools: BackendPools
   readonly traffic: Traffic
+  readonly limiter: Limiter
   readonly trusts: (address: string) => boolean
   /** Resolves with a route that has backends; undefined when it did not wake in time or the client left. */
   readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
+  /** Called once a request is over; `status` 499 when the client left before there was an answer. */
+  readonly ended?: ((exchange: Exchange, status: number) => void) | undefined
 }
 
-/** How often a request is sent at most, to another backend each time. */
-const maxTries = 3
-/** A VM that moved, or went, leaves its route a moment after its connections break. */
-const routeLagMs = 1500
+export async function handleRequest(deps: ProxyDeps, request: ClientRequest, response: ClientResponse): Promise<void> {
+  const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
+  response.once('close', () => finish(deps, exchange))
+  const route = admit(deps, exchange)
+  if (typeof route === 'string') return refuse(exchange, route)
+  const ready = route.state === 'live' ? route : await awake(deps, route, exchange)
+  if (isGone(response)) return
+  if (!ready) return refuse(exchange, route.state === 'sleeping' ? 'asleep' : 'starting')
+  forward(deps, exchange, ready, new Set())
+}
 
-/** Safe to send a second time when the first attempt never reached an app (RFC 9110, 9.2.2). */
-const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+/** Sends a page of our own and keeps it in mind for the log. */
+export function refuse(exchange: Exchange, page: Page): void {
+  exchange.page = page
+  if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
+}
 
-export async function handleRequest(
-  deps: ProxyDeps,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+/** The route of a request that may be served; else what to answer. Once let in, its end is counted when it closes. */
+export function admit(deps: ProxyDeps, exchange: Exchange): Route | Page {
+  const { request } = exchange
   const hostname = hostnameOf(request)
-  if (!hostname) return sendPage(request, response, 'bad_host')
-  const found = deps.table.find(hostname)
-  if (!found) return sendPage(request, response, 'not_found')
-
-  const end = deps.traffic.begin(found.appId)
-  response.once('close', () => end(response.statusCode >= 500))
-  const route = await awake(deps, found, response)
-  if (!route)
-    return response.destroyed
-      ? undefined
-      : sendPage(request, response, found.state === 'sleeping' ? 'asleep' : 'starting')
-  forward(deps, route, request, response, new Set())
+  // The absolute form names a host of its own (RFC 9112, 3.2.2); only proxies need to take it.
+  if (!hostname || (request.url?.[0] !== '/' && request.method !== 'CONNECT')) return 'bad_host'
+  exchange.hostname = hostname
+  const route = deps.table.find(hostname)
+  if (!route) return 'not_found'
+  exchange.route = route
+  const refusal = deps.limiter.enter(route.appId, exchange.client)
+  if (refusal) {
+    deps.traffic.refused(route.appId)
+    return refusal === 'app' ? 'busy' : 'too_many'
+  }
+  const end = deps.traffic.begin(route.appId)
+  exchange.response.once('close', () => {
+    deps.limiter.leave(route.appId, exchange.client)
+    end(exchange.response.statusCode >= 500, exchange.bytes)
+  })
+  return route
 }
 
-async function awake(deps: ProxyDeps, route: Route, response: ServerResponse): Promise<Route | undefined> {
+function finish(deps: ProxyDeps, exchange: Exchange): void {
+  exchange.abort?.()
+  if (!deps.ended) return
+  const { response } = exchange
+  deps.ended(exchange, response.headersSent ? response.statusCode : 499)
+}
+
+/** The route once it has backends; undefined when it gets none in time. */
+export async function awake(deps: ProxyDeps, route: Route, { response }: Exchange): Promise<Route | undefined> {
   if (route.state === 'live') return route
   if (route.state !== 'sleeping') return undefined
   const gone = new AbortController()
   response.once('close', () => gone.abort())
   return deps.wake(route, gone.signal)
 }
-
-function forward(
-  deps: ProxyDeps,
-  route: Route,
-  request: IncomingMessage,
-  response: ServerResponse,
-  tried: ReadonlySet<string>,
-): void {
-  const target = deps.pools.pick(route, tried)
-  if (response.destroyed) return
-  if (!target) return sendPage(request, response, tried.size > 0 ? 'bad_gateway' : 'starting')
-  const { backend, pool } = target
-  const done = deps.pools.begin(backend)
-  const hasBody = request.headers['content-length'] !== undefined || request.headers['transfer-encoding'] !== undefined
-  const trusted = deps.trusts(request.socket.remoteAddress ?? '')
-
-  const failBeforeAnswer = (error: Error) => {
-    if (response.destroyed) return
-    const again = !hasBody && idempotent.has(request.method ?? '') && isConnectionFault(error)
-    if (!again || tried.size + 1 >= maxTries) return sendPage(request, response, pageFor(error))
-    const next = new Set([...tried, backendKey(backend)])
-    void otherwise(deps, route, response, next).then(found =>
-      found ? forward(deps, found, request, response, next) : sendPage(request, response, pageFor(error)),
-    )
-  }
-  const handler: Dispatcher.DispatchHandler = {
-    onRequestStart(controller) {
-      response.once('close', () => {
-        if (!response.writableFinished) controller.abort(new Error('the client went away'))
-      })
-    },
-    onResponseStart(controller, statusCode, headers, statusMessage) {
-      if (statusCode < 200) return
-      response.writeHead(statusCode, statusMessage ?? '', answerHeaders(headers))
-      // Headers must not wait for the first byte of a slow body (event streams).
-      response.flushHeaders()
-      response.on('drain', () => controller.resume())
-    },
-    onResponseData(controller, chunk) {
-      if (!response.write(chunk)) controller.pause()
-    },
-    onResponseEnd() {
-      done()
-      response.end()
-    },
-    onResponseError(_controller, error) {
-      done()
-      if (response.headersSent) response.destroy()
-      else failBeforeAnswer(error)
-    },
-  }
-  pool.dispatch(
-    {
-      path: request.url ?? '/',
-      method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-      headers: forwardHeaders(request, { trusted }),
-      body: hasBody ? request : null,
-    },
-    handler,
-  )
-}
-
-/** The route once it has a backend that was not tried; undefined when it gets none in time. */
-async function otherwise(
-  deps: ProxyDeps,
-  { hostname }: Route,
-  response: ServerResponse,
-  tried: ReadonlySet<string>,
-): Promise<Route | undefined> {
-  const hasOther = (now: Route) => now.backends.some(backend => !tried.has(backendKey(backend)))
-  const changed = await deps.table.waitFor(
-    hostname,
-    now => now.state !== 'live' || hasOther(now),
-    AbortSignal.timeout(routeLagMs),
-  )
-  return changed && awake(deps, changed, response)
-}
-
-const codeOf = (error: Error) => ('code' in error && typeof error.code === 'string' ? error.code : '')
-
-function isConnectionFault(error: Error): boolean {
-  return [
-    'ECONNREFUSED',
-    'ECONNRESET',
-    'EHOSTUNREACH',
-    'EPIPE',
-    'UND_ERR_CONNECT_TIMEOUT',
-    'UND_ERR_SOCKET',
-    'UND_ERR_CLOSED',
-    'UND_ERR_DESTROYED',
-  ].includes(codeOf(error))
-}
-
-const pageFor = (error: Error): Page => (codeOf(error) === 'UND_ERR_HEADERS_TIMEOUT' ? 'timeout' : 'bad_gateway')

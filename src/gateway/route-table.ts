@@ -15,6 +15,11 @@ const requestTimeoutMs = 5000
 
 export interface RouteTable {
   find(hostname: string): Route | undefined
+  /** Of every hostname that leads to the app; those that are gone are left out. */
+  ofApp(appId: string): readonly Route[]
+  all(): Iterable<Route>
+  /** Also of one that is gone. */
+  versionOf(hostname: string): number | undefined
   /** Resolves with the route as soon as it satisfies `ready`; undefined when the signal aborts first. */
   waitFor(hostname: string, ready: (route: Route) => boolean, signal: AbortSignal): Promise<Route | undefined>
   /** Calls back with every route that changed. */
@@ -26,14 +31,23 @@ export interface RouteTable {
 
 export async function startRouteTable(deps: { readonly bus: Bus; readonly log: Logger }): Promise<RouteTable> {
   const routes = new Map<string, Route>()
+  const hostnames = new Map<string, Set<string>>()
   const listeners = new Set<(route: Route) => void>()
   const stopping = new AbortController()
   let version = 0
 
+  const forget = ({ appId, hostname }: Route) => {
+    const names = hostnames.get(appId)
+    names?.delete(hostname)
+    if (names?.size === 0) hostnames.delete(appId)
+  }
   const apply = (route: Route) => {
     const known = routes.get(route.hostname)
     if (known && known.version >= route.version) return
     routes.set(route.hostname, route)
+    if (known && known.appId !== route.appId) forget(known)
+    if (route.state === 'gone') forget(route)
+    else hostnames.set(route.appId, (hostnames.get(route.appId) ?? new Set()).add(route.hostname))
     for (const listener of listeners) listener(route)
   }
   const refresh = async () => {
@@ -69,6 +83,11 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
     find: hostname => {
       const route = routes.get(hostname)
       return route?.state === 'gone' ? undefined : route
+    },
+    ofApp: appId => [...(hostnames.get(appId) ?? [])].flatMap(hostname => routes.get(hostname) ?? []),
+    versionOf: hostname => routes.get(hostname)?.version,
+    *all() {
+      for (const route of routes.values()) if (route.state !== 'gone') yield route
     },
     waitFor(hostname, ready, signal) {
       const now = routes.get(hostname)

@@ -1,51 +1,79 @@
 import type { TrafficReport } from '../contract/gateway.ts'
 
-/** Counts what each app was asked, between two reports. Bounded by the number of apps that are routed. */
+/** Counts requests per app between two reports. Bounded by the number of apps that are routed. */
 export interface Traffic {
   /** Call at the start of a request; call the answer at its end with whether the app failed it. */
-  begin(appId: string): (failed: boolean) => void
-  /** What happened since the last call; apps with nothing new and nothing open are left out. */
+  begin(appId: string): (failed: boolean, bytes?: number) => void
+  /** A request that was turned away because of a limit. */
+  refused(appId: string): void
+  /** What happened since the last call, times on the given clock; apps with nothing new and nothing open are left out. */
   take(): TrafficReport['apps']
 }
 
 interface Count {
   requests: number
   errors: number
+  refused: number
+  bytes: number
   open: number
+  /** Sum over the requests of how long each was open, since the last report. */
+  busyMs: number
+  changedMs: number
   lastRequestAtMs: number
 }
 
 export function createTraffic(nowMs: () => number): Traffic {
   const apps = new Map<string, Count>()
+  const countOf = (appId: string): Count => {
+    let count = apps.get(appId)
+    if (!count) {
+      const zero = { requests: 0, errors: 0, refused: 0, bytes: 0, open: 0, busyMs: 0 }
+      count = { ...zero, changedMs: nowMs(), lastRequestAtMs: 0 }
+      apps.set(appId, count)
+    }
+    return count
+  }
+  const advance = (count: Count, now: number) => {
+    count.busyMs += count.open * (now - count.changedMs)
+    count.changedMs = now
+  }
   return {
     begin(appId) {
-      let count = apps.get(appId)
-      if (!count) {
-        count = { requests: 0, errors: 0, open: 0, lastRequestAtMs: 0 }
-        apps.set(appId, count)
-      }
-      const entry = count
+      const entry = countOf(appId)
+      const startedMs = nowMs()
+      advance(entry, startedMs)
       entry.requests++
       entry.open++
-      entry.lastRequestAtMs = nowMs()
+      entry.lastRequestAtMs = startedMs
       let ended = false
-      return failed => {
+      return (failed, bytes = 0) => {
         if (ended) return
         ended = true
+        const now = nowMs()
+        advance(entry, now)
         entry.open--
-        entry.lastRequestAtMs = nowMs()
+        entry.bytes += bytes
+        entry.lastRequestAtMs = now
         if (failed) entry.errors++
       }
     },
+    refused(appId) {
+      const entry = countOf(appId)
+      entry.refused++
+      // It was asked for, so it is not idle.
+      entry.lastRequestAtMs = nowMs()
+    },
     take() {
       const report: TrafficReport['apps'] = []
+      const now = nowMs()
       for (const [appId, count] of apps) {
-        if (count.requests > 0 || count.open > 0) report.push({ appId, ...count })
-        if (count.open === 0) apps.delete(appId)
-        else {
-          count.requests = 0
-          count.errors = 0
+        advance(count, now)
+        if (count.requests > 0 || count.open > 0 || count.refused > 0) {
+          const { changedMs: _, ...told } = count
+          report.push({ appId, ...told })
         }
+        if (count.open === 0) apps.delete(appId)
+        else Object.assign(count, { requests: 0, errors: 0, refused: 0, bytes: 0, busyMs: 0 })
       }
       return report
     },

@@ -1,66 +1,166 @@
 /**
- * Upgraded connections (WebSocket): the request goes to the backend as it came, and from then on bytes are copied both
- * ways. The backend's own answer, 101 or a refusal, reaches the client untouched.
+ * Upgraded connections (WebSocket): the backend is asked by a request of its own, and only once it has agreed (101) are
+ * bytes copied both ways; a client could otherwise send further requests past the gateway. A refusal is an ordinary answer.
  */
-import type { IncomingMessage } from 'node:http'
-import { connect } from 'node:net'
+import { type IncomingMessage, ServerResponse, request as httpRequest } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { forwardHeaders, hostnameOf } from './headers.ts'
-import { type Page, pages } from './pages.ts'
-import type { ProxyDeps } from './proxy.ts'
+import type { Route } from '../contract/gateway.ts'
+import type { Target } from './backends.ts'
+import { type Exchange, isHttp2, newExchange } from './exchange.ts'
+import { faultOf } from './faults.ts'
+import { answerHeaders, clientAddress, forwardHeaders, peerOf } from './headers.ts'
+import { type ProxyDeps, admit, awake, refuse } from './proxy.ts'
 
-const connectTimeoutMs = 2000
+const answerTimeoutMs = 10_000
+const maxTries = 3
 
+/** A backend that switched: its answer, and the connection from then on. */
+export interface Agreement {
+  readonly answer: IncomingMessage
+  readonly socket: Duplex
+  /** What it has sent already. */
+  readonly head: Buffer
+}
+type Said = Agreement | { readonly answer: IncomingMessage; readonly socket: undefined }
+
+/** RFC 9110, 7.8. */
 export async function handleUpgrade(
   deps: ProxyDeps,
   request: IncomingMessage,
-  client: Duplex,
+  client: Socket,
   head: Buffer,
 ): Promise<void> {
+  // For whatever is said before the backend agrees, as for any other request.
+  const response = new ServerResponse(request)
+  response.shouldKeepAlive = false
+  response.assignSocket(client)
+  response.once('finish', () => client.end())
+  client.once('close', () => response.emit('close'))
   client.on('error', () => client.destroy())
-  const hostname = hostnameOf(request)
-  const found = hostname ? deps.table.find(hostname) : undefined
-  if (!found) return refuse(client, hostname ? 'not_found' : 'bad_host')
-  const gone = new AbortController()
-  client.once('close', () => gone.abort())
-  const route = found.state === 'sleeping' ? await deps.wake(found, gone.signal) : found
-  const target = route && deps.pools.pick(route)
-  if (!target) return refuse(client, found.state === 'sleeping' ? 'asleep' : 'starting')
-
-  const endTraffic = deps.traffic.begin(found.appId)
-  const endLoad = deps.pools.begin(target.backend)
-  const upstream = connect({ host: target.backend.host, port: target.backend.port, noDelay: true })
-  let answered = false
-  upstream.setTimeout(connectTimeoutMs, () => upstream.destroy(new Error('connect timeout')))
-  upstream.once('connect', () => {
-    upstream.setTimeout(0)
-    const headers = forwardHeaders(request, { trusted: deps.trusts(request.socket.remoteAddress ?? ''), upgrade: true })
-    const lines = [`${request.method} ${request.url} HTTP/1.1`]
-    for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)
-    upstream.write(`${lines.join('\r\n')}\r\n\r\n`)
-    if (head.length > 0) upstream.write(head)
-    upstream.pipe(client)
-    client.pipe(upstream)
-  })
-  upstream.once('data', () => {
-    answered = true
-  })
-  const finish = () => {
-    endTraffic(!answered)
-    endLoad()
-    upstream.destroy()
-    if (!answered && !client.destroyed) refuse(client, 'bad_gateway')
-    else client.destroy()
-  }
-  upstream.once('close', finish)
-  upstream.on('error', () => upstream.destroy())
-  client.once('close', () => upstream.destroy())
+  const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
+  const wish = ['Connection', 'Upgrade', 'Upgrade', request.headers.upgrade ?? 'websocket']
+  const agreed = await openUpgrade(deps, exchange, client, wish)
+  if (!agreed) return
+  response.detachSocket(client)
+  const { socket, answer } = agreed
+  const lines = [`HTTP/1.1 101 ${answer.statusMessage || 'Switching Protocols'}`]
+  for (let at = 0; at + 1 < answer.rawHeaders.length; at += 2)
+    lines.push(`${answer.rawHeaders[at]}: ${answer.rawHeaders[at + 1]}`)
+  client.write(`${lines.join('\r\n')}\r\n\r\n`)
+  if (head.length > 0) socket.write(head)
+  joinStreams(client, agreed)
 }
 
-function refuse(client: Duplex, page: Page): void {
-  const { status, title, text } = pages[page]
-  const body = `${title}. ${text}\n`
-  client.end(
-    `HTTP/1.1 ${status} ${title}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
+/** Copies both ways until one side closes; then the other one is closed, too. */
+export function joinStreams(client: Duplex, { socket, head }: Agreement): void {
+  if (head.length > 0) client.write(head)
+  const end = () => {
+    client.destroy()
+    socket.destroy()
+  }
+  for (const side of [client, socket]) side.on('error', end).once('close', end)
+  socket.pipe(client)
+  client.pipe(socket)
+}
+
+/**
+ * Asks a backend to switch. Undefined: it refused, nobody could be asked, or the client left; the answer has been given.
+ * @param client the connection; when it closes, the backend is let go of
+ * @param wish headers that ask for the other protocol
+ */
+export async function openUpgrade(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  client: Duplex,
+  wish: readonly string[],
+): Promise<Agreement | undefined> {
+  let agreed = false
+  client.once('close', () => {
+    exchange.abort?.()
+    const { response } = exchange
+    deps.ended?.(exchange, agreed ? 101 : response.headersSent ? response.statusCode : 499)
+  })
+  const route = admit(deps, exchange)
+  if (typeof route === 'string') return void refuse(exchange, route)
+  const ready = await awake(deps, route, exchange)
+  if (client.destroyed) return undefined
+  if (!ready) return void refuse(exchange, route.state === 'sleeping' ? 'asleep' : 'starting')
+  const said = await askAny(deps, exchange, client, ready, wish)
+  if (!said) return client.destroyed ? undefined : void refuse(exchange, 'bad_gateway')
+  if (said.socket) {
+    agreed = true
+    return said
+  }
+  passOn(exchange, said.answer)
+  return undefined
+}
+
+function passOn({ response }: Exchange, answer: IncomingMessage): void {
+  const [status, headers] = [answer.statusCode ?? 502, answerHeaders(answer.headers)]
+  if (isHttp2(response)) response.writeHead(status, headers)
+  else response.writeHead(status, headers)
+  answer.pipe(response)
+}
+
+async function askAny(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  client: Duplex,
+  route: Route,
+  wish: readonly string[],
+): Promise<Said | undefined> {
+  const tried = new Set<string>()
+  while (exchange.tries < maxTries && !client.destroyed) {
+    const target = deps.pools.pick(route, tried)
+    if (!target) return undefined
+    exchange.tries++
+    exchange.vmId = target.backend.vmId
+    tried.add(target.key)
+    const done = deps.pools.begin(target)
+    try {
+      const said = await ask(deps, exchange, target, wish)
+      deps.pools.answered(target)
+      hold(deps, exchange, target, said, done)
+      return said
+    } catch (cause) {
+      done()
+      const fault = cause instanceof Error ? faultOf(cause) : 'other'
+      deps.pools.failed(target, fault)
+      if (fault !== 'unreached') return undefined
+    }
+  }
+  return undefined
+}
+
+/** While the backend's side is open it counts as a request under way, and is cut when its VM is gone. */
+function hold(deps: ProxyDeps, exchange: Exchange, target: Target, said: Said, done: () => void): void {
+  const stream = said.socket ?? said.answer
+  const forget = deps.pools.onCut(target, () => stream.destroy())
+  if (said.socket) said.socket.on('data', (chunk: Buffer) => (exchange.bytes += chunk.length)).pause()
+  stream.once('close', () => {
+    done()
+    forget()
+  })
+}
+
+function ask(deps: ProxyDeps, exchange: Exchange, target: Target, wish: readonly string[]): Promise<Said> {
+  const { request } = exchange
+  const { host, port } = target.backend
+  const options = { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }
+  const headers = [...forwardHeaders(request, options), ...wish]
+  const { promise, resolve, reject } = Promise.withResolvers<Said>()
+  const path = request.headers[':path'] ?? request.url ?? '/'
+  const upstream = httpRequest({ host, port, path: String(path), headers, agent: false, timeout: answerTimeoutMs })
+  exchange.abort = () => upstream.destroy()
+  upstream
+    .once('upgrade', (answer, socket, head) => {
+      socket.setTimeout(0)
+      resolve({ answer, socket, head })
+    })
+    .once('response', answer => resolve({ answer, socket: undefined }))
+    .once('timeout', () => upstream.destroy(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })))
+    .once('error', reject)
+    .end()
+  return promise
 }

@@ -48,7 +48,7 @@ export async function startAllInOne(
     )
     releases.push(() => control.stop())
     const gateway = await progress.step('Gateway', () =>
-      openGateway(settings, { bus, log: log.child({ program: 'gateway' }) }),
+      openGateway(settings, { bus, log: log.child({ program: 'gateway' }) }, env),
     )
     releases.push(() => gateway.stop())
     const agent = await progress.step('Host agent', () =>

@@ -6,6 +6,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { type AgentConfig, agentConfig } from '../agent/config.ts'
+import { parsePools } from '../agent/disk/config.ts'
 import { type Agent, startAgent } from '../agent/main.ts'
 import type { Bus } from '../bus/bus.ts'
 import { createMemoryBus } from '../bus/memory.ts'
@@ -16,7 +17,7 @@ import { connectDb } from '../db/connect.ts'
 import type { Db } from '../db/db.ts'
 import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
-import { gatewayDefaults } from '../gateway/config.ts'
+import { parseGatewayEnv } from '../gateway/config.ts'
 import { type Gateway, startGateway } from '../gateway/main.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
@@ -96,6 +97,16 @@ export async function openControl(
   return startControl({ ...parts, config, host: settings.listen, port, ...metrics })
 }
 
+/** @throws Error naming the setting */
+function poolsOf(text: string): AgentConfig['pools'] {
+  try {
+    return parsePools(text)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${programSettings.pools.env} (${programSettings.pools.flag}): ${why}`, { cause })
+  }
+}
+
 const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake'] as const
 
 export async function openAgent(
@@ -110,6 +121,8 @@ export async function openAgent(
       hostName: settings.hostName || hostname(),
       hostId: hostIdOf(settings.hostId),
       migrationHost: settings.migrationHost,
+      pools: poolsOf(settings.pools),
+      registries: registriesOf(settings.privateRegistries),
       meshEndpoint: settings.meshEndpoint || null,
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
       egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
@@ -129,6 +142,7 @@ export async function openAgent(
 export async function openGateway(
   settings: ProgramSettings,
   parts: { readonly bus: Bus; readonly log: Logger },
+  env: Env = process.env,
 ): Promise<Gateway> {
   const port = portOf(programSettings.gatewayPort, settings.gatewayPort)
   // Its key stays the same, or every client would refuse.
@@ -139,7 +153,23 @@ export async function openGateway(
         hostKeyFile: join(resolve(settings.data), 'gateway', 'ssh_host_ed25519_key'),
       }
     : undefined
-  return startGateway({ ...gatewayDefaults, host: settings.listen, port, bastion }, parts)
+  return startGateway({ ...parseGatewayEnv(env), host: settings.listen, port, bastion }, parts)
+}
+
+function registriesOf(value: string): AgentConfig['registries'] {
+  const texts = value.split(',').map(text => text.trim())
+  return texts.filter(Boolean).map(text => {
+    const [host = '', login] = text
+      .replace(/^https?:\/\//, '')
+      .split('@')
+      .reverse()
+    const [username, password] = (login ?? '').split(':').map(decodeURIComponent)
+    return {
+      host,
+      ...(text.startsWith('http://') ? { plainHttp: true } : {}),
+      ...(username ? { username, password: password ?? '' } : {}),
+    }
+  })
 }
 
 function networksOf(name: string, value: string, families: readonly number[]): string[] {

@@ -79,6 +79,12 @@ export const programSettings = {
     fallback: '',
     help: 'networks (CIDR, comma-separated) that no VM may reach, besides all private ones',
   },
+  privateRegistries: {
+    flag: '--private-registries <hosts>',
+    env: 'MOTE_PRIVATE_REGISTRIES',
+    fallback: '',
+    help: 'registries at private addresses that images may come from (host[:port], comma-separated; http://host:port without TLS; user:password@host:port signs in)',
+  },
   firecrackerBin: {
     flag: '--firecracker-bin <file>',
     env: 'MOTE_FIRECRACKER_BIN',
@@ -96,6 +102,12 @@ export const programSettings = {
     env: 'MOTE_CLOUD_HYPERVISOR_BIN',
     fallback: '',
     help: 'the cloud-hypervisor program; looked for on the PATH when empty',
+  },
+  pools: {
+    flag: '--pools <list>',
+    env: 'MOTE_POOLS',
+    fallback: 'local=dir',
+    help: 'where volumes are, name=kind:place and so on: dir, dir:/path, lvm-thin:group/thin-pool, rbd:pool@client',
   },
   cache: {
     flag: '--cache <dir>',

@@ -51,6 +51,8 @@ export async function settle(api: Identity): Promise<Belongings> {
   const deployment = await ok('POST', `/v1/apps/${name}/deploy`, { image: 'example.com/image:1' })
   const pat = await ok('POST', '/v1/auth/tokens', { name: 'for the tests' })
   const [notification] = (await ok('GET', '/v1/notifications'))['notifications']
+  const database = await ok('POST', '/v1/databases', { name: 'shop', engine: 'postgres' })
+  const key = await ok('POST', '/v1/auth/ssh-keys', { name: 'laptop', public_key: publicKey })
   const guest = `guest-${newId().slice(-8)}@example.com`
   const invitation = await ok('POST', `/v1/projects/${project.tenant_id}/members`, { email: guest, role: 'viewer' })
   return {
@@ -68,8 +70,10 @@ export async function settle(api: Identity): Promise<Belongings> {
       notification_id: notification.id,
       invitation_id: String(invitation['id']),
       user_id: person.id,
-      // Of parts that have no rows yet; any id will do until they have.
-      id: newId(),
+      id: String(database['id']),
+      branch_name: 'main',
+      key_id: String(key['id']),
+      // Of parts that have no rows here; any id will do until they have.
       volume_id: newId(),
       snapshot_id: newId(),
       snapshot_name: 'before-lunch',
@@ -79,6 +83,9 @@ export async function settle(api: Identity): Promise<Belongings> {
     },
   }
 }
+
+/** A key that nobody has the other half of. */
+const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU9ssHxnby8P3/dd2NJHdRNGx7nLhcSyEcsRt51y/JW'
 
 export function pathOf({ id, operation }: Case, params: Readonly<Record<string, string>>): string {
   return operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -126,8 +133,11 @@ const bodies: Readonly<Record<string, object>> = {
   createDatabase: { name: 'x', engine: 'postgres' },
   createDatabaseSnapshot: { name: 'x' },
   restoreDatabase: { snapshot_name: 'x' },
+  createDatabaseBranch: { name: 'x', at: 'latest' },
+  addSshKey: { name: 'x', public_key: publicKey },
   reAttach: {},
   validateGenerations: { tenants: [] },
+  setBudget: { monthly_cents: 1_000_000 },
   chooseCheckoutProduct: { product_id: 'x' },
   createCheckout: { product_id: 'x' },
 }

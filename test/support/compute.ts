@@ -97,7 +97,7 @@ export async function computeWorld(
     migration: migrationMachine(deps),
     volume: volumeMachine(deps),
     volumeSnapshot: volumeSnapshotMachine(deps),
-    database: branchMachine(deps),
+    branch: branchMachine(deps),
     databaseSnapshot: databaseSnapshotMachine(deps),
     host: hostMachine(deps),
   } satisfies Record<string, AnyMachine>

@@ -24,9 +24,9 @@ if (process.getuid?.() !== 0) missing.push('root (the image is made in a chroot)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
 /** An emulated guest beside other tests on two cores. */
-const slowMs = 120_000
+const slowMs = 240_000
 
-describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 400_000 }, () => {
+describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 900_000 }, () => {
   let system: TestSystem
   let user: TestUser
   let token: string
@@ -36,9 +36,12 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
 
   beforeAll(async () => {
     const imageDir = await databaseImages().catch((cause: unknown) => {
-      throw new Error('The PostgreSQL image could not be made: it takes the packages of the distribution from the network.', {
-        cause,
-      })
+      throw new Error(
+        'The PostgreSQL image could not be made: it takes the packages of the distribution from the network.',
+        {
+          cause,
+        },
+      )
     })
     const sshPort = await freePort()
     keys = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
@@ -89,10 +92,12 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
     return psql
   }
   const sql = async (statement: string, command: string): Promise<string> =>
-    (await run('/bin/sh', ['-c', `${command} -Atq -v ON_ERROR_STOP=1 -c "$STATEMENT"`], {
-      env: { STATEMENT: statement, PGCONNECT_TIMEOUT: '5' },
-      timeoutMs: 60_000,
-    })).trim()
+    (
+      await run('/bin/sh', ['-c', `${command} -Atq -v ON_ERROR_STOP=1 -c "$STATEMENT"`], {
+        env: { STATEMENT: statement, PGCONNECT_TIMEOUT: '5' },
+        timeoutMs: 60_000,
+      })
+    ).trim()
   const snapshotReady = (name: string) =>
     until(
       async () => {
@@ -111,7 +116,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
         const all: { branch_name: string; status: string }[] = (await user.get(`/v1/databases/${id}/branches`)).body
         const found = all.find(one => one.branch_name === name)
         if (found?.status === 'failed') throw new Error(`branch ${name} has failed`)
-        return found?.status === 'ready' && (await user.get(`/v1/databases/${id}/connection?branch=${name}`)).status === 200
+        return (
+          found?.status === 'ready' && (await user.get(`/v1/databases/${id}/connection?branch=${name}`)).status === 200
+        )
       },
       { everyMs: 200, timeoutMs: slowMs, what: `branch ${name} is ready` },
     )
@@ -173,7 +180,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
     await running('the restored database runs')
     psql = await openTunnel()
     expect(await sql('SELECT count(*) FROM item', psql)).toBe('1000')
-    const kinds = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body.map((one: { kind: string }) => one.kind)
+    const kinds = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body.map(
+      (one: { kind: string }) => one.kind,
+    )
     expect(kinds).toEqual(['restore', 'user'])
   })
 
@@ -192,7 +201,11 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
     for (const pid of await vmmsIn(system.dir)) process.kill(pid, 'SIGKILL')
     await writing
     ended = true
-    await until(async () => (await status()).status !== 'running', { everyMs: 200, timeoutMs: slowMs, what: 'it is seen to be gone' })
+    await until(async () => (await status()).status !== 'running', {
+      everyMs: 200,
+      timeoutMs: slowMs,
+      what: 'it is seen to be gone',
+    })
     await running('it runs again')
     psql = await openTunnel()
     const found = (await sql('SELECT n FROM item WHERE n > 2000 ORDER BY n', psql)).split('\n').map(Number)
@@ -202,7 +215,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
   it('goes back to a chosen second, from backups', async () => {
     await until(async () => (await user.get(`/v1/databases/${id}/backups`)).body.newest_backup_at !== null, {
       everyMs: 500,
-      timeoutMs: 240_000,
+      timeoutMs: 600_000,
       what: 'there is a whole backup',
     })
     const before = Number(await sql('SELECT count(*) FROM item', psql))
@@ -223,13 +236,21 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 4
 
   it('has proven that its backup can be restored', async () => {
     const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
-    await until(async () => (await backups()).checked_at !== null, { everyMs: 500, timeoutMs: 300_000, what: 'a restore drill ended' })
+    await until(async () => (await backups()).checked_at !== null, {
+      everyMs: 500,
+      timeoutMs: 300_000,
+      what: 'a restore drill ended',
+    })
     expect(await backups()).toMatchObject({ status: 'verified', retention_valid: true, error: null })
   })
 
   it('leaves nothing when it is deleted', async () => {
     await user.delete(`/v1/databases/${id}`)
-    await until(async () => (await user.get('/v1/databases')).body.length === 0, { everyMs: 200, timeoutMs: slowMs, what: 'it is gone' })
+    await until(async () => (await user.get('/v1/databases')).body.length === 0, {
+      everyMs: 200,
+      timeoutMs: slowMs,
+      what: 'it is gone',
+    })
     expect(await vmmsIn(system.dir)).toEqual([])
   })
 })

@@ -62,7 +62,10 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
 
     const end = new AbortController()
     const lines: string[] = []
-    for await (const { event, data } of user.events(`/v1/apps/site/deployments/${live.job_id}/logs?tail=1000`, end.signal)) {
+    for await (const { event, data } of user.events(
+      `/v1/apps/site/deployments/${live.job_id}/logs?tail=1000`,
+      end.signal,
+    )) {
       if (event === 'log' && data.stream === 'build') lines.push(data.line)
       if (lines.some(line => line.startsWith('built oci:'))) break
     }
@@ -106,7 +109,10 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     await statusIs(body.job_id, 'cancelled')
     await user.post('/v1/apps/site/deploy', {})
     await user.delete('/v1/apps/site')
-    const left = { name: 'test.left', text: `SELECT 1 AS one FROM app UNION ALL SELECT 1 FROM build UNION ALL SELECT 1 FROM host WHERE used_vcpus > 0` }
+    const left = {
+      name: 'test.left',
+      text: `SELECT 1 AS one FROM app UNION ALL SELECT 1 FROM build UNION ALL SELECT 1 FROM host WHERE used_vcpus > 0`,
+    }
     await until(async () => (await system.database.db.rows(left)).length === 0, {
       ...{ what: 'nothing is left, no room taken', timeoutMs: 60_000, everyMs: 100 },
     })

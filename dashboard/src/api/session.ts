@@ -17,6 +17,7 @@ const askMs = 80
 /** Web Locks need https or localhost. Without them each tab keeps its refresh token to itself. */
 const isShared = 'locks' in navigator
 const channel = new BroadcastChannel('mote.session')
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a BroadcastChannel is of one origin
 const say = (message: Message) => channel.postMessage(message)
 
 export type SessionState = 'starting' | 'in' | 'out'

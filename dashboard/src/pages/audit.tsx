@@ -118,8 +118,22 @@ function AuditTable({ rows, nameOf }: { readonly rows: readonly AuditLog[]; read
       rows={rows}
       keyOf={row => row.id}
       columns={[
-        { title: 'Action', cell: row => <Mono className="font-medium">{row.action}</Mono> },
-        { title: 'Who', cell: row => <span className="block max-w-48 truncate">{nameOf(row.user_id)}</span> },
+        {
+          title: 'Action',
+          cell: row => (
+            <>
+              <Mono className="font-medium">{row.action}</Mono>
+              <span className="block truncate text-xs text-muted md:hidden">
+                {nameOf(row.user_id)} · <Ago at={row.created_at} />
+              </span>
+            </>
+          ),
+        },
+        {
+          title: 'Who',
+          wideOnly: true,
+          cell: row => <span className="block max-w-48 truncate">{nameOf(row.user_id)}</span>,
+        },
         {
           title: 'What',
           wideOnly: true,

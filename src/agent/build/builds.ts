@@ -130,7 +130,8 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
     },
     async logs(buildId, tail, afterUs) {
       if (!isVmId(buildId)) return undefined
-      const log = entries.get(buildId)?.log ?? ((await outcomeOf(buildId)) && readOnlyLog(deps, buildId, dirOf(buildId)))
+      const log =
+        entries.get(buildId)?.log ?? ((await outcomeOf(buildId)) && readOnlyLog(deps, buildId, dirOf(buildId)))
       return log?.read({ tail, afterUs })
     },
     async stop() {

@@ -62,7 +62,12 @@ type Git = (args: readonly string[]) => Promise<string>
 /** `prlimit` ends git with SIGXFSZ when a pack grows too large: a small repository can announce a huge one. */
 function gitIn(dir: string, env: Readonly<Record<string, string>>, { maxBytes, timeoutMs, signal }: FetchLimits): Git {
   return args =>
-    run('prlimit', [`--fsize=${maxBytes}`, '--', 'git', '--git-dir', dir, ...args], { cwd: '/', env, timeoutMs, signal })
+    run('prlimit', [`--fsize=${maxBytes}`, '--', 'git', '--git-dir', dir, ...args], {
+      cwd: '/',
+      env,
+      timeoutMs,
+      signal,
+    })
 }
 
 /** By environment: neither arguments nor files ever hold the credential. */

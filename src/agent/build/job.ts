@@ -98,7 +98,9 @@ async function makeDisks(deps: JobDeps, { spec, work }: Job, source: Repository)
   await rm(join(work, 'git'), { recursive: true, force: true })
   const { size } = await stat(disks.source)
   if (size > spec.diskMib * 2 ** 19)
-    throw new BuildFault(`The source has ${Math.ceil(size / 2 ** 20)} MiB; at most half of the builder's disk is allowed.`)
+    throw new BuildFault(
+      `The source has ${Math.ceil(size / 2 ** 20)} MiB; at most half of the builder's disk is allowed.`,
+    )
   await makeDisk(disks.output, spec.diskMib)
   await ensureCache(cacheOf(deps, spec.appId))
 }
@@ -140,7 +142,15 @@ function vmSpec({ spec }: Job, recipe: Recipe): VmSpec {
   return {
     ...{ projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib, hostname: 'builder' },
     ...{ image: toolReference(recipe.builder), command: ['/bin/sh', '-c', recipe.script], env: recipe.env },
-    ...{ port: 1, healthCheckPath: null, ipv6Address: '', maxRestarts: 0, restarts: 0, balloonTargetMib: null, disks: [] },
+    ...{
+      port: 1,
+      healthCheckPath: null,
+      ipv6Address: '',
+      maxRestarts: 0,
+      restarts: 0,
+      balloonTargetMib: null,
+      disks: [],
+    },
   }
 }
 

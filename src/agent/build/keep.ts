@@ -2,7 +2,16 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { blobPath, type Descriptor, findManifest, Index, Manifest, parseDocument, readBlob, refName } from '../image/layout.ts'
+import {
+  blobPath,
+  type Descriptor,
+  findManifest,
+  Index,
+  Manifest,
+  parseDocument,
+  readBlob,
+  refName,
+} from '../image/layout.ts'
 import { pushImage, type RegistryConfig } from '../image/registry.ts'
 import { builtTag, share } from './compose.ts'
 

@@ -29,8 +29,10 @@ export async function readLayer(disk: string, file: string, limits: OutputLimits
   const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }), { signal: limits.signal })
   const read = eachEntry(disk, limits, async (header, body) => {
     const type = header.type ?? 'file'
-    if (!insideApp(header.name) || !(type in layerTypes)) throw new BuildFault(`the build made "${header.name.slice(0, 200)}", which is no part of an app`)
-    if (type === 'link' && !insideApp(header.linkname ?? '')) throw new BuildFault('the build made a link to a file outside of the app')
+    if (!insideApp(header.name) || !(type in layerTypes))
+      throw new BuildFault(`the build made "${header.name.slice(0, 200)}", which is no part of an app`)
+    if (type === 'link' && !insideApp(header.linkname ?? ''))
+      throw new BuildFault('the build made a link to a file outside of the app')
     const { name, linkname, mode } = header
     const size = type === 'file' ? (header.size ?? 0) : 0
     const entry = { name, type, mode: mode ?? 0o644, uid: 1000, gid: 1000, mtime: new Date(0), size, ...plain }
@@ -60,8 +62,7 @@ async function addEntry(layer: Pack, header: Header, body: Readable): Promise<vo
 }
 
 const layerTypes = { file: 1, directory: 1, symlink: 1, link: 1 } as const
-const insideApp = (name: string) =>
-  /^app(\/|$)/.test(name) && !name.split('/').includes('..')
+const insideApp = (name: string) => /^app(\/|$)/.test(name) && !name.split('/').includes('..')
 
 /** The OCI layout in `image/`, blobs checked against their names. `dir` gets `blobs`, `index.json` and `oci-layout`. */
 export async function readLayout(disk: string, dir: string, limits: OutputLimits): Promise<void> {
@@ -106,7 +107,9 @@ async function eachEntry(
       if (header.name === endMark) return
       bytes += header.size ?? 0
       if (++entries > limits.maxEntries || bytes > limits.maxBytes)
-        throw new BuildFault(`The result is larger than ${Math.floor(limits.maxBytes / 2 ** 20)} MiB or ${limits.maxEntries} files.`)
+        throw new BuildFault(
+          `The result is larger than ${Math.floor(limits.maxBytes / 2 ** 20)} MiB or ${limits.maxEntries} files.`,
+        )
       await take(header, Readable.from(entry))
     }
     throw new BuildFault('The build left no result.')
@@ -129,4 +132,3 @@ export async function makeDisk(file: string, sizeMib: number): Promise<void> {
     await handle.close()
   }
 }
-

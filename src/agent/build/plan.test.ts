@@ -33,7 +33,11 @@ describe('what a repository is', () => {
     [
       'python with gunicorn',
       tree({ 'requirements.txt': 'flask\ngunicorn==20\n', 'app.py': '' }),
-      { kind: 'python', start: ['/bin/sh', '-c', 'exec gunicorn --bind 0.0.0.0:$PORT app:app'], install: 'requirements' },
+      {
+        kind: 'python',
+        start: ['/bin/sh', '-c', 'exec gunicorn --bind 0.0.0.0:$PORT app:app'],
+        install: 'requirements',
+      },
     ],
     ['a python file', tree({ 'main.py': '' }), { kind: 'python', start: ['python3', 'main.py'], install: 'none' }],
     [

@@ -5,10 +5,19 @@ export type Plan =
   | { readonly kind: 'dockerfile'; readonly file: string }
   /** `dir` of the tree is served as it is. */
   | { readonly kind: 'static'; readonly dir: string }
-  | { readonly kind: 'node'; readonly start: readonly string[]; readonly install: 'ci' | 'install' | 'none'; readonly builds: boolean }
+  | {
+      readonly kind: 'node'
+      readonly start: readonly string[]
+      readonly install: 'ci' | 'install' | 'none'
+      readonly builds: boolean
+    }
   /** A site that node makes; `dir` is where it comes out. */
   | { readonly kind: 'node-static'; readonly dir: string; readonly install: 'ci' | 'install' | 'none' }
-  | { readonly kind: 'python'; readonly start: readonly string[]; readonly install: 'requirements' | 'project' | 'none' }
+  | {
+      readonly kind: 'python'
+      readonly start: readonly string[]
+      readonly install: 'requirements' | 'project' | 'none'
+    }
   | { readonly kind: 'go' }
 
 export interface Tree {

@@ -109,7 +109,12 @@ export function recipeOf(plan: Plan): Recipe {
     case 'static':
       return { builder: 'web', script, env: { DIR: plan.dir }, output: layer('web', webServer) }
     case 'node-static':
-      return { builder: 'builder', script, env: { DIR: plan.dir, INSTALL: plan.install }, output: layer('web', webServer) }
+      return {
+        builder: 'builder',
+        script,
+        env: { DIR: plan.dir, INSTALL: plan.install },
+        output: layer('web', webServer),
+      }
     case 'node': {
       const Env = [`PATH=/app/node_modules/.bin:${debianPath}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp']
       const env = { INSTALL: plan.install, BUILDS: plan.builds ? '1' : '0' }
@@ -117,7 +122,12 @@ export function recipeOf(plan: Plan): Recipe {
     }
     case 'python': {
       const Env = [`PATH=/app/.venv/bin:${debianPath}`, 'PYTHONUNBUFFERED=1', 'PORT=8080', 'HOME=/tmp']
-      return { builder: 'builder', script, env: { INSTALL: plan.install }, output: layer('python', { ...owner, Env, Cmd: plan.start }) }
+      return {
+        builder: 'builder',
+        script,
+        env: { INSTALL: plan.install },
+        output: layer('python', { ...owner, Env, Cmd: plan.start }),
+      }
     }
     case 'go':
       return {

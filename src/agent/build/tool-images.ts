@@ -89,7 +89,24 @@ const release = 'bookworm'
 const mirror = 'http://deb.debian.org/debian'
 
 const applets = [
-  ...['sh', 'httpd', 'cat', 'cp', 'mv', 'rm', 'mkdir', 'ls', 'ln', 'tar', 'sync', 'mount', 'echo', 'sleep', 'env', 'id'],
+  ...[
+    'sh',
+    'httpd',
+    'cat',
+    'cp',
+    'mv',
+    'rm',
+    'mkdir',
+    'ls',
+    'ln',
+    'tar',
+    'sync',
+    'mount',
+    'echo',
+    'sleep',
+    'env',
+    'id',
+  ],
   ...['head', 'tail', 'grep', 'sed', 'find', 'hostname', 'uname', 'date', 'test', 'true', 'false'],
 ]
 

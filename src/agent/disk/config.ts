@@ -8,7 +8,7 @@ import { rbdPool } from './rbd-pool.ts'
 
 export const PoolConfig = Type.Object({
   name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
-  kind: Type.Union([Type.Literal('dir'), Type.Literal('lvm-thin'), Type.Literal('rbd')]),
+  kind: Type.Union([Type.Literal('dir'), Type.Literal('dir-luks'), Type.Literal('lvm-thin'), Type.Literal('rbd')]),
   /** A directory, `group/thin-pool`, or `pool` or `pool@client` of Ceph; empty: the kind's own choice. */
   place: Type.String(),
 })
@@ -21,6 +21,7 @@ export const defaultPools: PoolConfig[] = [{ name: 'local', kind: 'dir', place: 
 /** How the place of each kind is written. */
 const places = {
   dir: { pattern: /^(|\/.*)$/, form: 'dir or dir:/path' },
+  'dir-luks': { pattern: /^(|\/.*)$/, form: 'dir-luks or dir-luks:/path' },
   'lvm-thin': { pattern: /^([\w+.-]+)\/([\w+.-]+)$/, form: 'lvm-thin:group/thin-pool' },
   rbd: { pattern: /^([\w.-]+)(?:@([\w.-]+))?$/, form: 'rbd:pool or rbd:pool@client' },
 } as const satisfies Record<Kind, { readonly pattern: RegExp; readonly form: string }>
@@ -53,6 +54,7 @@ export function openPools(configs: readonly PoolConfig[], dataDir: string): Read
 
 const openers = {
   dir: ({ name, place }, ownDir) => dirPool(name, place || ownDir),
+  'dir-luks': ({ name, place }, ownDir) => dirPool(name, place || ownDir, true),
   'lvm-thin': ({ name, place }) => {
     const [, group = '', thinPool = ''] = places['lvm-thin'].pattern.exec(place) ?? []
     return lvmThinPool({ name, group, thinPool })

@@ -4,13 +4,14 @@ import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
 import { StepError } from '../vm/errors.ts'
+import { makeLuks } from './luks.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 
 /**
  * Sparse raw files in a directory: works anywhere. Where the file system has reflinks (btrfs, xfs), snapshots, clones and
  * restores share the blocks and take as long as writing the metadata; elsewhere they are sparse copies.
  */
-export function dirPool(name: string, dir: string): VolumePool {
+export function dirPool(name: string, dir: string, encrypted = false): VolumePool {
   const fileOf = (volumeId: string) => join(dir, `${checkedId(volumeId)}.raw`)
   const snapshotsOf = (volumeId: string) => join(dir, `${checkedId(volumeId)}.snapshots`)
   const snapshotOf = (volumeId: string, snapshotId: string) =>
@@ -21,8 +22,8 @@ export function dirPool(name: string, dir: string): VolumePool {
     throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
   }
   return {
-    ...{ name, kind: 'dir', shared: false, encrypted: false },
-    async create(volumeId, sizeMib, from) {
+    ...{ name, kind: encrypted ? 'dir-luks' : 'dir', shared: false, encrypted },
+    async create(volumeId, sizeMib, from, key) {
       const file = fileOf(volumeId)
       if (existsSync(file)) return
       await mkdir(dir, { recursive: true, mode: 0o700 })
@@ -30,7 +31,9 @@ export function dirPool(name: string, dir: string): VolumePool {
         const source = snapshotOf(from.volumeId, from.snapshotId)
         if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
         await appear(file, partial => copy(source, partial))
-      } else await appear(file, partial => makeEmpty(partial, sizeMib))
+      } else if (!encrypted) await appear(file, partial => makeEmpty(partial, sizeMib))
+      else if (key) await appear(file, partial => makeLuks(partial, sizeMib, key))
+      else throw new StepError('volume_locked', `volume ${volumeId} cannot be made without its key`)
     },
     open: async volumeId => existing(volumeId),
     close: async () => undefined,

@@ -5,12 +5,14 @@ export interface VolumePool {
   readonly kind: string
   /** Every host with the pool of this name reaches the same volumes. */
   readonly shared: boolean
+  /** Volumes are LUKS containers, and only a hypervisor that opens those can have them. */
   readonly encrypted: boolean
   /**
    * Makes the volume: with an empty ext4, or with the content of a snapshot. Complete or not at all; idempotent.
-   * @throws StepError `snapshot_missing`
+   * @param key base64, where the pool is encrypted
+   * @throws StepError `snapshot_missing`, `volume_locked` without the key
    */
-  create(volumeId: string, sizeMib: number, from?: SnapshotRef): Promise<void>
+  create(volumeId: string, sizeMib: number, from?: SnapshotRef, key?: string): Promise<void>
   /**
    * The volume as a raw file or block device for a VM. Idempotent.
    * @param generation of the attachment; where several hosts reach it, whoever has a smaller one is cut off

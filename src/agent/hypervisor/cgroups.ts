@@ -23,6 +23,8 @@ export interface Cgroups {
   release(vmId: string): Promise<void>
   /** Does so for every group of this agent that belongs to none of `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
+  /** The agent's own level goes when no VM is left in it. Idempotent. */
+  close(): Promise<void>
 }
 
 const parentName = 'mote'
@@ -75,6 +77,11 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
       for (const entry of await readdir(agent, { withFileTypes: true })) {
         if (entry.isDirectory() && !kept.has(entry.name)) await removeGroup(join(agent, entry.name))
       }
+    },
+    async close() {
+      await rmdir(agent).catch((error: unknown) => {
+        if (!['ENOENT', 'EBUSY', 'ENOTEMPTY'].some(code => hasCode(error, code))) throw error
+      })
     },
   }
 }

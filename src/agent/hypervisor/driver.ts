@@ -126,7 +126,7 @@ export interface Machine {
   /** Writes memory, devices and scratch disk into the empty directory; the guest is then as it was. Capability `snapshot`. */
   snapshot?(dir: string): Promise<SnapshotMade>
   /** Shows the file to the guest as a disk and mounts it there. Idempotent. Capability `hotplugDisk`. */
-  attachDisk?(disk: DiskSpec, file: string): Promise<void>
+  attachDisk?(disk: DiskSpec, file: string, key?: string): Promise<void>
   /** The guest writes what it has of the disk and holds its file system, for some seconds at most. */
   freezeDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /** It goes on. Idempotent. */
@@ -165,6 +165,8 @@ export interface PrepareContext {
 export interface Driver {
   readonly name: HypervisorName
   readonly capabilities: Capabilities
+  /** Its machines can be given volumes that are LUKS containers, with their key. */
+  readonly opensLuks?: boolean
   /** How guests are connected, for the host's beat. */
   readonly network: string
   /** Whether it works here, and how (`kvm`, `tcg`) or why not. */

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { chmod, chown, link, lstat, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../../lib/files.ts'
+import { bind, unbind, unbindBelow } from './bind.ts'
 import { type Cgroups, openCgroups, type VmLimits } from './cgroups.ts'
 import { copySparse } from './snapshot-files.ts'
 
@@ -55,6 +56,7 @@ export async function confine({ cgroups }: Isolation, vmId: string, pid: number,
  */
 export async function makeRunDir(dir: string, user: VmUser | undefined): Promise<string> {
   const run = join(dir, runDir)
+  await unbindBelow(run)
   await rm(run, { recursive: true, force: true })
   await mkdir(run, { mode: 0o700 })
   if (user) {
@@ -98,15 +100,14 @@ export async function showFile(
   user: VmUser | undefined,
   access: 'read' | 'write',
 ): Promise<void> {
-  await rm(to, { force: true })
+  await unbind(to)
   try {
     await link(from, to)
   } catch (error) {
     if (!hasCode(error, 'EXDEV')) throw error
     // A copy of what is written to would not be the disk any more.
-    if (access === 'write')
-      throw new Error(`${from} has to be on the file system of the agent's directory`, { cause: error })
-    await copySparse(from, to)
+    if (access === 'write') await bind(from, to)
+    else await copySparse(from, to)
   }
   if (!user) return
   if (access === 'write') await chown(to, user.uid, user.gid)

@@ -1,13 +1,16 @@
 /**
- * The smallest guest there is, for tests of a VMM where KVM cannot carry a kernel: it says `T` on the serial port and
- * halts for ever. An ELF file with a PVH entry (Xen's PHYS32_ENTRY note), which both Firecracker and Cloud Hypervisor
- * start in 32-bit mode without paging; the instructions mean the same in 64-bit mode.
+ * The smallest guest there is, for tests of a VMM where KVM cannot carry a kernel: it says `T` on the serial port for
+ * some moments and halts for ever. An ELF file with a PVH entry (Xen's PHYS32_ENTRY note), which both Firecracker and
+ * Cloud Hypervisor start in 32-bit mode without paging; the instructions mean the same in 64-bit mode.
  */
 export function toyGuest(): Buffer {
   const code = Buffer.from([
     ...[0xba, 0xf8, 0x03, 0x00, 0x00], // mov edx, 0x3f8
-    ...[0xb0, 0x54, 0xee], // mov al, 'T'; out dx, al
-    ...[0xb0, 0x0a, 0xee], // mov al, '\n'; out dx, al
+    ...[0xbe, 0x20, 0x4e, 0x00, 0x00], // mov esi, 20000
+    ...[0xb0, 0x54, 0xee], // again: mov al, 'T'; out dx, al
+    ...[0xb9, 0x88, 0x13, 0x00, 0x00], // mov ecx, 5000
+    ...[0xff, 0xc9, 0x75, 0xfc], // dec ecx; jnz -4
+    ...[0xff, 0xce, 0x75, 0xf0], // dec esi; jnz again
     ...[0xf4, 0xeb, 0xfd], // hlt; jmp -3
   ])
   const note = Buffer.alloc(24)

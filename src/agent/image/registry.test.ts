@@ -55,6 +55,10 @@ test.skipIf(missing.length > 0)(
     const pinned = await store('secret', 'b').base(`${registry.host}/team/hello@${digest}`, context())
     expect(await readFile(pinned.file)).toEqual(await readFile(base.file))
 
+    const unnamed = imageStore({ cacheDir: join(dir.path, 'd'), imageDir: dir.path, registries: [], maxImageMib: 64 })
+    const inside = unnamed.base(`${registry.host}/team/hello:v1`, context())
+    await expect(inside).rejects.toMatchObject({ code: 'invalid_image' })
+    await expect(inside).rejects.toThrow(/MOTE_PRIVATE_REGISTRIES/)
     const wrong = store('wrong', 'c').base(`${registry.host}/team/hello:v1`, context())
     await expect(wrong).rejects.toMatchObject({ code: 'image_not_found' })
     await expect(wrong).rejects.not.toThrow(/wrong/)

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../lib/exec.ts'
+import { checkPublicHost, PrivateHostError } from '../../lib/public-host.ts'
 import { Index, platform } from './layout.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
 
@@ -92,6 +93,21 @@ function noVerify(reference: RegistryReference, registries: readonly RegistryCon
   return registries.some(({ host, plainHttp }) => host === reference.registry && plainHttp) ? [flag] : []
 }
 
+/**
+ * Users name registries, and the host fetches: those inside its own networks only if an operator has named them, too.
+ * skopeo asks for the name again, so a name that changes its mind in between passes; what answers there has to be a registry.
+ * @throws ImageError `invalid_image`
+ */
+async function refusePrivate({ registry }: RegistryReference, registries: readonly RegistryConfig[]): Promise<void> {
+  if (registries.some(({ host }) => host === registry)) return
+  const host = registry.replace(/:\d+$/, '')
+  await checkPublicHost(host).catch((error: unknown) => {
+    if (!(error instanceof PrivateHostError)) return // no such name: skopeo says it better
+    const how = 'an operator may allow it (MOTE_PRIVATE_REGISTRIES)'
+    throw new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause: error })
+  })
+}
+
 const pullLimitMs = 10 * 60_000
 
 /** Runs skopeo with credentials and policy in files only we can read: arguments are visible to everyone on the host. */
@@ -101,6 +117,7 @@ async function withSkopeo<T>(
   signal: AbortSignal,
   use: (skopeo: (args: readonly string[]) => Promise<string>) => Promise<T>,
 ): Promise<T> {
+  await refusePrivate(reference, registries)
   const dir = await mkdtemp(join(tmpdir(), 'mote-skopeo-'))
   try {
     const policy = join(dir, 'policy.json')

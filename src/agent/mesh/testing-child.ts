@@ -35,10 +35,12 @@ const verbs: Record<string, (data: never) => Promise<unknown>> = {
   gateways: network.allowGateways,
   connect,
 }
-createInterface({ input: process.stdin }).on('line', line => {
-  const { id, verb, data } = JSON.parse(line)
-  verbs[verb]?.(data as never).then(
-    result => process.stdout.write(`${JSON.stringify({ id, result })}\n`),
-    (error: unknown) => process.stdout.write(`${JSON.stringify({ id, error: String(error) })}\n`),
-  )
-})
+createInterface({ input: process.stdin })
+  .on('line', line => {
+    const { id, verb, data } = JSON.parse(line)
+    verbs[verb]?.(data as never).then(
+      result => process.stdout.write(`${JSON.stringify({ id, result })}\n`),
+      (error: unknown) => process.stdout.write(`${JSON.stringify({ id, error: String(error) })}\n`),
+    )
+  })
+  .on('close', () => process.exit())

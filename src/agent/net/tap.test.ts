@@ -54,7 +54,8 @@ test.skipIf(process.getuid?.() !== 0)(
   async () => {
     await using one = await testDir()
     await using two = await testDir()
-    const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16' })
+    // It is never closed, as after kill -9: nor may it look after its rules any more.
+    const first = await tapNetwork({ dataDir: one.path, subnet: '10.213.0.0/16', healEveryMs: 1e9 })
     const second = await tapNetwork({ dataDir: two.path, subnet: '10.213.0.0/16' })
     const nics = [await first.connect('a', 80), await first.connect('b', 80), await second.connect('a', 80)]
     expect(new Set(nics.map(nic => nic.guest.ip)).size).toBe(3)

@@ -68,7 +68,14 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         options.onHealed?.(vmId)
       }
   }
-  const timer = setInterval(() => heal().catch(options.onError), options.healEveryMs ?? healEveryMs)
+  let isHealing = false
+  const timer = setInterval(() => {
+    if (isHealing) return // a slow round is not overtaken by the next
+    isHealing = true
+    heal()
+      .catch((error: unknown) => options.onError?.(error))
+      .finally(() => (isHealing = false))
+  }, options.healEveryMs ?? healEveryMs)
   timer.unref()
 
   return {

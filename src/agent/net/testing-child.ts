@@ -78,11 +78,13 @@ function stream(id: number, { host, port, bytes }: Extract<Request, { verb: 'str
   socket.on('error', error => (text = error.message)).on('close', () => answer(id, text))
 }
 
-createInterface({ input: process.stdin }).on('line', line => {
-  const request: Request = JSON.parse(line)
-  if (request.verb === 'listen') listen(request.id, request.port)
-  else if (request.verb === 'heard') answer(request.id, heard.has(request.text))
-  else if (request.verb === 'stream') stream(request.id, request)
-  else if (request.verb === 'tcp') tcp(request.id, request)
-  else udp(request.id, request)
-})
+createInterface({ input: process.stdin })
+  .on('line', line => {
+    const request: Request = JSON.parse(line)
+    if (request.verb === 'listen') listen(request.id, request.port)
+    else if (request.verb === 'heard') answer(request.id, heard.has(request.text))
+    else if (request.verb === 'stream') stream(request.id, request)
+    else if (request.verb === 'tcp') tcp(request.id, request)
+    else udp(request.id, request)
+  })
+  .on('close', () => process.exit())

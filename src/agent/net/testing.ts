@@ -21,8 +21,10 @@ export interface Place extends AsyncDisposable {
   readonly name: string
   /** Answers on TCP and UDP, IPv4 and IPv6. */
   listen(port: number): Promise<void>
-  /** Whether somebody answers; what is dropped takes `limitMs`. */
-  reaches(to: Reach, limitMs?: number): Promise<boolean>
+  /** Whether somebody answers, even on a machine that is busy. */
+  reaches(to: Reach): Promise<boolean>
+  /** Whether nobody answers for a while. */
+  blocked(to: Reach): Promise<boolean>
   /** Whether a datagram with this text has come, whoever it seemed to be from. */
   heard(text: string): Promise<boolean>
   /** Sends that many bytes over TCP; answers what the other side says. */
@@ -43,11 +45,13 @@ export async function place(name: string | null): Promise<Place> {
   const ask = requests(child)
   const ip = (...args: string[]) => run('ip', name === null ? args : ['-n', name, ...args])
   await ip('link', 'set', 'lo', 'up')
+  const tries = async ({ protocol = 'tcp', ...to }: Reach, limitMs: number) =>
+    (await ask({ verb: protocol, ...to, limitMs })) === true
   return {
     name: name ?? 'host',
     listen: async port => void (await ask({ verb: 'listen', port })),
-    reaches: async ({ protocol = 'tcp', ...to }, limitMs = 250) =>
-      (await ask({ verb: protocol, ...to, limitMs })) === true,
+    reaches: to => tries(to, 5_000),
+    blocked: async to => !(await tries(to, 300)),
     heard: async text => (await ask({ verb: 'heard', text })) === true,
     stream: async (to, bytes) => String(await ask({ verb: 'stream', ...to, bytes })),
     ip,

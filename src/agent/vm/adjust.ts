@@ -70,9 +70,11 @@ export class Adjuster {
     const others = (notebook.record.disks ?? []).filter(one => one.volumeId !== disk.volumeId)
     try {
       if (this.#states.get(disk.volumeId)?.state !== 'attached') this.#tell(disk, 'attaching', null)
-      const file = await volumes.open(disk, vmId)
+      const { file, key } = await volumes.open(disk, vmId)
+      if (key && !this.#deps.driver.opensLuks)
+        throw new StepError('unsupported_by_hypervisor', `${this.#deps.driver.name} cannot have encrypted volumes`)
       await notebook.save({ disks: [...others, disk] })
-      await machine.attachDisk?.(disk, file)
+      await machine.attachDisk?.(disk, file, key)
       this.#tell(disk, 'attached', null)
     } catch (error) {
       this.#tell(disk, 'failed', StepError.of(error).message)

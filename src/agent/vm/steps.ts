@@ -1,5 +1,6 @@
 import type { VmPut, VmStep } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
+import { unbindBelow } from '../hypervisor/bind.ts'
 import type { Machine, PrepareContext, VmHome } from '../hypervisor/driver.ts'
 import type { Adjuster } from './adjust.ts'
 import type { Body } from './body.ts'
@@ -183,6 +184,7 @@ export class Steps {
   async #release(): Promise<void> {
     this.#deps.onStage('stopping')
     await this.#deps.driver.release(this.#deps.wish().vmId, this.#deps.dir)
+    await unbindBelow(this.#deps.dir)
     await this.#deps.vmLog.flush()
     await this.#deps.bury(this.#deps.wish().generation)
     this.#deps.notebook.note({ running: null, crash: null })

@@ -21,6 +21,13 @@ export interface VolumesDeps extends StorageDeps {
   readonly onSeen: (seen: VolumeObserved) => void
 }
 
+/** A volume as a VM may have it. */
+export interface Opened {
+  readonly file: string
+  /** It is a LUKS container that this opens, base64. */
+  readonly key?: string
+}
+
 /** All volumes of this host: each follows its wish; VMs open and close them. */
 export interface Volumes {
   /** Takes over what an earlier agent left. VMs may open volumes then. */
@@ -33,9 +40,11 @@ export interface Volumes {
   /**
    * The volume's file or device, for an attachment of this generation.
    * @throws StepError `stale_volume_generation` when a later attachment has been seen here, `volume_missing`,
-   * `volume_not_ready`, `volume_in_use`
+   * `volume_not_ready`, `volume_in_use`, `volume_locked` when the agent has not been told its key
    */
-  open(disk: DiskSpec, vmId: string): Promise<string>
+  open(disk: DiskSpec, vmId: string): Promise<Opened>
+  /** Keys are remembered as long as the agent runs, and stored nowhere. */
+  learn(volumeId: string, key: string): void
   /** The VM has let go of it. Idempotent. */
   close(volumeId: string, vmId: string): Promise<void>
   /** A VM that an earlier agent left has it. */
@@ -54,6 +63,7 @@ interface Entry {
 export function createVolumes(deps: VolumesDeps): Volumes {
   const { store, holders, turns, log } = deps
   const entries = new Map<string, Entry>()
+  const keys = new Map<string, string>()
   let stopped = false
 
   const finish = async (entry: Entry, done: VolumeDone) => {
@@ -72,12 +82,13 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       await pool.remove(volumeId)
       await store.bury('volume', volumeId, generation)
       entries.delete(volumeId)
+      keys.delete(volumeId)
       deps.onSeen(absent(volumeId, generation))
       return false
     }
     try {
       if (action === 'create') {
-        await pool.create(volumeId, wish.sizeMib, wish.from)
+        await pool.create(volumeId, wish.sizeMib, wish.from, keys.get(volumeId))
         // A restore that was wished for before there was anything has nothing to do.
         await finish(entry, { created: true, restored: done.restored, failure: null })
       } else if (wish.restore) {
@@ -85,6 +96,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         await finish(entry, { ...done, restored: wish.restore.count, failure: null })
       }
     } catch (error) {
+      // Control tells the key with its next wish.
+      if (error instanceof StepError && error.code === 'volume_locked') return false
       log.warn({ volumeId, action, err: error }, 'cannot make the volume as wished')
       await finish(entry, { ...done, failure: { generation, error: StepError.of(error).message } })
     }
@@ -118,7 +131,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     throw new StepError('stale_volume_generation', message)
   }
 
-  const openNow = async (disk: DiskSpec, vmId: string): Promise<string> => {
+  const openNow = async (disk: DiskSpec, vmId: string): Promise<Opened> => {
     const { volumeId, generation } = disk
     const seen = await checkFence(disk)
     const entry = entries.get(volumeId)
@@ -126,10 +139,14 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
     if (!entry.done.created || isRestoring(entry))
       throw new StepError('volume_not_ready', `volume ${volumeId} is being made or restored`)
+    const pool = poolOf(deps.pools, entry.wish.pool)
+    const key = keys.get(volumeId)
+    if (pool.encrypted && !key) throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
     holders.add(volumeId, vmId, disk.readOnly ? 'read' : 'write')
     try {
       if (generation > seen) await store.saveAttachGeneration(volumeId, generation)
-      return await poolOf(deps.pools, entry.wish.pool).open(volumeId, generation)
+      const file = await pool.open(volumeId, generation)
+      return pool.encrypted && key ? { file, key } : { file }
     } catch (error) {
       holders.remove(volumeId, vmId)
       throw error
@@ -151,8 +168,9 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     resume() {
       for (const entry of entries.values()) follow(entry)
     },
-    async put(wish) {
+    async put({ key, ...wish }) {
       if (!isVmId(wish.volumeId)) throw new StepError('invalid_volume', 'a volume id has letters, digits, - and _ only')
+      if (key) keys.set(wish.volumeId, key)
       const known = entries.get(wish.volumeId)
       const generation = known?.wish.generation ?? (await store.buriedGeneration('volume', wish.volumeId))
       if (wish.generation < generation)
@@ -178,6 +196,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       const entry = entries.get(volumeId)
       return entry ? observe(entry) : absent(volumeId, 0)
     },
+    learn: (volumeId, key) => void keys.set(volumeId, key),
     open: (disk, vmId) => turns.take(disk.volumeId, () => openNow(disk, vmId)),
     close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
     adopt: (disk, vmId) => holders.note(disk.volumeId, vmId, disk.readOnly ? 'read' : 'write'),

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { programSettings, readSettings } from '../../programs/settings.ts'
 import type { Visit } from '../../programs/admin.ts'
+import { schemaCommands } from './schema.ts'
 
 interface Flags {
   readonly data?: string
@@ -114,7 +115,8 @@ const alerts = () =>
 export function adminCommands(): Command {
   const admin = new Command('admin').description('Operate an installation: accounts, keys, audit log, sweeps, alerts')
   const audit = new Command('audit').description('The audit log').addCommand(verifyAudit())
-  for (const command of [setRole(), revokeSessions(), rotateKey(), audit, sweeps(), alerts()]) admin.addCommand(command)
+  const all = [setRole(), revokeSessions(), rotateKey(), audit, sweeps(), alerts(), schemaCommands()]
+  for (const command of all) admin.addCommand(command)
   return admin
 }
 

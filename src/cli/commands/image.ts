@@ -23,5 +23,22 @@ export function imageCommands(): Command {
       })
       process.stdout.write(`${name}\n`)
     })
+  build
+    .command('builder')
+    .description('The images that apps are built in and run on; else they are made at the first build that needs them')
+    .option('--data <dir>', 'data directory whose agent shall have them', process.env.MOTE_DATA ?? '.mote')
+    .option('--cache <dir>', 'where they are kept for all agents of the machine', process.env.MOTE_CACHE)
+    .action(async (flags: { data: string; cache?: string }) => {
+      const { ensureToolImage, toolImages } = await import('../../agent/build/tool-images.ts')
+      const { agentConfig } = await import('../../agent/config.ts')
+      const dataDir = join(resolve(flags.data), 'agent')
+      const imageDir = join(resolve(flags.data), 'images')
+      const cache = flags.cache === undefined ? {} : { cacheDir: resolve(flags.cache) }
+      const dirs = agentConfig({ dataDir, imageDir, hostName: 'builder', ...cache })
+      for (const name of toolImages) {
+        const layout = await ensureToolImage(dirs, name, line => process.stderr.write(`${line}\n`))
+        process.stdout.write(`${name} ${layout}\n`)
+      }
+    })
   return image
 }

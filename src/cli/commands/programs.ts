@@ -81,6 +81,7 @@ export function programCommands(): Command[] {
     'meshEndpoint',
     'egressAllow',
     'egressDeny',
+    'privateRegistries',
     'cache',
     'natsUrl',
     'logLevel',
@@ -100,7 +101,14 @@ export function programCommands(): Command[] {
       }),
     )
 
-  const gateway = withSettings(new Command('gateway'), ['data', 'gatewayPort', 'sshPort', 'listen', 'natsUrl', 'logLevel'])
+  const gateway = withSettings(new Command('gateway'), [
+    'data',
+    'gatewayPort',
+    'sshPort',
+    'listen',
+    'natsUrl',
+    'logLevel',
+  ])
     .description('Run an edge gateway; needs NATS_URL')
     .action((flags: Flags) =>
       single(flags, ['natsUrl'], async (settings, log) => {

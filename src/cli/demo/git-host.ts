@@ -78,7 +78,10 @@ function answer({ dir, onPush }: GitHostOptions, request: IncomingMessage, respo
     if (end < 0) return
     const fields = head.toString('latin1', 0, end).split('\r\n').map(splitField)
     const status = fields.find(([name]) => name === 'Status')?.[1]
-    response.writeHead(status ? Number.parseInt(status, 10) : 200, Object.fromEntries(fields.filter(([name]) => name !== 'Status')))
+    response.writeHead(
+      status ? Number.parseInt(status, 10) : 200,
+      Object.fromEntries(fields.filter(([name]) => name !== 'Status')),
+    )
     response.write(head.subarray(end + 4))
     head = undefined
   })

@@ -52,7 +52,9 @@ export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: s
     const job = await terminal.step('Signed webhook', () => jobOf(client, hash))
     await followDeployment(client, terminal, pushedApp, job)
     answers.push(
-      await terminal.step('HTTP through the gateway', () => firstAnswer(gatewayPort, app.hostname, body => body.includes(page))),
+      await terminal.step('HTTP through the gateway', () =>
+        firstAnswer(gatewayPort, app.hostname, body => body.includes(page)),
+      ),
     )
   }
   return { hostname: app.hostname, answers }

@@ -5,7 +5,10 @@ import { run } from '../../lib/exec.ts'
 /** What the person at the keyboard does: files, a commit, a push. */
 export interface WorkTree {
   /** Makes this the whole content of the branch and pushes it. @returns the commit's id */
-  push(files: Readonly<Record<string, string>>, options?: { readonly branch?: string; readonly message?: string }): Promise<string>
+  push(
+    files: Readonly<Record<string, string>>,
+    options?: { readonly branch?: string; readonly message?: string },
+  ): Promise<string>
 }
 
 const identity = {

@@ -1,5 +1,6 @@
 import { createCanvas, loadImage } from '@napi-rs/canvas'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { answerInWords } from '../../../test/support/captcha.ts'
 import { type Identity, startIdentity, testPassword } from '../../../test/support/identity.ts'
 import { pictureChallenge, wordChallenge } from './captcha.ts'
 
@@ -20,15 +21,7 @@ describe('captcha', () => {
   /** Answers a question in words, as a person with a screen reader would. */
   async function solved(): Promise<{ id: string; answer: string }> {
     const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
-    const text = String(body['captcha_text'])
-    const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
-    const named = /^Take the (\w+) letter of the word ([A-Z]+)|^Write down letter number (\w+) of ([A-Z]+)/.exec(text)
-    const place = named?.[1]
-      ? ['first', 'second', 'third', 'fourth'].indexOf(named[1])
-      : numbers.indexOf(named?.[3] ?? '') - 1
-    const sum = /(?:add|say what) (\w+) (?:and|plus) (\w+)/.exec(text)
-    const total = numbers.indexOf(sum?.[1] ?? '') + numbers.indexOf(sum?.[2] ?? '')
-    return { id: String(body['captcha_id']), answer: `${(named?.[2] ?? named?.[4] ?? '')[place]}${total}` }
+    return { id: String(body['captcha_id']), answer: answerInWords(String(body['captcha_text'])) }
   }
 
   it('draws letters, not a blank picture, and never the same twice', async () => {

@@ -57,14 +57,8 @@ it('seals everything with the new key, once', async () => {
 
   const [old = ''] = deps.config.secrets
   const counts = await resealAll(deps.db, createVault([newSecret, old]))
-  expect(counts.map(({ column, resealed }) => [column, resealed])).toEqual([
-    ['account.totp_secret', 1],
-    ['idempotency_key.answer', 1],
-    ['app.scm_webhook_secret', 1],
-    ['app_env.value', 1],
-    ['database.password', 0],
-    ['deployment_env.value', 1],
-  ])
+  expect(counts.map(({ column }) => column)).toEqual(sealedColumns.map(({ table, column }) => `${table}.${column}`))
+  expect(counts.filter(({ resealed, unreadable }) => resealed === 0 || unreadable > 0)).toEqual([])
   const onlyNew = createVault([newSecret])
   for (const { table, column, purpose } of sealedColumns) {
     const boxes = await deps.db.rows(
@@ -75,14 +69,15 @@ it('seals everything with the new key, once', async () => {
     )
     const opened = boxes.map(({ box }) => onlyNew.open(purpose, box))
     if (table === 'account') expect(opened).toEqual([setup.body['secret']])
-    if (column === 'value') expect(opened).toEqual(['a secret value'])
+    if (column === 'value') expect(opened).toContain('a secret value')
   }
   const again = await resealAll(deps.db, createVault([newSecret, old]))
-  expect(again.every(({ resealed, current, unreadable }) => resealed === 0 && current === 1 && unreadable === 0)).toBe(
-    true,
+  const rows = counts.map(({ resealed }) => resealed)
+  expect(again.map(({ resealed, current, unreadable }) => [resealed, current, unreadable])).toEqual(
+    rows.map(count => [0, count, 0]),
   )
   const stranger = await resealAll(deps.db, createVault([randomBytes(32).toString('hex')]))
-  expect(stranger.every(({ resealed, unreadable }) => resealed === 0 && unreadable === 1)).toBe(true)
+  expect(stranger.map(({ resealed, unreadable }) => [resealed, unreadable])).toEqual(rows.map(count => [0, count]))
 })
 
 it('goes through more rows than one page', async () => {

@@ -26,7 +26,12 @@ export const sshKeyHandlers = (ctx: AuthContext): SshKeyHandlers => ({
         const fingerprint = sshFingerprint(publicKey)
         try {
           const row = await addSshKey(tx, { id: newId(), accountId: caller.userId, name, publicKey, fingerprint })
-          audit({ action: 'auth.ssh_key_added', resourceType: 'ssh_key', resourceId: row.id, details: { name, fingerprint } })
+          audit({
+            action: 'auth.ssh_key_added',
+            resourceType: 'ssh_key',
+            resourceId: row.id,
+            details: { name, fingerprint },
+          })
           return viewOf(row)
         } catch (cause) {
           if (uniqueViolation(cause, 'ssh_key_fingerprint')) throw nameTaken('key', fingerprint)
@@ -62,7 +67,10 @@ export function parsePublicKey(line: string): string {
   const length = bytes.length > 4 ? bytes.readUInt32BE(0) : 0
   const inside = bytes.subarray(4, 4 + length).toString('latin1')
   if (!kinds.includes(kind) || inside !== kind || bytes.length < 40)
-    throw invalidField('public_key', `must be a line such as "ssh-ed25519 AAAA... me@laptop"; kinds: ${kinds.join(', ')}`)
+    throw invalidField(
+      'public_key',
+      `must be a line such as "ssh-ed25519 AAAA... me@laptop"; kinds: ${kinds.join(', ')}`,
+    )
   return bytes.toString('base64')
 }
 

@@ -58,17 +58,19 @@ const isRunning = async ({ id }: TestApp) =>
   (await world.rows(`SELECT id FROM app WHERE id = $1 AND active_deployment_id IS NOT NULL`, id)).length === 1
 
 /** Nothing of it is on any host, no room is taken, and its deployment went on as the build ended. */
-const check = (states: readonly string[]) => async (subject: Subject, { fault }: { fault: Fault }) => {
-  expect(sims.flatMap(sim => [...sim.builds.keys()])).not.toContain(subject.id)
-  const build = await buildOf(subject)
-  if (build) {
-    expect(states).toContain(build.state)
-    expect(build.holds).toBe(false)
+const check =
+  (states: readonly string[]) =>
+  async (subject: Subject, { fault }: { fault: Fault }) => {
+    expect(sims.flatMap(sim => [...sim.builds.keys()])).not.toContain(subject.id)
+    const build = await buildOf(subject)
+    if (build) {
+      expect(states).toContain(build.state)
+      expect(build.holds).toBe(false)
+    }
+    if (build?.state === 'succeeded' && fault !== 'deletion') await world.until(() => isRunning(subject.app))
+    await world.deploymentsEnd(subject.app)
+    expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
   }
-  if (build?.state === 'succeeded' && fault !== 'deletion') await world.until(() => isRunning(subject.app))
-  await world.deploymentsEnd(subject.app)
-  expect(await world.used()).toEqual({ vcpus: 0, memoryMib: 0, diskMib: 0 })
-}
 
 const ways: Record<string, CrashCase[]> = {
   succeeded: crashMatrix<Subject>({
@@ -108,7 +110,10 @@ const rounds = async (done: () => Promise<boolean>) => {
 }
 const outcomes = async ({ id }: TestApp) =>
   (
-    await world.rows<{ outcome: string | null }>(`SELECT outcome FROM deployment WHERE app_id = $1 ORDER BY rollout`, id)
+    await world.rows<{ outcome: string | null }>(
+      `SELECT outcome FROM deployment WHERE app_id = $1 ORDER BY rollout`,
+      id,
+    )
   ).map(row => row.outcome)
 
 describe('builds of one app', () => {
@@ -156,7 +161,10 @@ describe('builds of one app', () => {
     expect(now?.host).not.toBe(at?.host)
     expect(await world.rows(`SELECT vm_id FROM stray WHERE host_id = $1`, at!.host)).toEqual([{ vm_id: build.id }])
     await world.rows(`DELETE FROM stray`)
-    await world.rows(`UPDATE host SET lost_at = NULL, used_vcpus = 0, used_memory_mib = 0, used_disk_mib = 0 WHERE id = $1`, at!.host)
+    await world.rows(
+      `UPDATE host SET lost_at = NULL, used_vcpus = 0, used_memory_mib = 0, used_disk_mib = 0 WHERE id = $1`,
+      at!.host,
+    )
     await world.deploymentsEnd(made)
   })
 })

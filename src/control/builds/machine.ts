@@ -46,7 +46,8 @@ export const buildMachine = (deps: BuildDeps) => {
     phases: {
       async queueing({ subject: build }): Promise<Next<'fetching' | 'clearing'>> {
         if (build.holds) return go('fetching')
-        if (build.hostsLost >= mostHostsLost) return go('clearing', fail(build, 'Its hosts were lost while they built.'))
+        if (build.hostsLost >= mostHostsLost)
+          return go('clearing', fail(build, 'Its hosts were lost while they built.'))
         // Whoever ends pokes the next one.
         if (await store.running(deps.db, build.appId)) return wait(seconds(30))
         const size = { vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib }
@@ -55,7 +56,8 @@ export const buildMachine = (deps: BuildDeps) => {
         })
         if (!found) return wait(placementRetryMs)
         return go('fetching', async tx => {
-          if (!(await store.claim(tx, build.id, found.id, found.hypervisor))) throw new Error('it was replaced meanwhile')
+          if (!(await store.claim(tx, build.id, found.id, found.hypervisor)))
+            throw new Error('it was replaced meanwhile')
           if (!(await reserve(tx, found.id, size))) throw new Error(`host ${found.name} filled up meanwhile`)
           await poke(tx, 'deployment', build.deploymentId)
         })
@@ -100,8 +102,7 @@ const follow =
 
 const recorded = (build: Build, seen: BuildObserved) => async (tx: Tx) => {
   if (seen.commit) await store.commit(tx, build.id, seen.commit)
-  if (seen.state === 'succeeded' && seen.image)
-    await store.end(tx, build.id, { state: 'succeeded', image: seen.image })
+  if (seen.state === 'succeeded' && seen.image) await store.end(tx, build.id, { state: 'succeeded', image: seen.image })
   else if (seen.state === 'failed' || seen.state === 'succeeded')
     await store.end(tx, build.id, { state: 'failed', error: seen.error ?? 'The build failed.' })
   else if (seen.state !== 'absent') await store.moved(tx, build.id, seen.state)

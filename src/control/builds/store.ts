@@ -58,7 +58,10 @@ const insertBuild = statement(
      memory_mib, disk_mib)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 )
-const runningOfApp = statement<{ id: string }>('builds.runningOfApp', `SELECT id FROM build WHERE app_id = $1 AND holds`)
+const runningOfApp = statement<{ id: string }>(
+  'builds.runningOfApp',
+  `SELECT id FROM build WHERE app_id = $1 AND holds`,
+)
 const supersedeQueued = statement<{ id: string; deploymentId: string }>(
   'builds.supersedeQueued',
   `UPDATE build SET state = 'superseded', ended_at = now() WHERE app_id = $1 AND state = 'queued'

@@ -31,7 +31,9 @@ export async function simBuilds(bus: Bus, hostId: string): Promise<SimBuilds> {
     return {
       ...{ buildId, generation: build?.put.generation ?? gone.get(buildId) ?? 0, state: build?.state ?? 'absent' },
       image: build?.state === 'succeeded' ? `registry.example/app@sha256:${'ab'.repeat(32)}` : null,
-      commit: isFetched ? { branch: branch || 'main', hash: commit || 'c0ffee'.repeat(7).slice(0, 40), message: 'm' } : null,
+      commit: isFetched
+        ? { branch: branch || 'main', hash: commit || 'c0ffee'.repeat(7).slice(0, 40), message: 'm' }
+        : null,
       error: build?.state === 'failed' ? 'npm ended with 1' : null,
     }
   }
@@ -44,7 +46,9 @@ export async function simBuilds(bus: Bus, hostId: string): Promise<SimBuilds> {
     } else if (put.generation > known) builds.set(put.buildId, { put, state: 'fetching' })
     return observed(put.buildId)
   }
-  const subscription: Subscription = await bus.serve(subjects.hostIn(hostId, 'build.put'), data => answer(data as BuildPut))
+  const subscription: Subscription = await bus.serve(subjects.hostIn(hostId, 'build.put'), data =>
+    answer(data as BuildPut),
+  )
   return {
     builds,
     tick() {

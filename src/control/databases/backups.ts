@@ -7,7 +7,6 @@ import { Value } from 'typebox/value'
 import type { Sweep } from '../../engine/sweep.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import * as backups from './backup-store.ts'
-import type { BackupState } from './backup-store.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { runInside } from './probe.ts'
 import type { Branch } from './store.ts'
@@ -16,8 +15,8 @@ import * as store from './store.ts'
 const everyMs = seconds(30)
 const lookEverySeconds = 300
 const atOnce = 50
-/** One that takes longer has died with its VM. */
-const backupLimitMs = minutes(240)
+/** So long after it was begun, a backup that is not under way has died. */
+const beginningMs = minutes(2)
 
 export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
   name: 'database-backups',
@@ -44,7 +43,11 @@ export const databaseBackups = (deps: DatabaseDeps): Sweep => ({
 /** What `pgbackrest info --output=json` says, as far as it matters (pgBackRest 2.45, command reference). */
 const Info = Type.Array(
   Type.Object({
-    status: Type.Object({ code: Type.Integer(), message: Type.String() }),
+    status: Type.Object({
+      code: Type.Integer(),
+      message: Type.String(),
+      lock: Type.Object({ backup: Type.Object({ held: Type.Boolean() }) }),
+    }),
     backup: Type.Optional(
       Type.Array(
         Type.Object({
@@ -62,6 +65,8 @@ export interface Repository {
   readonly newestAt: Date | null
   readonly backups: number
   readonly sizeBytes: number
+  /** One is being made right now. */
+  readonly busy: boolean
 }
 
 /** @throws Error for what is not such a document */
@@ -73,23 +78,25 @@ export function readRepository(json: string): Repository {
     newestAt: newest === 0 ? null : new Date(newest * 1000),
     backups: all.length,
     sizeBytes: all.reduce((sum, one) => sum + one.info.repository.delta, 0),
+    busy: stanza?.status.lock.backup.held ?? false,
   }
 }
 
-/** Whether one shall be begun: there is none, or the newest is too old; and none is being made. */
+/**
+ * Whether one shall be begun: there is none, or the newest is too old or of a history that was given up; and none is
+ * being made.
+ * @param startedAt when one was begun that has not been seen yet
+ * @param restoredAt when the branch was put back to a snapshot
+ */
 export function backupDue(
-  known: Pick<BackupState, 'startedAt'> | undefined,
   seen: Repository,
-  now: Date,
+  at: { readonly startedAt: Date | null; readonly restoredAt: Date | null; readonly now: Date },
   everyHours: number,
 ): boolean {
-  const { startedAt = null } = known ?? {}
-  const underWay =
-    startedAt !== null &&
-    (seen.newestAt === null || seen.newestAt < startedAt) &&
-    now.getTime() - startedAt.getTime() < backupLimitMs
-  if (underWay) return false
-  return seen.newestAt === null || now.getTime() - seen.newestAt.getTime() >= everyHours * 3_600_000
+  const nowMs = at.now.getTime()
+  if (seen.busy || (at.startedAt !== null && nowMs - at.startedAt.getTime() < beginningMs)) return false
+  if (seen.newestAt === null || (at.restoredAt !== null && seen.newestAt < at.restoredAt)) return true
+  return nowMs - seen.newestAt.getTime() >= everyHours * 3_600_000
 }
 
 /** True when a backup was begun. */
@@ -102,12 +109,15 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
     await backups.record(deps.db, branch.id, { ...(known ?? nothing), error })
     return false
   }
-  const seen = readRepository(ran.stdout)
+  const all = readRepository(ran.stdout)
+  const { restoredAt } = branch
+  const usable = all.newestAt !== null && (restoredAt === null || all.newestAt >= restoredAt)
+  const seen = { ...all, newestAt: usable ? all.newestAt : null }
   const failed = (await runInside(deps, branch, ['mote-backup', 'failed'], signal))?.exitCode === 0
   const finished = known?.startedAt && (failed || (seen.newestAt !== null && seen.newestAt >= known.startedAt))
   const error = failed ? 'The newest backup failed; see the log of the database.' : null
   const startedAt = finished ? null : (known?.startedAt ?? null)
-  const due = backupDue({ startedAt }, seen, now, deps.config.databases.backupHours)
+  const due = backupDue(seen, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
   await backups.record(deps.db, branch.id, { ...seen, error, startedAt: due ? wholeSecond(now) : startedAt })
   if (due)
     await runInside(deps, branch, ['mote-backup', 'start', 'full', String(deps.config.databases.backupsKept)], signal)

@@ -16,6 +16,7 @@ import { doesAnswer } from './probe.ts'
 import { type Storage, storages } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
+import { dropBackupCopy } from './volume-storage.ts'
 import * as snapshots from './snapshot-store.ts'
 
 /** A first start with a restore from backups plays a day of log. */
@@ -61,7 +62,10 @@ export const branchMachine = (deps: DatabaseDeps) => {
           return go('failing', fail(b, b.error ?? 'It did not answer in time.'))
         if (!b.healthy) return wait(seconds(2))
         if (!(await doesAnswer(deps, b, signal))) return wait(100)
-        return go('running', tx => recordAnswer(tx, b, true))
+        return go('running', async tx => {
+          await recordAnswer(tx, b, true)
+          if (b.fromMoment !== null) await dropBackupCopy(deps, tx, b)
+        })
       },
 
       async running({ subject: b, signal }): Promise<Next<'halting' | 'failing'>> {

@@ -16,17 +16,17 @@ const create = (name: string, more: object = {}, by = user) =>
   by.post('/v1/databases', { name, engine: 'postgres', ...more })
 const statusOf = async (id: string) => (await user.get(`/v1/databases/${id}`)).body.status
 const running = (id: string) =>
-  until(async () => (await statusOf(id)) === 'running', { timeoutMs: 20_000, what: `database ${id} runs` })
+  until(async () => (await statusOf(id)) === 'running', { everyMs: 50, timeoutMs: 90_000, what: `database ${id} runs` })
 const snapshotReady = (id: string, name: string) =>
   until(
     async () =>
       (await user.get(`/v1/databases/${id}/backups/snapshots`)).body.find(
         (one: { name: string; status: string }) => one.name === name && one.status === 'ready',
       ),
-    { timeoutMs: 20_000, what: `snapshot ${name} is ready` },
+    { everyMs: 50, timeoutMs: 90_000, what: `snapshot ${name} is ready` },
   )
 
-describe('create', () => {
+describe('create', { timeout: 200_000 }, () => {
   it('answers with the whole database at once, then a client is answered', async () => {
     const { status, body } = await create('shop', { settings: { work_mem: '8MB' } })
     expect(status).toBe(200)
@@ -37,7 +37,9 @@ describe('create', () => {
     await running(body.id)
     const connection = (await user.get(`/v1/databases/${body.id}/connection`)).body
     expect(connection).toMatchObject({ database_name: 'shop', database_port: 5432, ssh_user: body.id })
-    expect(connection.psql_command).toMatch(/^psql 'postgresql:\/\/mote:[0-9a-f]{48}@127\.0\.0\.1:\d+\/shop\?sslmode=require'$/)
+    expect(connection.psql_command).toMatch(
+      /^psql 'postgresql:\/\/mote:[0-9a-f]{48}@127\.0\.0\.1:\d+\/shop\?sslmode=require'$/,
+    )
     const told = (await user.get('/v1/notifications')).body.notifications
     expect(told.map((one: { kind: string }) => one.kind)).toEqual(['database.ready'])
   })
@@ -71,7 +73,7 @@ describe('create', () => {
   })
 })
 
-describe('snapshots and branches', () => {
+describe('snapshots and branches', { timeout: 200_000 }, () => {
   it('restores a snapshot and keeps what was before', async () => {
     const { id } = (await create('ledger')).body
     await running(id)
@@ -100,7 +102,8 @@ describe('snapshots and branches', () => {
     expect(made.body).toMatchObject({ branch_name: 'trial', is_current: false, status: 'creating' })
     const branches = async () => (await user.get(`/v1/databases/${id}/branches`)).body
     await until(async () => (await branches()).every((one: { status: string }) => one.status === 'ready'), {
-      timeoutMs: 20_000,
+      everyMs: 50,
+      timeoutMs: 90_000,
       what: 'both branches are ready',
     })
     expect((await user.delete(`/v1/databases/${id}/branches/main`)).body.code).toBe('invalid_state')
@@ -109,24 +112,39 @@ describe('snapshots and branches', () => {
     expect(current).toHaveLength(1)
     const other = current[0].branch_name === 'main' ? 'trial' : 'main'
     expect((await user.delete(`/v1/databases/${id}/branches/${other}`)).status).toBe(200)
-    await until(async () => (await branches()).length === 1, { timeoutMs: 20_000, what: `${other} is gone` })
+    await until(async () => (await branches()).length === 1, {
+      everyMs: 50,
+      timeoutMs: 90_000,
+      what: `${other} is gone`,
+    })
   })
 
   it('suspends, resumes, and starts anew for settings', async () => {
     const { id } = (await create('night')).body
     await running(id)
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
-    await until(async () => (await statusOf(id)) === 'suspended', { timeoutMs: 20_000, what: 'it is suspended' })
+    await until(async () => (await statusOf(id)) === 'suspended', {
+      everyMs: 50,
+      timeoutMs: 90_000,
+      what: 'it is suspended',
+    })
     await user.call('PATCH', `/v1/databases/${id}`, { suspended: false })
     await running(id)
-    const changed = await user.call('PATCH', `/v1/databases/${id}`, { settings: { work_mem: '16MB' }, memory_mib: 1024 })
+    const changed = await user.call('PATCH', `/v1/databases/${id}`, {
+      settings: { work_mem: '16MB' },
+      memory_mib: 1024,
+    })
     expect(changed.body).toMatchObject({ memory_mib: 1024, settings: { work_mem: '16MB' } })
-    await until(async () => (await statusOf(id)) === 'restarting', { timeoutMs: 20_000, what: 'it restarts' })
+    await until(async () => (await statusOf(id)) === 'restarting', {
+      everyMs: 50,
+      timeoutMs: 90_000,
+      what: 'it restarts',
+    })
     await running(id)
   })
 })
 
-describe('up-calls', () => {
+describe('up-calls', { timeout: 200_000 }, () => {
   it('raises every generation and says which are the newest', async () => {
     const anonymous = system.api
     const first = (await anonymous.post('/re-attach')).body.tenants
@@ -155,20 +173,24 @@ describe('up-calls', () => {
   })
 })
 
-describe('delete', () => {
+describe('delete', { timeout: 200_000 }, () => {
   it('takes everything along', async () => {
     for (const { id } of (await user.get('/v1/databases')).body)
       expect((await user.delete(`/v1/databases/${id}`)).body).toBeNull()
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {
-      timeoutMs: 30_000,
+      everyMs: 50,
+      timeoutMs: 90_000,
       what: 'no database is left',
     })
-    const left = await system.database.db.rows<{ kind: string; count: number }>({
-      name: 'test.databasesLeft',
-      text: `SELECT 'vm' AS kind, count(*)::int AS count FROM vm WHERE project_id = $1
+    const left = await system.database.db.rows<{ kind: string; count: number }>(
+      {
+        name: 'test.databasesLeft',
+        text: `SELECT 'vm' AS kind, count(*)::int AS count FROM vm WHERE project_id = $1
              UNION ALL SELECT 'volume', count(*)::int FROM volume WHERE project_id = $1
              UNION ALL SELECT 'app', count(*)::int FROM app WHERE project_id = $1`,
-    }, [(await user.get('/v1/projects')).body[0].id])
+      },
+      [(await user.get('/v1/projects')).body[0].id],
+    )
     expect(left.map(({ count }) => count)).toEqual([0, 0, 0])
   })
 })

@@ -35,6 +35,7 @@ async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): P
     MOTE_VERIFIER: await scramVerifier(deps.vault.open('database.password', b.password)),
     MOTE_SETTINGS: configLines(database.settings),
     MOTE_RESTORE_AT: b.fromMoment ?? '',
+    MOTE_REWOUND: b.restores === 0 ? '' : `${b.id}/${b.restores}`,
   }
   if (database.backend === 'volume') return env
   const { tenantId, tenantGen } = database

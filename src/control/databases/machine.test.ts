@@ -69,7 +69,7 @@ async function nothingLeft({ id, databaseId }: Subject): Promise<void> {
   expect(await world.rows(`SELECT id FROM database_snapshot WHERE branch_id = $1`, id)).toEqual([])
 }
 
-const machine = world.machines.database
+const machine = world.machines.branch
 const shared = { db, machine, remove, check: nothingLeft }
 const whole = crashMatrix<Subject>({
   ...{ ...shared, makeSubject: database, advance: live },

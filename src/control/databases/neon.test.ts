@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const database = async (id: string) => (await user.get(`/v1/databases/${id}`)).body
 const running = (id: string) =>
-  until(async () => (await database(id)).status === 'running', { timeoutMs: 20_000, what: 'it runs' })
+  until(async () => (await database(id)).status === 'running', { everyMs: 50, timeoutMs: 90_000, what: 'it runs' })
 
 it('needs the page server to be named', () =>
   expect(() => parseControlConfig({ MOTE_SECRET_KEY: 'x'.repeat(32), MOTE_DATABASE_BACKEND: 'neon' })).toThrow(
@@ -44,25 +44,40 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
 
   await user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'one' })
   await until(async () => (await user.get(`/v1/databases/${id}/backups/snapshots`)).body[0].status === 'ready', {
-    timeoutMs: 10_000,
+    everyMs: 50,
+    timeoutMs: 60_000,
     what: 'the position is known',
   })
   await user.post(`/v1/databases/${id}/branches`, { name: 'trial', from_snapshot: 'one' })
   const branch = async () =>
-    (await user.get(`/v1/databases/${id}/branches`)).body.find((one: { branch_name: string }) => one.branch_name === 'trial')
-  await until(async () => (await branch()).status === 'ready', { timeoutMs: 20_000, what: 'the branch is ready' })
+    (await user.get(`/v1/databases/${id}/branches`)).body.find(
+      (one: { branch_name: string }) => one.branch_name === 'trial',
+    )
+  await until(async () => (await branch()).status === 'ready', {
+    everyMs: 50,
+    timeoutMs: 90_000,
+    what: 'the branch is ready',
+  })
   const trial = (await branch()).storage_timeline_id
   expect(tenant?.timelines.get(trial)).toMatchObject({ ancestor: first, ancestorLsn: '0/169AD58' })
 
   await user.post(`/v1/databases/${id}/backups/restore`, { snapshot_name: 'one' })
-  await until(async () => (await database(id)).storage_timeline_id !== first, { timeoutMs: 20_000, what: 'another timeline' })
+  await until(async () => (await database(id)).storage_timeline_id !== first, {
+    everyMs: 50,
+    timeoutMs: 90_000,
+    what: 'another timeline',
+  })
   await running(id)
   const second = (await database(id)).storage_timeline_id
   expect(tenant?.timelines.get(second)).toMatchObject({ ancestor: first, ancestorLsn: '0/169AD58' })
   expect((await user.get(`/v1/databases/${id}/backups`)).body).toMatchObject({ retention_valid: true })
 
   await user.delete(`/v1/databases/${id}`)
-  await until(async () => (await user.get('/v1/databases')).body.length === 0, { timeoutMs: 30_000, what: 'it is gone' })
+  await until(async () => (await user.get('/v1/databases')).body.length === 0, {
+    everyMs: 50,
+    timeoutMs: 90_000,
+    what: 'it is gone',
+  })
   expect(server.tenants.has(tenantId)).toBe(false)
 })
 

@@ -52,10 +52,15 @@ describe('settings', () => {
   it('writes them as lines that PostgreSQL reads', () =>
     expect(configLines({ work_mem: '8MB', log_statement: 'ddl' })).toBe("log_statement = 'ddl'\nwork_mem = '8MB'"))
 
-  it.each(['fsync', 'full_page_writes', 'archive_command', 'archive_mode', 'ssl', 'hba_file', 'shared_preload_libraries'])(
-    'does not let %s be set',
-    name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name),
-  )
+  it.each([
+    'fsync',
+    'full_page_writes',
+    'archive_command',
+    'archive_mode',
+    'ssl',
+    'hba_file',
+    'shared_preload_libraries',
+  ])('does not let %s be set', name => expect(() => checkSettings({ [name]: 'off' })).toThrow(name))
 
   it.each(Object.keys(allowedSettings))('lets no line break or quote into %s', name => {
     for (const value of ["1'", '1\nfsync = off', '\\', '']) expect(() => checkSettings({ [name]: value })).toThrow(name)
@@ -99,24 +104,33 @@ describe('names and moments', () => {
 describe('backups', () => {
   const now = new Date('2026-01-02T00:00:00Z')
   const hoursAgo = (hours: number) => new Date(now.getTime() - hours * 3_600_000)
-  const seen = (newestAt: Date | null) => ({ newestAt, backups: newestAt ? 1 : 0, sizeBytes: 0 })
+  const seen = (newestAt: Date | null, busy = false) => ({ newestAt, backups: newestAt ? 1 : 0, sizeBytes: 0, busy })
+  const minuteAgo = new Date(now.getTime() - 60_000)
 
   it.each([
-    ['there is none', undefined, null, true],
-    ['the first is being made', hoursAgo(1), null, false],
-    ['the first died with its VM', hoursAgo(5), null, true],
-    ['the newest is young', null, hoursAgo(3), false],
-    ['the newest is old', null, hoursAgo(25), true],
-    ['the newest is old and the next is being made', hoursAgo(1), hoursAgo(25), false],
-  ] as const)('when %s', (_, startedAt, newestAt, due) =>
-    expect(backupDue(startedAt === undefined ? undefined : { startedAt }, seen(newestAt), now, 24)).toBe(due),
+    ['there is none', null, null, null, false, true],
+    ['the first is being made', hoursAgo(1), null, null, true, false],
+    ['the first was begun just now', minuteAgo, null, null, false, false],
+    ['the first died with its VM', hoursAgo(1), null, null, false, true],
+    ['the newest is young', null, hoursAgo(3), null, false, false],
+    ['the newest is old', null, hoursAgo(25), null, false, true],
+    ['the newest is old and the next is being made', hoursAgo(1), hoursAgo(25), null, true, false],
+    ['the newest is from before a restore', null, hoursAgo(3), hoursAgo(1), false, true],
+  ] as const)('when %s', (_, startedAt, newestAt, restoredAt, busy, due) =>
+    expect(backupDue(seen(newestAt, busy), { startedAt, restoredAt, now }, 24)).toBe(due),
   )
 
   it('reads what pgBackRest says', () => {
     const one = { type: 'full', error: false, timestamp: { start: 5, stop: 9 }, info: { repository: { delta: 100 } } }
-    const stanza = { status: { code: 0, message: 'ok' }, backup: [one, { ...one, timestamp: { start: 20, stop: 30 } }] }
-    expect(readRepository(JSON.stringify([stanza]))).toEqual({ newestAt: new Date(30_000), backups: 2, sizeBytes: 200 })
-    expect(readRepository('[]')).toEqual({ newestAt: null, backups: 0, sizeBytes: 0 })
+    const status = { code: 0, message: 'ok', lock: { backup: { held: true } } }
+    const stanza = { status, backup: [one, { ...one, timestamp: { start: 20, stop: 30 } }] }
+    expect(readRepository(JSON.stringify([stanza]))).toEqual({
+      newestAt: new Date(30_000),
+      backups: 2,
+      sizeBytes: 200,
+      busy: true,
+    })
+    expect(readRepository('[]')).toEqual({ newestAt: null, backups: 0, sizeBytes: 0, busy: false })
   })
 
   it('is verified only by a drill', () => {

@@ -1,14 +1,12 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import {
   bool,
-  dateTime,
   fileName,
   int64,
   labelName,
   list,
   maybe,
-  nullable,
   resource,
   stringMap,
   text,
@@ -16,89 +14,16 @@ import {
   uint32,
   uuid,
 } from '../http/types.ts'
-
-export const Database = resource('Database', {
-  id: uuid(),
-  name: text(),
-  engine: text(),
-  status: text({
-    description: '`creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed`, `deleting`',
-  }),
-  vcpus: int64(),
-  memory_mib: int64(),
-  disk_mib: int64(),
-  postgres_version: uint16(),
-  storage_tenant_id: text(),
-  storage_timeline_id: text(),
-  tenant_gen: uint32(),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-  settings: Type.Optional(stringMap({ description: 'Server settings by name.' })),
-  message: Type.Optional(nullable(text({ description: 'Why it has failed, or does not answer.' }))),
-})
-export type Database = Static<typeof Database>
-
-export const DatabaseConnection = resource('DatabaseConnection', {
-  database_id: uuid(),
-  database_name: text(),
-  database_host: text(),
-  database_port: uint16(),
-  database_user: text(),
-  psql_command: text({ description: 'Works as it is when pasted.' }),
-  ssh_host: text(),
-  ssh_port: uint16(),
-  ssh_user: text(),
-  ssh_tunnel_command: text({ description: 'Works as it is when pasted.' }),
-})
-export type DatabaseConnection = Static<typeof DatabaseConnection>
-
-const ofStorage = {
-  storage_tenant_id: nullable(text()),
-  storage_timeline_id: nullable(text()),
-  tenant_gen: nullable(int64()),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-}
-
-export const DatabaseBranch = resource('DatabaseBranch', {
-  database_id: uuid(),
-  database_name: text(),
-  branch_name: text(),
-  is_current: bool(),
-  status: text({ description: '`creating`, `ready`, `restoring`, `failed` or `deleting`' }),
-  ...ofStorage,
-})
-export type DatabaseBranch = Static<typeof DatabaseBranch>
-
-export const DatabaseBackupInfo = resource('DatabaseBackupInfo', {
-  database_id: uuid(),
-  database_name: text(),
-  backup_strategy: text(),
-  recovery_mode: text(),
-  retention_valid: bool({ description: 'Whether the newest backup was restored and checked.' }),
-  status: text(),
-  ...ofStorage,
-  newest_backup_at: Type.Optional(nullable(dateTime())),
-  backups: Type.Optional(int64({ description: 'Whole backups that are kept.' })),
-  size_bytes: Type.Optional(int64()),
-  checked_at: Type.Optional(nullable(dateTime({ description: 'When the newest restore drill ended.' }))),
-  error: Type.Optional(nullable(text({ description: 'Why the newest backup or restore drill failed.' }))),
-})
-export type DatabaseBackupInfo = Static<typeof DatabaseBackupInfo>
-
-export const DatabaseSnapshot = resource('DatabaseSnapshot', {
-  name: text(),
-  status: text({ description: '`creating`, `ready` or `failed`' }),
-  size_bytes: int64(),
-  created_at: dateTime(),
-  branch_name: Type.Optional(text()),
-  kind: Type.Optional(text({ description: '`user`, or `restore`: the state before a restore, kept by itself.' })),
-  error: Type.Optional(nullable(text())),
-})
-export type DatabaseSnapshot = Static<typeof DatabaseSnapshot>
-
-export const DatabaseSnapshotAction = resource('DatabaseSnapshotAction', { message: text(), success: bool() })
-export type DatabaseSnapshotAction = Static<typeof DatabaseSnapshotAction>
+import {
+  Database,
+  DatabaseBackupInfo,
+  DatabaseBranch,
+  DatabaseConnection,
+  DatabaseSnapshot,
+  DatabaseSnapshotAction,
+  ReAttachedTenant,
+  TenantGeneration,
+} from './resources.ts'
 
 const shared = { tag: 'Databases', auth: 'bearer', project: 'selected' } as const
 const params = Type.Object({ id: uuid() })
@@ -284,17 +209,6 @@ export const databaseOperations = operations({
     params: Type.Object({ id: uuid(), snapshot_name: text() }),
     answer: DatabaseSnapshotAction,
   },
-})
-
-const TenantGeneration = resource('TenantGeneration', {
-  id: text({ maxLength: 100 }),
-  gen: uint32(),
-})
-const ReAttachedTenant = resource('ReAttachedTenant', {
-  id: text(),
-  gen: uint32(),
-  mode: Type.Optional(text({ description: '`AttachedSingle`' })),
-  stripe_size: Type.Optional(uint32()),
 })
 
 const upcall = { tag: 'Storage upcalls', auth: 'none', project: 'none', throttle: 'machine' } as const

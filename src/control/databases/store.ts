@@ -42,6 +42,8 @@ export interface Branch extends BranchFacts {
   readonly dataVolumeId: string | null
   readonly backupVolumeId: string | null
   readonly restoreSnapshotId: string | null
+  /** Backups from before are of another history. */
+  readonly restoredAt: Date | null
   readonly revision: number
   readonly error: string | null
   readonly createdAt: Date
@@ -76,7 +78,7 @@ const branchColumns = `b.id, b.database_id AS "databaseId", d.name AS "databaseN
   b.is_current AS "isCurrent", b.timeline_id AS "timelineId", b.previous_timeline_id AS "previousTimelineId", b.parent_id AS "parentId",
   b.from_snapshot_id AS "fromSnapshotId", b.from_moment AS "fromMoment", b.app_id AS "appId",
   b.data_volume_id AS "dataVolumeId", b.backup_volume_id AS "backupVolumeId", b.want, b.restores, b.restored,
-  b.restore_snapshot_id AS "restoreSnapshotId", b.revision, b.ready_at AS "readyAt", b.answers, b.error,
+  b.restore_snapshot_id AS "restoreSnapshotId", b.restored_at AS "restoredAt", b.revision, b.ready_at AS "readyAt", b.answers, b.error,
   b.created_at AS "createdAt", b.updated_at AS "updatedAt", d.want AS "databaseWant", m.phase, d.password,
   jsonb_build_object('id', d.id, 'projectId', d.project_id, 'name', d.name, 'engine', d.engine, 'version', d.engine_version,
     'backend', d.backend, 'vcpus', d.vcpus, 'memoryMib', d.memory_mib, 'diskMib', d.disk_mib, 'settings', d.settings,
@@ -191,7 +193,7 @@ const nextTimelineOf = statement(
 )
 const finishRestore = statement(
   'databases.finishRestore',
-  `UPDATE branch SET restored = restores, updated_at = now() WHERE id = $1`,
+  `UPDATE branch SET restored = restores, restored_at = now(), updated_at = now() WHERE id = $1`,
 )
 
 export const byId = (sql: Sql, id: string) => sql.maybe(databaseById, [id])

@@ -48,12 +48,14 @@ export async function recordedPageserver(): Promise<RecordedPageserver> {
     if (attach?.[1]) {
       const known = tenants.get(attach[1])
       const generation = Number(body['generation'])
-      if (body['mode'] !== 'AttachedSingle' || !Number.isInteger(generation)) return [400, { msg: 'bad location config' }]
+      if (body['mode'] !== 'AttachedSingle' || !Number.isInteger(generation))
+        return [400, { msg: 'bad location config' }]
       if (known && generation < known.generation) return [409, { msg: 'generation is older' }]
       tenants.set(attach[1], { generation, timelines: known?.timelines ?? new Map() })
       return [200, { shards: [] }]
     }
-    const [, tenantId = '', timelineId = ''] = match('timelines') ?? match('timeline') ?? match('lsn') ?? match('tenant') ?? []
+    const [, tenantId = '', timelineId = ''] =
+      match('timelines') ?? match('timeline') ?? match('lsn') ?? match('tenant') ?? []
     const tenant = tenants.get(tenantId)
     if (!tenant) return [404, { msg: 'tenant not found' }]
     if (method === 'POST' && match('timelines')) return create(tenantId, tenant.timelines, body)

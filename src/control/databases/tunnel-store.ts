@@ -39,6 +39,11 @@ export const keyInProject = (sql: Sql, projectId: string, fingerprint: string) =
   sql.maybe(keyOfMember, [projectId, fingerprint])
 export const isGranted = async (
   sql: Sql,
-  grant: { readonly projectId: string; readonly accountId: string; readonly via: 'pat' | 'key'; readonly viaId: string },
+  grant: {
+    readonly projectId: string
+    readonly accountId: string
+    readonly via: 'pat' | 'key'
+    readonly viaId: string
+  },
 ) => (await sql.one(stillGranted, [grant.projectId, grant.accountId, grant.via, grant.viaId])).granted
 export const useKey = (tx: Tx, id: string) => tx.run(keyUsed, [id])

@@ -110,7 +110,11 @@ async function recordLogin(
     { ...actor, via: via === 'pat' ? { kind: 'pat', patId: viaId } : undefined },
     {
       ...{ action: 'database.tunnel', resourceType: 'database', resourceId: target.databaseId },
-      details: { name: target.databaseName, branch: target.branchName, by: via === 'pat' ? 'token' : `ssh key ${viaId}` },
+      details: {
+        name: target.databaseName,
+        branch: target.branchName,
+        by: via === 'pat' ? 'token' : `ssh key ${viaId}`,
+      },
     },
   )
 }

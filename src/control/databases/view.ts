@@ -6,7 +6,7 @@ import type {
   DatabaseBranch,
   DatabaseConnection,
   DatabaseSnapshot as SnapshotShape,
-} from './schema.ts'
+} from './resources.ts'
 import type { DatabaseSnapshot } from './snapshot-store.ts'
 import type { Branch, Database } from './store.ts'
 

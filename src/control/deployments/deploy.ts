@@ -3,7 +3,7 @@ import type { Deps } from '../deps.ts'
 import { listHosts } from '../hosts/index.ts'
 import { ApiError } from '../http/errors.ts'
 import type { AuditNote, ProjectAccess } from '../http/operation.ts'
-import { assertWithin, lockProject } from '../projects/index.ts'
+import { assertNotCapped, assertWithin, lockProject } from '../projects/index.ts'
 import { type Placement, explain, place } from '../scheduler/place.ts'
 import { hypervisorName } from '../vms/index.ts'
 import { createDeployment } from './create.ts'
@@ -128,6 +128,7 @@ async function claimSizes(
   replicas: number,
 ): Promise<string> {
   const limits = await lockProject(tx, projectId)
+  await assertNotCapped(tx, projectId)
   const used = await store.usage(tx, projectId, appId)
   assertWithin(limits, 'maxDeploymentsPerApp', used.deployments)
   assertWithin(limits, 'maxVcpusTotal', used.vcpus, shape.vcpus * replicas)

@@ -12,7 +12,7 @@ const host = await world.addHost()
 async function live(appId: string, deploymentId: string, load: number, seconds: number, from: { ms: number }) {
   const clock = { now: () => new Date(from.ms) }
   const stats = createLiveStats(clock)
-  const sweep = autoscaler({ db: world.db, live: stats })
+  const sweep = autoscaler({ db: world.db, live: stats, config: { requestsPerReplica: 0 } })
   const endMs = from.ms + seconds * 1000
   for (; from.ms < endMs; from.ms += 5000) {
     const vms = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy`, deploymentId)

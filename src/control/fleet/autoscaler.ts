@@ -8,10 +8,14 @@ import type { LiveStats } from '../hosts/index.ts'
 import { type LoadSample, autoscale, keepMs } from '../scheduler/autoscale.ts'
 import * as store from './scale-store.ts'
 
-type AutoscalerDeps = Pick<Deps, 'db'> & { readonly live: LiveStats }
+type AutoscalerDeps = Pick<Deps, 'db'> & {
+  readonly live: LiveStats
+  readonly config: Pick<Deps['config'], 'requestsPerReplica'>
+}
 
 /** The history is in memory: when another control plane takes the sweep over, it looks for a while before it acts. */
 export const autoscaler = (deps: AutoscalerDeps): Sweep => {
+  const { requestsPerReplica } = deps.config
   const history = new Map<string, LoadSample[]>()
   return {
     name: 'autoscaler',
@@ -24,7 +28,7 @@ export const autoscaler = (deps: AutoscalerDeps): Sweep => {
       for (const app of apps) {
         const samples = remember(history, app.deploymentId, measure(deps.live, app, now.getTime()), now.getTime())
         const lastChangeMs = app.scaledAt?.getTime()
-        const wanted = autoscale({ ...app, nowMs: now.getTime(), samples, lastChangeMs })
+        const wanted = autoscale({ ...app, requestsPerReplica, nowMs: now.getTime(), samples, lastChangeMs })
         if (wanted !== app.desired && (await apply(deps, app, wanted))) changed++
       }
       return { apps: apps.length, changed }
@@ -38,7 +42,8 @@ function measure(live: LiveStats, app: store.ScaledApp, atMs: number): LoadSampl
   if (stats.length === 0 || stats.length < app.vmIds.length) return undefined
   const mean = (pick: (s: (typeof stats)[number]) => number) =>
     stats.reduce((sum, s) => sum + pick(s), 0) / stats.length
-  return { atMs, cpu: mean(s => s.cpuUsage), memory: mean(s => (s.ramUsedBytes / (app.memoryMib * 2 ** 20)) * 100) }
+  const memory = mean(s => (s.ramUsedBytes / (app.memoryMib * 2 ** 20)) * 100)
+  return { atMs, cpu: mean(s => s.cpuUsage), memory, requests: live.requests.open(app.id, atMs) / stats.length }
 }
 
 function remember(

@@ -28,6 +28,8 @@ const wakeUp = statement<{ deploymentId: string | null }>(
   `UPDATE app SET scale_changed_at = now(), last_request_at = now(),
      scale_state = CASE scale_state WHEN 'idle' THEN 'active' ELSE 'warming_up' END
    WHERE id = $1 AND want = 'live' AND scale_state IN ('idle', 'scaled_to_zero')
+     -- Its budget is used up.
+     AND NOT EXISTS (SELECT FROM project p WHERE p.id = app.project_id AND p.capped_at IS NOT NULL)
    RETURNING active_deployment_id AS "deploymentId"`,
 )
 

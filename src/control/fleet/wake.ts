@@ -8,6 +8,7 @@ import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
+import type { LiveStats } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import * as store from './scale-store.ts'
 
@@ -19,7 +20,9 @@ export async function wakeApp(tx: Tx, appId: string): Promise<void> {
   if (woken.deploymentId) await poke(tx, 'deployment', woken.deploymentId)
 }
 
-export async function startGatewayReceiver(deps: Pick<Deps, 'db' | 'bus'>): Promise<Subscription> {
+type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'clock'> & { readonly live: LiveStats }
+
+export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscription> {
   const waking = await deps.bus.serve(
     gatewaySubjects.wake,
     async data => {
@@ -44,8 +47,13 @@ export async function startGatewayReceiver(deps: Pick<Deps, 'db' | 'bus'>): Prom
     },
     { group: 'control' },
   )
+  // Every control plane holds the live numbers.
+  const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message =>
+    deps.live.requests.record(Value.Parse(TrafficReport, message.data), deps.clock.now().getTime()),
+  )
   return {
     async stop() {
+      await numbers.stop()
       await waking.stop()
       await traffic.stop()
     },

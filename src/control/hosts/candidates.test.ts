@@ -8,7 +8,7 @@ const host = (id: string): HostRow => ({
   ...{ cordoned: false, draining: false, suspectedAt: null, lostAt: null, lastSeenAt: new Date(0) },
   ...{ createdAt: new Date(0), up: true, vms: 0, strays: 0 },
 })
-const room = { vcpus: 1, memoryMib: 100, diskMib: 10 }
+const room = { vcpus: 1, memoryMib: 100, diskMib: 10, deploymentId: 'd' }
 
 function world() {
   const state = { nowMs: 0, reads: 0, broken: false }
@@ -29,7 +29,7 @@ it('reads once for all that ask within a moment, and again afterwards', async ()
   expect(state.reads).toBe(2)
 })
 
-it('counts what was proposed until it reads again', async () => {
+it('counts what was proposed until it can be read, but not for whoever found no room by that', async () => {
   const { state, candidates } = world()
   await candidates.list()
   candidates.propose('a', room)
@@ -38,11 +38,16 @@ it('counts what was proposed until it reads again', async () => {
     ['a', 2, 200, 20],
     ['b', 0, 0, 0],
   ])
-  await candidates.list(true)
+  expect([...candidates.proposedFor('d')]).toEqual(['a'])
+  expect((await candidates.list(true))[0]?.usedVcpus).toBe(0)
+  expect((await candidates.list())[0]?.usedVcpus).toBe(2)
+  state.nowMs = 500
+  expect([...candidates.proposedFor('d')]).toEqual([])
   expect((await candidates.list())[0]?.usedVcpus).toBe(0)
+  expect(state.reads).toBe(3)
   candidates.forget()
   await candidates.list()
-  expect(state.reads).toBe(3)
+  expect(state.reads).toBe(4)
 })
 
 it('does not remember a read that failed', async () => {

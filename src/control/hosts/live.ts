@@ -4,6 +4,7 @@
  */
 import type { HostBeat, VmStats } from '../../contract/agent.ts'
 import type { NetworkObserved } from '../../contract/network.ts'
+import { type RequestLoad, createRequestLoad } from '../routing/index.ts'
 
 export interface LiveStats {
   /** The newest numbers of a VM; undefined before its first beat, or after ten seconds of silence. */
@@ -13,6 +14,8 @@ export interface LiveStats {
   /** Calls back for every beat that has numbers, until stopped. */
   subscribe(onBeat: (beat: HostBeat) => void): { stop(): void }
   record(beat: HostBeat, nowMs: number): void
+  /** What gateways say. */
+  readonly requests: RequestLoad
   /** Forgets what is stale; called now and then. */
   prune(nowMs: number): number
   readonly size: number
@@ -27,6 +30,7 @@ export function createLiveStats(clock: { now(): Date }): LiveStats {
   const byHost = new Map<string, { readonly network: NetworkObserved; readonly heardMs: number }>()
   const listeners = new Set<(beat: HostBeat) => void>()
   return {
+    requests: createRequestLoad(),
     get(vmId) {
       const found = byVm.get(vmId)
       return found && clock.now().getTime() - found.heardMs <= staleMs ? found.stats : undefined

@@ -50,6 +50,7 @@ const findHost = statement<HostRow>(
 const listPools = statement<PoolView>(
   'hosts.pools',
   `SELECT h.id AS "hostId", p.pool->>'name' AS name, (p.pool->>'shared')::boolean AS shared,
+     (p.pool->>'encrypted')::boolean AS encrypted,
      floor((p.pool->>'freeBytes')::float8 / 1048576 - coalesce((
        SELECT sum(greatest(o.size_mib - o.used_bytes / 1048576, 0)) FROM volume o
        WHERE o.pool_name = p.pool->>'name' AND o.want = 'present' AND o.host_id IS NOT NULL

@@ -4,12 +4,14 @@ import { authOperations } from '../auth/schema.ts'
 import { billingOperations } from '../billing/schema.ts'
 import { databaseOperations, upcallOperations } from '../databases/schema.ts'
 import { deploymentOperations } from '../deployments/schema.ts'
+import { domainOperations } from '../domains/schema.ts'
 import { contractOperations, healthOperations } from '../health/schema.ts'
 import { networkOperations } from '../network/schema.ts'
 import { notificationOperations } from '../notifications/schema.ts'
 import { projectOperations } from '../projects/schema.ts'
 import { hostOperations } from '../fleet/schema.ts'
 import { scmOperations } from '../scm/schema.ts'
+import { usageOperations } from '../usage/schema.ts'
 import { vmOperations } from '../vms/schema.ts'
 import { volumeOperations } from '../volumes/schema.ts'
 import { webhookOperations } from '../webhooks/schema.ts'
@@ -25,9 +27,11 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...auditOperations,
   ...notificationOperations,
   ...billingOperations,
+  ...usageOperations,
   ...scmOperations,
   ...projectOperations,
   ...appOperations,
+  ...domainOperations,
   ...deploymentOperations,
   ...vmOperations,
   ...networkOperations,

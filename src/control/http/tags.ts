@@ -11,6 +11,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   'Source host': 'The integration with GitHub.',
   Projects: 'Projects (tenants) and who works in them.',
   Apps: 'What is deployed, and how it scales.',
+  Domains: 'Names of their own that lead to an app.',
   Deployments: 'MicroVM runs of an app.',
   'VM snapshots': 'Memory and disks of a running VM under a name.',
   'Runtime volumes': 'Volumes of a running VM.',

@@ -1,7 +1,7 @@
 import type { Tx } from '../../db/db.ts'
-import { notFound } from '../http/errors.ts'
+import { ApiError, notFound } from '../http/errors.ts'
 import { type PlanLimits, planLimits } from './plans.ts'
-import { lockedPlan } from './store.ts'
+import { isCapped, lockedPlan } from './store.ts'
 
 /**
  * Locks the project until the transaction ends and says what its plan allows. Whatever is counted after this call
@@ -13,4 +13,12 @@ export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits
   const plan = await lockedPlan(tx, projectId)
   if (plan === undefined) throw notFound()
   return planLimits(plan)
+}
+
+/** @throws ApiError 403 `plan_limit_exceeded` when the budget of the month is used up */
+export async function assertNotCapped(tx: Tx, projectId: string): Promise<void> {
+  if (!(await isCapped(tx, projectId))) return
+  throw new ApiError('plan_limit_exceeded', 'The budget of this project is used up: raise it, or wait for the next month.', {
+    extra: { limit: 'budget', used: 0, max: 0 },
+  })
 }

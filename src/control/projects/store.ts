@@ -50,6 +50,10 @@ const setPlan = statement(
   'projects.setPlan',
   `UPDATE project SET plan = $2, updated_at = now() WHERE id = $1 AND plan <> $2`,
 )
+const capped = statement<{ isCapped: boolean }>(
+  'projects.capped',
+  `SELECT capped_at IS NOT NULL AS "isCapped" FROM project WHERE id = $1`,
+)
 const markDeleted = statement(
   'projects.markDeleted',
   `UPDATE project SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
@@ -81,6 +85,8 @@ export const addMember = async (tx: Tx, projectId: string, accountId: string, ro
   (await tx.run(insertMember, [projectId, accountId, role])) === 1
 /** The plan, with the project locked until the transaction ends; undefined when it is gone or being deleted. */
 export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
+/** Its budget is used up: nothing new may run. */
+export const isCapped = async (tx: Tx, id: string) => (await tx.maybe(capped, [id]))?.isCapped ?? false
 /** Call it while `lockedPlan` holds the project. Nothing is deleted by a smaller plan; more is refused. */
 export const changePlan = async (tx: Tx, id: string, plan: Plan) => (await tx.run(setPlan, [id, plan])) === 1
 /** False when it was marked already. */

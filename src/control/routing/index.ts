@@ -1,2 +1,3 @@
+export { type RequestLoad, createRequestLoad } from './load.ts'
 export { goneRoutes, startRoutePublisher } from './publisher.ts'
 export { refresh as refreshRoute } from './store.ts'

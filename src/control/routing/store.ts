@@ -28,9 +28,12 @@ const refreshRoute = statement<{ hostname: string }>(
                  WHEN moves THEN 'sleeping'
                  ELSE 'down' END AS state
      FROM wanted
+   ), named AS (
+     SELECT hostname AS name FROM described
+     UNION ALL SELECT name FROM domain WHERE app_id = $1 AND state = 'verified'
    )
    INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds)
-   SELECT hostname, project_id, app_id, state, backends, drain_timeout FROM described
+   SELECT name, project_id, app_id, state, backends, drain_timeout FROM described, named
    ON CONFLICT (hostname) DO UPDATE
      SET project_id = excluded.project_id, app_id = excluded.app_id, state = excluded.state,
          backends = excluded.backends, drain_seconds = excluded.drain_seconds,
@@ -41,19 +44,29 @@ const refreshRoute = statement<{ hostname: string }>(
        AND (r.app_id = excluded.app_id OR r.state = 'gone')
    RETURNING hostname`,
 )
+// Names that do not lead to the app any more.
+const retireRoutes = statement<{ hostname: string }>(
+  'routing.retire',
+  `UPDATE route r SET state = 'gone', backends = '[]', version = nextval('route_version'), xid = pg_current_xact_id(),
+     changed_at = now()
+   WHERE r.app_id = $1 AND r.state <> 'gone'
+     AND NOT EXISTS (SELECT FROM app a WHERE a.id = $1 AND a.hostname = r.hostname)
+     AND NOT EXISTS (SELECT FROM domain d WHERE d.app_id = $1 AND d.name = r.hostname AND d.state = 'verified')
+   RETURNING hostname`,
+)
 // Without it, a statement that began before another transaction switched the route would wait for that commit and then
 // write what it had computed from the older state (seen under load: a live app whose route stayed down).
 const lockRoute = statement('routing.lock', `SELECT pg_advisory_xact_lock(hashtextextended('route ' || $1::text, 0))`)
 const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
 
 /**
- * Brings the route of an app in line with its VMs, inside the transaction that changed them. Call it after the changes,
+ * Brings the routes of an app (its hostname, its verified domains) in line with its VMs, inside the transaction that changed them. Call it after the changes,
  * as late as possible: refreshes of one app take turns until their commits.
  */
 export async function refresh(tx: Tx, appId: string): Promise<void> {
   await tx.rows(lockRoute, [appId])
-  const changed = await tx.maybe(refreshRoute, [appId])
-  if (changed) await tx.one(notifyRoute)
+  const changed = [...(await tx.rows(refreshRoute, [appId])), ...(await tx.rows(retireRoutes, [appId]))]
+  if (changed.length > 0) await tx.one(notifyRoute)
 }
 
 interface RouteRow {

@@ -37,6 +37,14 @@ describe('autoscaler', () => {
     expect(replicas[((60 + 120) * 1000) / stepMs]).toBeGreaterThanOrEqual(4)
     expect(replicas.at(-1)).toBeLessThanOrEqual(6)
   })
+  it('adds replicas when each has more open requests than wanted, whatever its CPU', () => {
+    const sample = (atMs: number) => ({ atMs, cpu: 5, memory: 5, requests: 60 })
+    const samples = [5000, 10_000, 15_000, 20_000].map(sample)
+    const input = { ...limits, nowMs: 20_000, samples, desired: 2, lastChangeMs: undefined }
+    expect(autoscale({ ...input, requestsPerReplica: 40 })).toBe(3)
+    expect(autoscale({ ...input, requestsPerReplica: 60 })).toBe(2)
+    expect(autoscale(input)).toBe(2)
+  })
   it('comes down slowly, one at a time, and not below the minimum', () => {
     const replicas = simulate(() => 0.1, 1800, 5, { min: 2 })
     expect(replicas.at(-1)).toBe(2)

@@ -8,6 +8,8 @@ export interface LoadSample {
   /** Mean over the VMs, percent 0..100. */
   readonly cpu: number
   readonly memory: number
+  /** Open requests for each replica; absent: not known. */
+  readonly requests?: number
 }
 
 export interface AutoscaleInput {
@@ -20,6 +22,8 @@ export interface AutoscaleInput {
   /** Percent; 0 switches a threshold off. */
   readonly cpuThreshold: number
   readonly memThreshold: number
+  /** Open requests that a replica should have at most; absent or 0 switches it off. */
+  readonly requestsPerReplica?: number
   readonly lastChangeMs: number | undefined
 }
 
@@ -54,7 +58,7 @@ export function autoscale(input: AutoscaleInput): number {
 
 /** Load as a share of the threshold that is nearest to being reached, for each sample of the window. */
 function ratios(
-  { nowMs, samples, cpuThreshold, memThreshold, lastChangeMs }: AutoscaleInput,
+  { nowMs, samples, cpuThreshold, memThreshold, requestsPerReplica = 0, lastChangeMs }: AutoscaleInput,
   windowMs: number,
 ): number[] {
   // What was measured with another number of replicas says nothing about this one.
@@ -62,7 +66,9 @@ function ratios(
   const share = (load: number, threshold: number) => (threshold > 0 ? load / threshold : 0)
   return samples
     .filter(sample => sample.atMs > fromMs)
-    .map(sample => Math.max(share(sample.cpu, cpuThreshold), share(sample.memory, memThreshold)))
+    .map(({ cpu, memory, requests = 0 }) =>
+      Math.max(share(cpu, cpuThreshold), share(memory, memThreshold), share(requests, requestsPerReplica)),
+    )
 }
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length

@@ -6,6 +6,7 @@ export interface PoolView {
   readonly name: string
   /** Every host with a pool of this name reaches the same volumes. */
   readonly shared: boolean
+  readonly encrypted: boolean
   readonly roomMib: number
 }
 

@@ -66,7 +66,8 @@ async function eachApp(
   for (const id of repoId === null ? [] : await store.appsWith(tx, repoId)) {
     const app = await store.lock(tx, id)
     // Without the binding anybody could follow, and build, a repository that is not theirs.
-    if (!app || app.scmInstallationId === null || !(await store.allowed(tx, app.projectId, app.scmInstallationId))) continue
+    if (!app || app.scmInstallationId === null || !(await store.allowed(tx, app.projectId, app.scmInstallationId)))
+      continue
     effects.push(await attempt(deps, tx, () => act(app)))
   }
   return effects.find(one => one === 'applied') ?? effects.find(one => one === 'refused') ?? 'ignored'
@@ -148,7 +149,10 @@ async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: numbe
   const preview = await create(tx)
   await store.copyEnvironment(tx, app.id, preview.id)
   await store.keepPreview(tx, app.id, number, preview.id)
-  await auditOf(tx, app.projectId)({
+  await auditOf(
+    tx,
+    app.projectId,
+  )({
     ...{ action: 'app.create', resourceType: 'app', resourceId: preview.id },
     details: { name: preview.name, previews: app.name, pull_request: number },
   })

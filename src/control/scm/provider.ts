@@ -122,4 +122,7 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
 
 /** The guard gives a call up after its time; this ends the request itself. */
 const limitedFetch: typeof fetch = (input, init) =>
-  fetch(input, { ...init, signal: AbortSignal.any([AbortSignal.timeout(seconds(5)), ...(init?.signal ? [init.signal] : [])]) })
+  fetch(input, {
+    ...init,
+    signal: AbortSignal.any([AbortSignal.timeout(seconds(5)), ...(init?.signal ? [init.signal] : [])]),
+  })

@@ -21,8 +21,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         const now = deps.clock.now()
         const state = text === undefined ? undefined : readState(deps.vault, text, now)
         // An owner who approves what a member asked for comes without a state: the webhook tells us of it.
-        if (!state)
-          throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
+        if (!state) throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
         // What the browser says is only a number: the source host is asked whether it is one of ours.
         const found = await needed(host).installation(id)
         if (!found) throw invalidField('installation_id', 'is no installation of this integration')

@@ -12,7 +12,15 @@ import { parseEvent } from './events.ts'
 import { createSourceHost, scmReports, sourceAuth } from './index.ts'
 import { previewName } from './rules.ts'
 import { describeDelivery, isSigned } from './signature.ts'
-import { deliver, deliverToApp, type FakeHost, fakeHost, installationToken, type Sent, webhookSecret } from './testing.ts'
+import {
+  deliver,
+  deliverToApp,
+  type FakeHost,
+  fakeHost,
+  installationToken,
+  type Sent,
+  webhookSecret,
+} from './testing.ts'
 
 /** As GitHub sent them; the package's types say otherwise than it is. */
 const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(
@@ -47,7 +55,13 @@ let repositories = 100
 async function appFor(person: Owner, installationId: number | null, gitUrl = 'https://github.com/team/app.git') {
   const repoId = ++repositories
   const name = `app-${newId().slice(-8)}`
-  const body = { name, git_url: gitUrl, scm_installation_id: installationId, scm_repo_id: repoId, scm_repo_full_name: 'team/app' }
+  const body = {
+    name,
+    git_url: gitUrl,
+    scm_installation_id: installationId,
+    scm_repo_id: repoId,
+    scm_repo_full_name: 'team/app',
+  }
   const made = await api.call('POST', '/v1/apps', { token: person.token, body })
   expect(made.status).toBe(200)
   return { name, repoId, id: String(made.body['id']) }
@@ -72,7 +86,9 @@ describe('signatures', () => {
     expect(await createSourceHost(api.deps)?.isSigned(raw, official)).toBe(true)
     expect(await createSourceHost(api.deps)?.isSigned(raw, official.replace('7571', '7572'))).toBe(false)
     expect(isSigned(webhookSecret, raw, { 'x-hub-signature-256': official })).toBe(true)
-    expect(isSigned('', raw, { 'x-hub-signature-256': `sha256=${createHmac('sha256', '').update(raw).digest('hex')}` })).toBe(false)
+    expect(
+      isSigned('', raw, { 'x-hub-signature-256': `sha256=${createHmac('sha256', '').update(raw).digest('hex')}` }),
+    ).toBe(false)
   })
 
   test.each([
@@ -92,11 +108,16 @@ describe('signatures', () => {
 
   it('of any bytes only those of the secret pass', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 200 }), fc.string({ minLength: 1 }), fc.string(), (bytes, secret, guess) => {
-        const raw = Buffer.from(bytes)
-        const header = `sha256=${createHmac('sha256', guess).update(raw).digest('hex')}`
-        expect(isSigned(secret, raw, { 'x-hub-signature-256': header })).toBe(secret === guess)
-      }),
+      fc.property(
+        fc.uint8Array({ maxLength: 200 }),
+        fc.string({ minLength: 1 }),
+        fc.string(),
+        (bytes, secret, guess) => {
+          const raw = Buffer.from(bytes)
+          const header = `sha256=${createHmac('sha256', guess).update(raw).digest('hex')}`
+          expect(isSigned(secret, raw, { 'x-hub-signature-256': header })).toBe(secret === guess)
+        },
+      ),
     )
   })
 })
@@ -126,7 +147,10 @@ describe('installing', () => {
     expect(url.origin + url.pathname).toBe('https://github.com/apps/mote-test/installations/new')
     const state = url.searchParams.get('state') ?? ''
     const back = (id: number, text: string | undefined) =>
-      api.call('GET', `/v1/scm/callback?installation_id=${id}&setup_action=install${text === undefined ? '' : `&state=${encodeURIComponent(text)}`}`)
+      api.call(
+        'GET',
+        `/v1/scm/callback?installation_id=${id}&setup_action=install${text === undefined ? '' : `&state=${encodeURIComponent(text)}`}`,
+      )
     const id = ++installations
     expect((await back(id, state)).status).toBe(400)
     host.installations.set(id, { login: 'late' })
@@ -252,16 +276,26 @@ describe('deliveries', () => {
     const headers = signed(secret)
     expect((await deliverToApp(api, app.name, raw, headers)).body).toEqual({ status: 'applied' })
     expect((await deliverToApp(api, app.name, raw, headers)).body).toEqual({ status: 'duplicate' })
-    const gitlab = Buffer.from(JSON.stringify({ ref: 'refs/heads/main', after: commitOf(11), project: { default_branch: 'main' } }))
+    const gitlab = Buffer.from(
+      JSON.stringify({ ref: 'refs/heads/main', after: commitOf(11), project: { default_branch: 'main' } }),
+    )
     const lab = { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': secret }
     expect((await deliverToApp(api, app.name, gitlab, lab)).body).toEqual({ status: 'applied' })
     expect((await deliverToApp(api, app.name, gitlab, lab)).body).toEqual({ status: 'duplicate' })
-    expect((await deploymentsOf(person, app.name)).map(one => one.git_commit_hash)).toEqual([commitOf(11), commitOf(10)])
+    expect((await deploymentsOf(person, app.name)).map(one => one.git_commit_hash)).toEqual([
+      commitOf(11),
+      commitOf(10),
+    ])
   })
 })
 
 describe('pull requests', () => {
-  const pullRequest = (repoId: number, state: 'open' | 'closed', second: number, change: { foreign?: boolean } = {}) => ({
+  const pullRequest = (
+    repoId: number,
+    state: 'open' | 'closed',
+    second: number,
+    change: { foreign?: boolean } = {},
+  ) => ({
     ...{ action: state === 'open' ? 'synchronize' : 'closed', number: 12, repository: { id: repoId } },
     pull_request: {
       ...{ state, title: 'A change', updated_at: new Date(1_800_000_000_000 + second * 1000).toISOString() },
@@ -291,12 +325,16 @@ describe('pull requests', () => {
 
   it('have names that are DNS labels', () => {
     fc.assert(
-      fc.property(fc.stringMatching(/^[a-z0-9](?:-?[a-z0-9]){0,19}(?:[a-z0-9]{0,20})$/), fc.integer({ min: 1, max: 999_999 }), (name, number) => {
-        const made = previewName(name, number)
-        expect(made).toMatch(/^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/)
-        expect(made.endsWith(`-pr-${number}`)).toBe(true)
-        expect(made).not.toContain('--')
-      }),
+      fc.property(
+        fc.stringMatching(/^[a-z0-9](?:-?[a-z0-9]){0,19}(?:[a-z0-9]{0,20})$/),
+        fc.integer({ min: 1, max: 999_999 }),
+        (name, number) => {
+          const made = previewName(name, number)
+          expect(made).toMatch(/^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/)
+          expect(made.endsWith(`-pr-${number}`)).toBe(true)
+          expect(made).not.toContain('--')
+        },
+      ),
     )
   })
 })
@@ -307,7 +345,10 @@ describe('1,000 deliveries, doubled and shuffled', () => {
     installation: sql('installation', `SELECT login, state FROM scm_installation WHERE id = $1`),
     repository: sql('repository', `SELECT full_name, is_deleted FROM scm_repository WHERE id = $1`),
     app: sql('app', `SELECT scm_repo_full_name, git_url FROM app WHERE id = $1`),
-    previews: sql('previews', `SELECT number, v.state, a.want FROM scm_preview v LEFT JOIN app a ON a.id = v.preview_app_id WHERE v.app_id = $1 ORDER BY number`),
+    previews: sql(
+      'previews',
+      `SELECT number, v.state, a.want FROM scm_preview v LEFT JOIN app a ON a.id = v.preview_app_id WHERE v.app_id = $1 ORDER BY number`,
+    ),
   }
 
   /** Pushes, renames, suspensions and pull requests, each a second after the one before. */
@@ -411,7 +452,13 @@ it('the source host is told how the deployment of a commit goes, and again when 
   expect(told()).toEqual(['pending'])
   await run()
   expect(told()).toEqual(['pending'])
-  await deps.db.run(sql('end', `UPDATE deployment SET outcome = 'failed', error_message = 'npm ended', updated_at = now() WHERE app_id = $1`), [app.id])
+  await deps.db.run(
+    sql(
+      'end',
+      `UPDATE deployment SET outcome = 'failed', error_message = 'npm ended', updated_at = now() WHERE app_id = $1`,
+    ),
+    [app.id],
+  )
   await fresh.run({ now: new Date(), signal: new AbortController().signal })
   const last = host.statuses.findLast(one => one.path.endsWith(commitOf(77)))
   expect(last?.body).toMatchObject({ state: 'failure', description: 'npm ended', context: `mote/${app.name}` })

@@ -44,7 +44,13 @@ export function describeDelivery(raw: Buffer, headers: Headers): Delivery | unde
   const lab = text(headers, 'x-gitlab-event')
   const event = hub ?? lab
   if (event === undefined) return undefined
-  const names = ['x-github-delivery', 'x-gitea-delivery', 'x-forgejo-delivery', 'idempotency-key', 'x-gitlab-event-uuid']
+  const names = [
+    'x-github-delivery',
+    'x-gitea-delivery',
+    'x-forgejo-delivery',
+    'idempotency-key',
+    'x-gitlab-event-uuid',
+  ]
   const id = names.map(name => text(headers, name)).find(value => value !== undefined)
   // A host that does not number them repeats the same bytes.
   const known = id ?? createHash('sha256').update(`${event}\n`).update(raw).digest('hex')

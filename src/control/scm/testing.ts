@@ -35,7 +35,10 @@ export async function fakeHost(): Promise<FakeHost> {
       if (!found) return { status: 404, body: { message: 'Not Found' } }
       host.tokensFor.push((await json(request).catch(() => ({}))) as Record<string, unknown>)
       const expires_at = new Date(Date.now() + 3_600_000).toISOString()
-      return { status: 201, body: { token: installationToken, expires_at, permissions: {}, repository_selection: 'all' } }
+      return {
+        status: 201,
+        body: { token: installationToken, expires_at, permissions: {}, repository_selection: 'all' },
+      }
     }
     if (Number.isInteger(id)) {
       if (!found) return { status: 404, body: { message: 'Not Found' } }
@@ -60,7 +63,11 @@ export async function fakeHost(): Promise<FakeHost> {
   return Object.assign(host, {
     env: {
       ...{ MOTE_GITHUB_APP_ID: '4711', MOTE_GITHUB_APP_SLUG: 'mote-test', MOTE_GITHUB_PRIVATE_KEY: privateKey },
-      ...{ MOTE_GITHUB_WEBHOOK_SECRET: webhookSecret, MOTE_GITHUB_API_URL: origin, MOTE_GITHUB_URL: 'https://github.com' },
+      ...{
+        MOTE_GITHUB_WEBHOOK_SECRET: webhookSecret,
+        MOTE_GITHUB_API_URL: origin,
+        MOTE_GITHUB_URL: 'https://github.com',
+      },
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()

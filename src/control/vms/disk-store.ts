@@ -25,6 +25,8 @@ export interface WishedDisk {
   readonly generation: number
   readonly mountPoint: string
   readonly readOnly: boolean
+  /** Sealed, purpose `volume.key`; only where its pool is encrypted. */
+  readonly key: Buffer | null
 }
 
 /** A volume of a VM, wished away or not. */
@@ -71,7 +73,7 @@ const insertDisk = statement(
 const wishedDisks = statement<WishedDisk>(
   'vms.wishedDisks',
   `SELECT k.volume_id AS "volumeId", o.pool_name AS pool, o.size_mib AS "sizeMib", k.generation,
-     k.mount_point AS "mountPoint", k.read_only AS "readOnly"
+     k.mount_point AS "mountPoint", k.read_only AS "readOnly", o.key
    FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 AND k.want = 'present' ORDER BY k.volume_id`,
 )
 const heldDisks = statement<HeldDisk>(

@@ -56,7 +56,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
             disks,
             hosts.map(one => one.id),
           )
-          return place(hosts, requestFor(vm, siblings, withoutStorage, disks.pinnedTo))
+          const near = new Set([...siblings, ...candidates.proposedFor(vm.deploymentId)])
+          return place(hosts, requestFor(vm, near, withoutStorage, disks.pinnedTo))
         }
         let placement = await propose(false)
         // What was known may be too old for a no.
@@ -108,7 +109,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
         const hostId = placed(vm)
         const seen: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
         // A host that lost its disk knows nothing of the VM: tell it again.
-        if (seen.state === 'absent') return go('starting', undefined, minutes(10))
+        // An agent that has started anew has to be told the keys of encrypted volumes again.
+        if (seen.state === 'absent' || seen.error?.code === 'volume_locked') return go('starting', undefined, minutes(10))
         return wait(steadyLookMs, async tx => {
           await recordSeen(tx, hostId, seen, vm.seenCount)
         })

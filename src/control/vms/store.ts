@@ -98,8 +98,12 @@ const insertVm = statement(
 )
 const assignHost = statement(
   'vms.assignHost',
-  `UPDATE vm SET host_id = $2, hypervisor = $3, generation = generation + 1, placement_note = NULL, placed_at = now()
-   WHERE id = $1 AND host_id IS NULL`,
+  // From here on it is paid for (control/usage).
+  `WITH placed AS (
+     UPDATE vm SET host_id = $2, hypervisor = $3, generation = generation + 1, placement_note = NULL, placed_at = now()
+     WHERE id = $1 AND host_id IS NULL RETURNING id, project_id, vcpus, memory_mib
+   )
+   INSERT INTO usage_span (vm_id, project_id, vcpus, memory_mib) SELECT id, project_id, vcpus, memory_mib FROM placed`,
 )
 const notePlacement = statement(
   'vms.notePlacement',
@@ -135,7 +139,11 @@ const setBalloonTarget = statement<{ id: string }>(
   `UPDATE vm SET balloon_target_mib = $2, generation = generation + 1
    WHERE deployment_id = $1 AND want <> 'absent' AND balloon_target_mib IS DISTINCT FROM $2 RETURNING id`,
 )
-const deleteVm = statement('vms.delete', `DELETE FROM vm WHERE id = $1`)
+const deleteVm = statement(
+  'vms.delete',
+  `WITH unpaid AS (UPDATE usage_span SET ended_at = now() WHERE vm_id = $1 AND ended_at IS NULL)
+   DELETE FROM vm WHERE id = $1`,
+)
 
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
 // says something new, so that beats which repeat themselves write nothing.

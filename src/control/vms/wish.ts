@@ -16,7 +16,11 @@ export function vmWishes(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): V
     async put(vm, signal, more = {}) {
       const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
       const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
-      const disks = vm.want === 'absent' ? [] : await wished(deps.db, vm.id)
+      const sealedDisks = vm.want === 'absent' ? [] : await wished(deps.db, vm.id)
+      const disks = sealedDisks.map(({ key, ...disk }) => ({
+        ...disk,
+        ...(key ? { key: deps.vault.open('volume.key', key) } : {}),
+      }))
       const wish = wanted(vm, deps.config, env, disks)
       return agentClient(deps.bus, vm.hostId).put({ ...wish, spec: { ...wish.spec, ...more } }, signal)
     },

@@ -55,14 +55,14 @@ export async function cloneVolume(tx: Tx, snapshotId: string, request: CloneRequ
   const source = snapshot && (await store.lock(tx, snapshot.volumeId))
   if (!source || snapshot.want === 'absent') throw notFound()
   rules.assertSnapshotReady((await snapshots.byId(tx, snapshotId)) ?? snapshot)
-  const { sizeMib, poolName, hostId, bound } = source
+  const { sizeMib, poolName, hostId, bound, key } = source
   const from = { fromVolumeId: source.id, fromSnapshotId: snapshotId }
-  return insert(tx, { ...request, sizeMib, poolName, hostId, bound, ...from }, 'creating')
+  return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
 }
 
 async function insert(
   tx: Tx,
-  request: NewVolumeRequest & Partial<Pick<Volume, 'hostId' | 'bound' | 'fromVolumeId' | 'fromSnapshotId'>>,
+  request: NewVolumeRequest & Partial<Pick<Volume, 'hostId' | 'bound' | 'fromVolumeId' | 'fromSnapshotId' | 'key'>>,
   phase: 'placing' | 'creating',
 ): Promise<Volume> {
   const { projectId, owner = 'user', name } = request
@@ -73,7 +73,7 @@ async function insert(
   const before = Math.ceil(used.sizeMib / 1024)
   assertWithin(limits, 'maxStorageGibTotal', before, Math.ceil((used.sizeMib + request.sizeMib) / 1024) - before)
   const id = newId()
-  const whole = { hostId: null, bound: true, fromVolumeId: null, fromSnapshotId: null, poolName: '', ownerId: null }
+  const whole = { hostId: null, bound: true, fromVolumeId: null, fromSnapshotId: null, poolName: '', ownerId: null, key: null }
   try {
     await store.insert(tx, { ...whole, ...request, id, owner })
   } catch (cause) {

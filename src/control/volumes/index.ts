@@ -17,6 +17,7 @@ export {
 export { recordVolume, volumeMachine } from './machine.ts'
 export { volumeFeature } from './routes.ts'
 export { assertScalable } from './rules.ts'
+export { scheduledSnapshots } from './schedule.ts'
 export { recordVolumeSnapshot, volumeSnapshotMachine } from './snapshot-machine.ts'
 export {
   type VolumeSnapshot,

@@ -16,8 +16,11 @@ import {
   detachVolume,
   findVolume,
   findVolumeSnapshot,
+  listVolumeSnapshots,
   restoreVolume,
+  scheduledSnapshots,
 } from './index.ts'
+import { setSchedule } from './schedule.ts'
 
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -107,6 +110,36 @@ describe('crash matrix of a snapshot of a volume', () => {
   it('has every phase with every fault', () =>
     expect(snapshotCases.length).toBe(Object.keys(world.machines.volumeSnapshot.phases).length * faults.length))
   it.each(snapshotCases)('$name', ({ run }) => run())
+})
+
+describe('snapshots by schedule', () => {
+  const names = async (id: string) => (await listVolumeSnapshots(db, id)).map(one => one.name)
+  const sweep = scheduledSnapshots({ db, log: world.deps.log })
+  const round = async (at: string, signal = new AbortController().signal) => {
+    await db.run({ name: 'test.back', text: `UPDATE volume SET scheduled_at = scheduled_at - interval '1 day'` })
+    const counts = await sweep.run({ now: new Date(at), signal })
+    await world.until(async () => (await world.rows(`SELECT id FROM volume_snapshot WHERE state = 'creating'`)).length === 0)
+    return counts
+  }
+  it('are taken when they are due, and the oldest go; those of people stay', async () => {
+    const { id } = await placed()
+    const [byHand] = await names(id)
+    await db.tx(tx => setSchedule(tx, id, { everyMinutes: 60, keep: 2 }))
+    for (const at of ['2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z', '2026-01-01T02:00:00Z']) await round(at)
+    await world.until(async () => (await names(id)).length === 3)
+    expect(await names(id)).toEqual(['auto-20260101-0200', 'auto-20260101-0100', byHand])
+    // Not due yet: nothing happens.
+    expect(await sweep.run({ now: new Date(), signal: new AbortController().signal })).toMatchObject({ due: 0 })
+    await db.tx(tx => setSchedule(tx, id, undefined))
+    expect(await round('2026-01-01T03:00:00Z')).toMatchObject({ due: 0, taken: 0 })
+  })
+  it.each([
+    [{ everyMinutes: 14, keep: 1 }, /every_minutes/],
+    [{ everyMinutes: 60, keep: 0 }, /keep/],
+    [{ everyMinutes: 60, keep: 101 }, /keep/],
+  ])('%j is refused', async (schedule, why) => {
+    await expect(db.tx(tx => setSchedule(tx, newId(), schedule))).rejects.toThrow(why)
+  })
 })
 
 describe('what a volume holds', () => {

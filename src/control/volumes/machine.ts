@@ -1,4 +1,5 @@
 /** The life of a volume: it gets a place, its host makes it and keeps it, puts it back when asked to, and removes it. */
+import { randomBytes } from 'node:crypto'
 import { BusError } from '../../bus/bus.ts'
 import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
@@ -15,14 +16,15 @@ import type { Volume } from './store.ts'
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(15)
 
-type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config'>
+type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
 
 /** The wish as the host gets it. */
-const wishOf = (v: Volume): VolumePut => ({
+const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...{ volumeId: v.id, generation: v.generation, want: v.want, pool: v.poolName, sizeMib: v.sizeMib },
   ...(v.fromVolumeId && v.fromSnapshotId
     ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } }
     : {}),
+  ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.restoreSnapshotId ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } } : {}),
 })
 
@@ -51,6 +53,7 @@ export const volumeMachine = (deps: VolumeDeps) =>
       async creating(step): Promise<Next<'keeping'>> {
         const { subject: v } = step
         if (v.state !== 'creating') return go('keeping')
+        if (!v.key && (await isEncrypted(deps, v))) return wait(0, tx => giveKey(deps, tx, v))
         return carryOut(deps, step, seen => {
           if (seen.state === 'ready') return tx => settle(tx, v, 'ready', null)
           if (seen.state === 'failed') return tx => settle(tx, v, 'failed', seen.error)
@@ -78,7 +81,7 @@ export const volumeMachine = (deps: VolumeDeps) =>
           const hostId = await reachableHost(deps, v)
           // Only its host can remove it; one that is lost may come back.
           if (hostId === undefined) return wait(minutes(10))
-          const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(v), signal)
+          const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(deps, v), signal)
           if (seen.state !== 'absent') return wait(lookAgainMs)
         }
         return done(async tx => {
@@ -104,7 +107,7 @@ async function carryOut(
   const hostId = await reachableHost(deps, v)
   if (hostId === undefined) return wait(seconds(30))
   try {
-    const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(v), signal)
+    const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(deps, v), signal)
     const end = seen.generation >= v.generation ? settled(seen) : undefined
     return end ? go('keeping', end) : wait(lookAgainMs)
   } catch (cause) {
@@ -112,6 +115,13 @@ async function carryOut(
     if (refusal === undefined) throw cause
     return go('keeping', tx => settle(tx, v, v.state === 'restoring' ? 'ready' : 'failed', refusal))
   }
+}
+
+const isEncrypted = async ({ db }: VolumeDeps, v: Volume) =>
+  (await listPools(db)).some(pool => pool.hostId === v.hostId && pool.name === v.poolName && pool.encrypted)
+
+async function giveKey({ vault }: VolumeDeps, tx: Tx, v: Volume): Promise<void> {
+  await store.setKey(tx, v.id, vault.seal('volume.key', randomBytes(32).toString('base64')))
 }
 
 /** What the host said, when it is an answer that trying again would not change. */

@@ -6,6 +6,7 @@ import { attachHandlers } from './attach-routes.ts'
 import * as attachments from './attach-store.ts'
 import { cloneVolume, createVolume, createVolumeSnapshot, deleteVolume, deleteVolumeSnapshot } from './create.ts'
 import { restoreVolume } from './create.ts'
+import { type Schedule, getSchedule, setSchedule } from './schedule.ts'
 import { volumeOperations } from './schema.ts'
 import * as snapshots from './snapshot-store.ts'
 import * as store from './store.ts'
@@ -62,7 +63,13 @@ const volumeHandlers = (deps: Pick<Deps, 'db'>): VolumeHandlers => ({
 type SnapshotHandlers = Handlers<
   Pick<
     typeof volumeOperations,
-    'listVolumeSnapshots' | 'createVolumeSnapshot' | 'deleteVolumeSnapshot' | 'restoreVolume' | 'cloneVolume'
+    | 'listVolumeSnapshots'
+    | 'createVolumeSnapshot'
+    | 'deleteVolumeSnapshot'
+    | 'restoreVolume'
+    | 'cloneVolume'
+    | 'getVolumeSchedule'
+    | 'setVolumeSchedule'
   >
 >
 
@@ -92,6 +99,21 @@ const snapshotHandlers = (deps: Pick<Deps, 'db'>): SnapshotHandlers => ({
     },
   },
 
+  getVolumeSchedule: {
+    read: async call => scheduleView(await getSchedule(deps.db, (await ownVolume(deps, call)).id)),
+  },
+
+  setVolumeSchedule: {
+    write: async call => async tx => {
+      const volume = await ownVolume({ db: tx }, call)
+      const { every_minutes: everyMinutes, keep } = call.body
+      await setSchedule(tx, volume.id, everyMinutes === 0 ? undefined : { everyMinutes, keep })
+      const details = { name: volume.name, every_minutes: everyMinutes, keep }
+      call.audit({ action: 'volume.schedule', resourceType: 'volume', resourceId: volume.id, details })
+      return scheduleView(await getSchedule(tx, volume.id))
+    },
+  },
+
   restoreVolume: {
     write: async call => async tx => {
       const volume = await ownVolume({ db: tx }, call)
@@ -113,6 +135,11 @@ const snapshotHandlers = (deps: Pick<Deps, 'db'>): SnapshotHandlers => ({
       return volumeView(clone)
     },
   },
+})
+
+const scheduleView = (schedule: Schedule | undefined) => ({
+  every_minutes: schedule?.everyMinutes ?? 0,
+  keep: schedule?.keep ?? 0,
 })
 
 async function namedSnapshot(tx: Tx, volumeId: string, name: string): Promise<snapshots.VolumeSnapshot> {

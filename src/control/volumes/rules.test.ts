@@ -73,7 +73,7 @@ describe('attaching', () => {
 
 describe('where volumes go', () => {
   const pool = (hostId: string, name: string, roomMib: number, shared = false): PoolView => ({
-    ...{ hostId, name, roomMib, shared },
+    ...{ hostId, name, roomMib, shared, encrypted: false },
   })
   const need = (change: Partial<VolumeNeed> = {}): VolumeNeed => ({
     ...{ volumeId: 'v', poolName: '', sizeMib: 100, hostId: null, bound: true },

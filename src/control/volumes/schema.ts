@@ -79,6 +79,11 @@ export const VolumeUsage = resource('VolumeUsage', {
 })
 export type VolumeUsage = Static<typeof VolumeUsage>
 
+export const VolumeSchedule = resource('VolumeSchedule', {
+  every_minutes: int32({ description: 'How often a snapshot is taken, 15 to 527040; 0: not at all.' }),
+  keep: int32({ description: 'How many of them are kept, 1 to 100.' }),
+})
+
 const shared = { tag: 'Volumes', auth: 'bearer', project: 'selected' } as const
 const params = Type.Object({ volume_id: uuid() })
 
@@ -166,6 +171,27 @@ export const volumeOperations = operations({
       snapshot_name: text({ minLength: 1, maxLength: 100 }),
     }),
     answer: Volume,
+  },
+  getVolumeSchedule: {
+    method: 'GET',
+    path: '/v1/volumes/{volume_id}/schedule',
+    summary: 'When snapshots of a volume are taken by themselves',
+    ...shared,
+    scope: 'read',
+    params,
+    answer: VolumeSchedule,
+    addition: true,
+  },
+  setVolumeSchedule: {
+    method: 'PUT',
+    path: '/v1/volumes/{volume_id}/schedule',
+    summary: 'Has snapshots of a volume taken by themselves, and the oldest of them dropped',
+    ...shared,
+    scope: 'write',
+    params,
+    body: VolumeSchedule,
+    answer: VolumeSchedule,
+    addition: true,
   },
   deleteVolumeSnapshot: {
     method: 'DELETE',

@@ -23,6 +23,8 @@ export interface Volume {
   readonly fromSnapshotId: string | null
   readonly restoreSnapshotId: string | null
   readonly restores: number
+  /** Sealed, purpose `volume.key`; only where the pool is encrypted. */
+  readonly key: Buffer | null
   readonly usedBytes: number
   readonly snapshotBytes: number
   readonly measuredAt: Date | null
@@ -38,7 +40,7 @@ export interface Volume {
 
 const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "ownerId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
   o.host_id AS "hostId", o.bound, o.want, o.state, o.generation, o.from_volume_id AS "fromVolumeId",
-  o.from_snapshot_id AS "fromSnapshotId", o.restore_snapshot_id AS "restoreSnapshotId", o.restores,
+  o.from_snapshot_id AS "fromSnapshotId", o.restore_snapshot_id AS "restoreSnapshotId", o.restores, o.key,
   o.used_bytes AS "usedBytes", o.snapshot_bytes AS "snapshotBytes", o.measured_at AS "measuredAt", o.error,
   o.created_at AS "createdAt", o.updated_at AS "updatedAt", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved",
@@ -58,8 +60,8 @@ const lockVolume = statement(
 const insertVolume = statement(
   'volumes.insert',
   `INSERT INTO volume (id, project_id, owner, name, size_mib, pool_name, host_id, bound, from_volume_id,
-     from_snapshot_id, owner_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+     from_snapshot_id, owner_id, key)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 )
 const usageOfProject = statement<{ volumes: number; sizeMib: number }>(
   'volumes.projectUsage',
@@ -85,6 +87,7 @@ const startRestore = statement(
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
      updated_at = now() WHERE id = $1 AND state = 'ready'`,
 )
+const setKeyOf = statement('volumes.setKey', `UPDATE volume SET key = $2 WHERE id = $1 AND key IS NULL`)
 const deleteVolume = statement('volumes.delete', `DELETE FROM volume WHERE id = $1`)
 const vmsOfVolume = statement<{ id: string }>('volumes.vms', `SELECT vm_id AS id FROM vm_disk WHERE volume_id = $1`)
 const unfinishedSnapshots = statement<{ id: string }>(
@@ -124,6 +127,7 @@ export type NewVolume = Pick<
   | 'bound'
   | 'fromVolumeId'
   | 'fromSnapshotId'
+  | 'key'
 >
 
 export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
@@ -147,6 +151,7 @@ export const insert = (tx: Tx, v: NewVolume) =>
     v.fromVolumeId,
     v.fromSnapshotId,
     v.ownerId,
+    v.key,
   ])
 /** What the project's volumes add up to; those of databases count in the size only. */
 export const projectUsage = (tx: Tx, projectId: string) => tx.one(usageOfProject, [projectId])
@@ -161,6 +166,8 @@ export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volum
 export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
 export const restore = async (tx: Tx, id: string, snapshotId: string) =>
   (await tx.run(startRestore, [id, snapshotId])) === 1
+/** Once: a volume is never opened with another. */
+export const setKey = (tx: Tx, id: string, sealed: Buffer) => tx.run(setKeyOf, [id, sealed])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVolume, [id])
 /** VMs that have it, or are about to. */
 export const vmIds = async (sql: Sql, id: string) => (await sql.rows(vmsOfVolume, [id])).map(row => row.id)

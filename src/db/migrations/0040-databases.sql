@@ -50,6 +50,7 @@ CREATE TABLE branch (
   -- Counters: how often a restore was asked for, and how many of them are done.
   restores integer NOT NULL DEFAULT 0,
   restored integer NOT NULL DEFAULT 0,
+  restored_at timestamptz,
   restore_snapshot_id uuid,
   -- Of the database, as its VM runs.
   revision integer NOT NULL DEFAULT 0,

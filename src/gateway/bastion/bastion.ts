@@ -62,10 +62,6 @@ export async function startBastion(
   }
   const options = { hostKeys: [await hostKey(config.hostKeyFile)], ident: 'mote', keepaliveInterval: 30_000 }
   const ssh = new ssh2.Server(options, (connection, { ip }) => {
-    if (connections.size >= mostConnections || !failures.mayTry(ip)) {
-      connection.end()
-      return
-    }
     connections.add(connection)
     const late = setTimeout(() => connection.end(), loginMs)
     serve(connection, ip, { control, failures, log: deps.log, onReady: () => clearTimeout(late) })
@@ -75,7 +71,10 @@ export async function startBastion(
     })
   })
   // Small messages would wait for each other: 40 ms for every query (Nagle's algorithm and delayed answers).
-  const server = createServer({ noDelay: true }, socket => ssh.injectSocket(socket))
+  const server = createServer({ noDelay: true }, socket => {
+    if (connections.size >= mostConnections || !failures.mayTry(socket.remoteAddress ?? '')) socket.destroy()
+    else ssh.injectSocket(socket)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(config.port, config.host, () => resolve())
@@ -126,19 +125,25 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, log
     }
     tunnels++
     const done = () => void tunnels--
-    openTunnel(control, { grant, host, port }).then(
-      upstream => (upstream ? join(accept(), upstream, done) : (done(), reject())),
-      (err: unknown) => {
+    openTunnel(control, { grant, host, port })
+      .then(upstream => {
+        if (upstream) join(accept(), upstream, done)
+        else refuse(reject, done)
+      })
+      .catch((err: unknown) => {
         log.warn({ err, ip }, 'a tunnel could not be opened')
-        done()
-        reject()
-      },
-    )
+        refuse(reject, done)
+      })
   })
   connection.on('session', (_accept, reject) => reject())
   connection.on('request', (_accept, reject) => reject?.())
   // Scanners end in the middle of the handshake all day long.
   connection.on('error', err => log.debug({ err, ip }, 'an SSH connection ended with an error'))
+}
+
+function refuse(reject: () => void, done: () => void): void {
+  done()
+  reject()
 }
 
 /** Undefined when it may not be. */

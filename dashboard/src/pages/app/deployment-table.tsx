@@ -6,6 +6,7 @@ import { refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { DialogButton } from '../../ui/dialog.tsx'
 import { ActionButton } from '../../ui/action.tsx'
+import { mib } from '../../ui/format.ts'
 import { Mono } from '../../ui/layout.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
@@ -32,26 +33,34 @@ export function DeploymentTable({
               <Link
                 to="/apps/$app/deployments/$job"
                 params={{ app: app.name, job: one.job_id }}
-                className="font-mono text-xs font-medium hover:underline"
+                className="font-semibold hover:underline"
               >
-                {one.job_id}
+                {one.image_tag || 'not built yet'}
               </Link>
-              {one.git_commit_message && (
-                <p className="max-w-72 truncate text-xs text-muted">{one.git_commit_message}</p>
-              )}
+              <p className="max-w-28 truncate text-xs text-muted sm:max-w-72">
+                {one.git_commit_message || <Mono>{one.job_id}</Mono>}
+              </p>
             </div>
           ),
         },
         {
           title: 'Status',
           cell: one => (
-            <span className="flex items-center gap-2">
+            <span className="flex flex-wrap items-center gap-2">
               <Status status={one.status} />
               {one.id === app.active_deployment_id && <Badge tone="good">Serving</Badge>}
             </span>
           ),
         },
-        { title: 'Image', wideOnly: true, cell: one => <Mono>{one.image_tag}</Mono> },
+        {
+          title: 'Size',
+          wideOnly: true,
+          cell: one => (
+            <span className="text-muted">
+              {one.vcpus} vCPU · {mib(one.memory_mib)}
+            </span>
+          ),
+        },
         { title: 'By', wideOnly: true, cell: one => <span className="text-muted">{one.trigger_source}</span> },
         {
           title: 'When',
@@ -95,7 +104,7 @@ function Activate({
           ) : (
             <CornerUpLeft aria-hidden="true" size={13} />
           )}
-          {verb}
+          <span className="hidden sm:inline">{verb}</span>
         </Button>
       )}
     >

@@ -140,7 +140,7 @@ function Serving({
         <Fact name="Status">
           <Status status={live.status} />
         </Fact>
-        <Fact name="Image">
+        <Fact name="Image" wide>
           <Mono>{live.image}</Mono>
         </Fact>
         <Fact name="Size">
@@ -154,7 +154,7 @@ function Serving({
         <Fact name="CPU">{percent(live.cpu_usage)}</Fact>
         <Fact name="Memory">{bytes(live.ram_used_bytes)}</Fact>
         <Fact name="Hypervisor">{live.hypervisor || '–'}</Fact>
-        <Fact name="Private address">
+        <Fact name="Private address" wide>
           <Mono>{live.ipv6_address || '–'}</Mono>
         </Fact>
       </Facts>

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
+import { cx } from '../../ui/cx.ts'
 import { bytes, mib, percent, shortId } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
 import { LogView } from '../../ui/log-view.tsx'
@@ -68,7 +69,7 @@ export function DeploymentPage() {
               )}
               <Card title="Virtual machine">
                 <Facts>
-                  <Fact name="Image">
+                  <Fact name="Image" wide>
                     <Mono>{live.image}</Mono>
                   </Fact>
                   <Fact name="Size">
@@ -86,7 +87,7 @@ export function DeploymentPage() {
                   <Fact name="Healthy since">
                     <Ago at={live.started_at ? new Date(live.started_at * 1000).toISOString() : null} />
                   </Fact>
-                  <Fact name="Private address">
+                  <Fact name="Private address" wide>
                     <Mono>{live.ipv6_address || '–'}</Mono>
                   </Fact>
                 </Facts>
@@ -105,7 +106,7 @@ export function DeploymentPage() {
               <RuntimeVolumes app_name={name} live={live} />
               <Exec app_name={name} live={live} />
             </div>
-            <div className="space-y-4">
+            <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
               <Progress live={live} />
               <Balloon app_name={name} live={live} />
               <Migration app_name={name} live={live} />

@@ -43,7 +43,8 @@ export async function placeDisks(
   { home, prepared }: Pick<LaunchPlan, 'home' | 'prepared'>,
 ): Promise<{ tap: string; mac: string }> {
   const { base, tap, mac } = readNotes(prepared)
-  if (tap === null) throw new StepError('unsupported_by_hypervisor', 'Cloud Hypervisor needs taps: run the agent as root')
+  if (tap === null)
+    throw new StepError('unsupported_by_hypervisor', 'Cloud Hypervisor needs taps: run the agent as root')
   await place(cell, base, files.base, 'read')
   await place(cell, join(home.dir, scratchFile), files.scratch, 'write')
   await place(cell, join(home.dir, configFile), files.config, 'write')

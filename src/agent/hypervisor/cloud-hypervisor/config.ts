@@ -30,7 +30,8 @@ const guestCid = 3
 /** The body of `vm.create` (`VmConfig`). Disks are found by serial, devices are named so that they can be taken away. */
 export function vmConfig({ vcpus, memoryMib, tap, mac }: BootPlan): Readonly<Record<string, unknown>> {
   return {
-    cpus: { boot_vcpus: vcpus, max_vcpus: vcpus },
+    // A guest has no guests of its own.
+    cpus: { boot_vcpus: vcpus, max_vcpus: vcpus, nested: false },
     memory: { size: memoryMib * 2 ** 20 },
     payload: { kernel: files.kernel, initramfs: files.initrd, cmdline: kernelArgs },
     disks: [

@@ -75,7 +75,10 @@ export function cloudHypervisorDriver(deps: CloudHypervisorDeps): Driver {
       await isolation.cgroups?.reclaim(keep)
       await network.reclaim(keep)
     },
-    close: () => network.close(),
+    async close() {
+      await isolation.cgroups?.close()
+      await network.close()
+    },
   }
 }
 

@@ -68,9 +68,14 @@ async function take(wire: Wire, plan: LaunchPlan, launched: Launched<Cell>): Pro
     const requests = byteReader(tunnelOf(wire, receiver))
     const first = await readRequest(requests)
     const { tap } = await placeDisks(cell, plan)
-    const received = api.call('PUT', '/vm.receive-migration', { receiver_url: `unix:${arrivingSocket}` }, {
-      timeoutMs: receiveMs,
-    })
+    const received = api.call(
+      'PUT',
+      '/vm.receive-migration',
+      { receiver_url: `unix:${arrivingSocket}` },
+      {
+        timeoutMs: receiveMs,
+      },
+    )
     received.catch(() => undefined)
     peer = peerOver(await unlessGone(connectSoon(cell.dir)))
     await relay(first, requests, peer, wire, { tap, onLast: () => clearMark(home.dir, 'arriving') })

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { run } from '../../../lib/exec.ts'
 import { encodeWord } from '../../guest/words.ts'
 import type { Machine, SnapshotMade } from '../driver.ts'
+import { unbind } from '../bind.ts'
 import { runDir, showFile } from '../isolation.ts'
 import type { VmContext } from '../launch.ts'
 import { answerMs, balloonTarget, type GuestMemory } from '../machine.ts'
@@ -107,7 +108,7 @@ export function volumes({ api, guest, vmDir, user }: VmContext): Volumes {
         await api.call('PUT', '/vm.remove-device', { id: device })
         await untilEjected(api, device)
       }
-      await rm(join(vmDir, runDir, device), { force: true })
+      await unbind(join(vmDir, runDir, device))
     },
   }
 }

@@ -3,6 +3,7 @@ import { chown, mkdir, readdir, readFile, realpath, rm, stat, symlink, truncate,
 import { basename, join } from 'node:path'
 import { hasCode } from '../../../lib/files.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../lib/process-identity.ts'
+import { unbindBelow } from '../bind.ts'
 import { showFile, type VmUser } from '../isolation.ts'
 import { spawnVmm, type VmmProcess } from '../process.ts'
 
@@ -60,6 +61,7 @@ export async function makeCell(
 }
 
 export async function removeCell(dir: string): Promise<void> {
+  await unbindBelow(join(dir, cellName))
   await rm(join(dir, cellName), { recursive: true, force: true })
   await rm(join(dir, 'jail'), { recursive: true, force: true })
 }

@@ -86,7 +86,10 @@ export function firecrackerDriver(deps: FirecrackerDeps): Driver {
       await isolation.cgroups?.reclaim(keep)
       await network.reclaim(keep)
     },
-    close: () => network.close(),
+    async close() {
+      await isolation.cgroups?.close()
+      await network.close()
+    },
   }
 }
 

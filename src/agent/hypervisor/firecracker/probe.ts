@@ -25,7 +25,8 @@ export async function probeFirecracker(
   signal: AbortSignal,
 ): Promise<{ available: boolean; detail: string }> {
   const { programs, network } = deps
-  if (!programs) return { available: false, detail: 'not installed: put firecracker on the PATH, or set MOTE_FIRECRACKER_BIN' }
+  if (!programs)
+    return { available: false, detail: 'not installed: put firecracker on the PATH, or set MOTE_FIRECRACKER_BIN' }
   if (network.mode !== 'tap') return { available: false, detail: 'needs taps: run the agent as root' }
   try {
     const version = (await run(programs.firecracker, ['--version'], { signal })).split('\n')[0]?.trim() ?? 'unknown'
@@ -36,7 +37,10 @@ export async function probeFirecracker(
     return { available: false, detail: `${proof} (${version})` }
   } catch (error) {
     if (signal.aborted) throw error
-    return { available: false, detail: hasCode(error, 'ENOENT') ? `${programs.firecracker} is not there` : String(error) }
+    return {
+      available: false,
+      detail: hasCode(error, 'ENOENT') ? `${programs.firecracker} is not there` : String(error),
+    }
   }
 }
 
@@ -77,5 +81,11 @@ async function prove({ programs, kernel }: FirecrackerDeps, signal: AbortSignal)
 }
 
 async function untilAnswers(ask: () => Promise<unknown>, signal: AbortSignal): Promise<void> {
-  while (!(await ask().then(() => true, () => false))) await sleep(10, undefined, { signal })
+  while (
+    !(await ask().then(
+      () => true,
+      () => false,
+    ))
+  )
+    await sleep(10, undefined, { signal })
 }

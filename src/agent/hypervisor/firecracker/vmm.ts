@@ -28,10 +28,7 @@ export async function setState(api: VmmHttp, state: 'Paused' | 'Resumed'): Promi
 }
 
 /** Firecracker counts what the balloon takes, we count what the guest keeps. */
-export async function setBalloon(
-  { api, memoryMib }: VmContext,
-  targetMib: number | null,
-): Promise<void> {
+export async function setBalloon({ api, memoryMib }: VmContext, targetMib: number | null): Promise<void> {
   await api.call('PATCH', '/balloon', { amount_mib: memoryMib - balloonTarget(targetMib, memoryMib) })
 }
 

@@ -1,8 +1,8 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Machine } from '../driver.ts'
 import { encodeWord } from '../../guest/words.ts'
 import { StepError } from '../../vm/errors.ts'
+import { unbind } from '../bind.ts'
 import { showFile } from '../isolation.ts'
 import type { VmContext } from '../launch.ts'
 import { untilThere } from '../until-there.ts'
@@ -43,7 +43,7 @@ export function volumes(vm: VmContext): Volumes {
         await guest.request(`unmount ${await driveSerial(join(cell, name))} ${encodeWord(mountPoint)}`, answerMs)
         await use(slot, emptyDrive)
       }
-      await rm(join(cell, name), { force: true })
+      await unbind(join(cell, name))
     },
   }
 }

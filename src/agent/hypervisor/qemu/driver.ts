@@ -64,7 +64,10 @@ export function qemuDriver(deps: QemuDeps): Driver {
       await isolation.cgroups?.reclaim(keep)
       await deps.network.reclaim(keep)
     },
-    close: () => deps.network.close(),
+    async close() {
+      await isolation.cgroups?.close()
+      await deps.network.close()
+    },
   }
 }
 

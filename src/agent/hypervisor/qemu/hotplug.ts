@@ -1,10 +1,10 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DiskSpec } from '../../../contract/agent.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { encodeWord } from '../../guest/words.ts'
 import { StepError } from '../../vm/errors.ts'
+import { unbind } from '../bind.ts'
 import { runDir, showFile, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
@@ -16,14 +16,15 @@ const serialChars = 36
 
 /** Volumes of one running machine: SCSI disks, since virtio-mmio devices cannot come later. */
 export interface Hotplug {
-  attach(disk: DiskSpec, file: string): Promise<void>
+  /** @param key of the LUKS container that the file is, base64 */
+  attach(disk: DiskSpec, file: string, key?: string): Promise<void>
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
 }
 
 /** @param user whose rights QEMU has: files that come later have to be its own, and within its reach */
 export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser | undefined): Hotplug {
   return {
-    async attach(disk, file) {
+    async attach(disk, file, key) {
       const { volumeId, readOnly, mountPoint } = disk
       if (volumeId.length > serialChars)
         throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
@@ -32,8 +33,9 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
         const filename = user ? join(runDir, node) : file
         if (user) await showFile(file, join(dir, filename), user, 'write')
         const storage = { driver: 'file', filename, discard: 'unmap', 'read-only': readOnly }
+        if (key) await addSecret(qmp, secretOf(node), key)
         await qmp.execute('blockdev-add', {
-          driver: 'raw',
+          ...(key ? { driver: 'luks', 'key-secret': secretOf(node) } : { driver: 'raw' }),
           'node-name': node,
           'read-only': readOnly,
           discard: 'unmap',
@@ -61,9 +63,23 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
       // The device lets go of its file a moment after it has gone.
       const removeNode = () => qmp.execute('blockdev-del', { 'node-name': node }).then(() => true)
       if (await hasNode(qmp, node)) await until(() => removeNode().catch(inUse))
-      await rm(join(dir, runDir, node), { force: true })
+      await removeSecret(qmp, secretOf(node))
+      await unbind(join(dir, runDir, node))
     },
   }
+}
+
+const secretOf = (node: string) => `key-${node}`
+
+async function addSecret(qmp: Qmp, id: string, key: string): Promise<void> {
+  await removeSecret(qmp, id) // of a try that failed half-way
+  await qmp.execute('object-add', { 'qom-type': 'secret', id, data: key, format: 'base64' })
+}
+
+async function removeSecret(qmp: Qmp, id: string): Promise<void> {
+  const objects = await qmp.execute('qom-list', { path: '/objects' })
+  const there = Array.isArray(objects) && objects.some(object => asObject(object).name === id)
+  if (there) await qmp.execute('object-del', { id })
 }
 
 function inUse(error: unknown): false {

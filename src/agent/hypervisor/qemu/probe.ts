@@ -32,7 +32,9 @@ export async function probeQemu(
   try {
     const version = /version (\S+)/.exec(await run(qemuBinary, ['--version'], { signal }))?.[1] ?? 'unknown'
     const guest = await kernel()
-    const kvm = existsSync('/dev/kvm') ? await cachedProof(cacheDir, guest.initrd, signal, () => proveKvm(guest, signal)) : 'there is no /dev/kvm'
+    const kvm = existsSync('/dev/kvm')
+      ? await cachedProof(cacheDir, guest.initrd, signal, () => proveKvm(guest, signal))
+      : 'there is no /dev/kvm'
     if (kvm === undefined)
       return { available: true, accel: 'kvm', detail: `kvm, QEMU ${version}, Linux ${guest.version}` }
     return { available: true, accel: 'tcg', detail: `tcg (${kvm}), QEMU ${version}, Linux ${guest.version}` }

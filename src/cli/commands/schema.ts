@@ -6,8 +6,8 @@ const url = () => {
   return value
 }
 
-export function databaseCommands(): Command {
-  const db = new Command('db').description('The database of the control plane')
+export function schemaCommands(): Command {
+  const db = new Command('schema').description('The database of the control plane itself')
   db.command('migrate')
     .description('Apply the migrations that are missing')
     .action(async () => {

@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs'
+import { chown, mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run } from '../../../lib/exec.ts'
+import { until } from '../../../../test/support/wait.ts'
+import { testDir } from '../../testing.ts'
+import { endProcess, type VmmProcess } from '../process.ts'
+import { vmmPrograms } from '../testing.ts'
+import { toyGuest } from '../toy-guest.ts'
+import { converse, type Exchange } from '../transcript.ts'
+import { type Cell, cellUser, cloudHypervisorApi, makeCell, place, spawnCloudHypervisor } from './cell.ts'
+import { files } from './config.ts'
+import { consoles } from './consoles.ts'
+import { firstLife, scenarioTap, secondLife } from './scenario.ts'
+
+const program = vmmPrograms.cloudHypervisor
+const usable = program !== null && process.getuid?.() === 0 && existsSync('/dev/kvm')
+const why = usable ? '' : ' (skipped: set MOTE_CLOUD_HYPERVISOR_BIN; needs root and /dev/kvm)'
+const transcripts = new URL('./transcripts.json', import.meta.url)
+const user = usable ? cellUser({ uid: 1_999_999_002, gid: 1_999_999_002 }) : undefined
+const cases = [{ name: 'as root', user: undefined }, ...(user ? [{ name: 'as a user of its own', user }] : [])]
+
+/** The real program with a toy guest: all of its API that needs no guest to answer. */
+describe.skipIf(!usable).each(cases)(`Cloud Hypervisor $name${why}`, ({ user }) => {
+  test('says what it said when the transcripts were made; a snapshot goes on in a new process', async () => {
+    await using dir = await testDir()
+    await using _tap = await tap()
+    const saved = join(dir.path, 'run', 'snapshot')
+    let first: Exchange[] = []
+    {
+      await using vmm = await start(dir.path, user)
+      await mkdir(saved)
+      if (user) await chown(saved, user.uid, user.gid)
+      const console = consoles()
+      console.follow(dir.path, vmm.process.identity)
+      first = await converse(cloudHypervisorApi(dir.path), firstLife(vmm.cell.dir))
+      await until(() => console.tail(dir.path).startsWith('T'), { what: 'the guest on the console' })
+      console.forget(dir.path)
+      await run('cp', ['-a', saved, join(dir.path, 'kept')])
+    }
+    await using vmm = await start(dir.path, user)
+    await run('cp', ['-a', join(dir.path, 'kept'), saved])
+    const second = await converse(cloudHypervisorApi(dir.path), secondLife(vmm.cell.dir))
+    const made = JSON.parse(JSON.stringify({ first, second }).replaceAll(vmm.cell.dir, '<dir>'))
+    if (process.env.UPDATE_TRANSCRIPTS) await writeFile(transcripts, `${JSON.stringify(made, null, 1)}\n`)
+    expect(made).toEqual(JSON.parse(await readFile(transcripts, 'utf8')))
+  })
+})
+
+/** With everything in its cell that the scenario names. */
+async function start(dir: string, user: Cell['user']): Promise<{ cell: Cell; process: VmmProcess } & AsyncDisposable> {
+  const cell = await makeCell(dir, user)
+  for (const name of [files.base, files.scratch, files.config, 'volume.img', files.initrd]) {
+    await writeFile(join(dir, name), '')
+    await truncate(join(dir, name), 2 ** 20)
+    await place(cell, join(dir, name), name, 'write')
+  }
+  await writeFile(join(dir, 'toy'), toyGuest())
+  await place(cell, join(dir, 'toy'), files.kernel, 'read')
+  const process = await spawnCloudHypervisor(dir, cell, program ?? '')
+  const api = cloudHypervisorApi(dir)
+  await Promise.race([until(() => api.call('GET', '/vmm.ping'), { what: 'its API' }), process.ended])
+  return { cell, process, [Symbol.asyncDispose]: () => endProcess({ process: process.identity }) }
+}
+
+async function tap(): Promise<AsyncDisposable> {
+  await run('ip', ['tuntap', 'add', 'dev', scenarioTap, 'mode', 'tap'])
+  await run('ip', ['link', 'set', 'dev', scenarioTap, 'up'])
+  return { [Symbol.asyncDispose]: async () => void (await run('ip', ['link', 'del', 'dev', scenarioTap])) }
+}

@@ -1,0 +1,58 @@
+import type { Exchange } from '../transcript.ts'
+import { diskConfig, vmConfig } from './config.ts'
+
+/** What tests say to a Cloud Hypervisor, real or not: all that the driver says, and what has to be refused. */
+export type ScenarioCall = Pick<Exchange, 'method' | 'path' | 'body'>
+
+export const scenarioTap = 'tapscenario'
+/** Where the snapshot goes, and where it is read from. */
+export const snapshotUrl = (dir: string) => `file://${dir}/snapshot`
+
+const config = vmConfig({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: '52:54:00:12:34:56' })
+const get = (path: string): ScenarioCall => ({ method: 'GET', path })
+const put = (path: string, body?: unknown): ScenarioCall => ({ method: 'PUT', path, ...(body ? { body } : {}) })
+const volume = diskConfig({ id: 'volume-1', serial: '1', path: 'volume.img', readOnly: false })
+
+/** To a new process, one after the other. */
+export const firstLife = (dir: string): readonly ScenarioCall[] => [
+  get('/vmm.ping'),
+  get('/nothing'),
+  get('/vm.info'),
+  put('/vm.boot'),
+  put('/vm.pause'),
+  put('/vm.create', { ...config, disks: 'none' }),
+  put('/vm.create', config),
+  get('/vm.info'),
+  put('/vm.pause'),
+  put('/vm.boot'),
+  put('/vm.boot'),
+  get('/vm.info'),
+  put('/vm.resume'),
+  put('/vm.snapshot', { destination_url: snapshotUrl(dir) }),
+  put('/vm.resize', { desired_balloon: 33554432 }),
+  put('/vm.resize', { desired_balloon: 'much' }),
+  put('/vm.add-disk', volume),
+  put('/vm.add-disk', volume),
+  put('/vm.add-disk', diskConfig({ id: 'volume-2', serial: '2', path: 'absent.img', readOnly: true })),
+  get('/vm.info'),
+  put('/vm.remove-device', { id: 'absent' }),
+  put('/vm.counters'),
+  get('/vm.counters'),
+  put('/vm.pause'),
+  put('/vm.pause'),
+  get('/vm.info'),
+  put('/vm.snapshot', { destination_url: snapshotUrl(dir) }),
+  put('/vm.snapshot', { destination_url: snapshotUrl(dir) }),
+  put('/vm.resume'),
+  put('/vm.send-migration', { destination_url: 'nowhere' }),
+]
+
+export const secondLife = (dir: string): readonly ScenarioCall[] => [
+  put('/vm.restore', { source_url: `file://${dir}/absent` }),
+  put('/vm.restore', { source_url: snapshotUrl(dir) }),
+  get('/vm.info'),
+  put('/vm.restore', { source_url: snapshotUrl(dir) }),
+  put('/vm.resume'),
+  put('/vm.resume'),
+  get('/vm.info'),
+]

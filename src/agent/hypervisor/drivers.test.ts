@@ -1,0 +1,238 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { chmod, mkdir, readFile, readlink, truncate, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { isRunning } from '../../lib/process-identity.ts'
+import type { Frame } from '../guest/frames.ts'
+import type { RunConfig } from '../image/config.ts'
+import type { Network } from '../net/net.ts'
+import { userNetwork } from '../net/user.ts'
+import { testDir, testSpec } from '../testing.ts'
+import { cloudHypervisorDriver } from './cloud-hypervisor/driver.ts'
+import { firecrackerDriver } from './firecracker/driver.ts'
+import type { Driver, Machine, PrepareContext, VmHome, Watcher } from './driver.ts'
+import { noIsolation } from './isolation.ts'
+import type { PrepareDeps } from './prepare.ts'
+import { endProcess } from './process.ts'
+
+/**
+ * The drivers of Firecracker and Cloud Hypervisor against strict fakes of both, as programs: CI has neither the programs
+ * nor a KVM for them. What the fakes accept is compared with the real programs' transcripts next to them.
+ */
+const fakes = [
+  {
+    name: 'firecracker',
+    make: (deps: Deps, program: string) =>
+      firecrackerDriver({ ...deps, programs: { firecracker: program, jailer: undefined } }),
+  },
+  { name: 'cloud-hypervisor', make: (deps: Deps, program: string) => cloudHypervisorDriver({ ...deps, program }) },
+] as const
+
+interface Deps extends PrepareDeps {
+  readonly cacheDir: string
+  readonly dataDir: string
+  readonly isolation: typeof noIsolation
+  readonly bootLimitMs: number
+  readonly migrationHost: string
+}
+
+describe.each(fakes)('$name, faked', ({ name, make }) => {
+  const hostIn = async (root: string) => {
+    const program = join(root, `${name}-fake`)
+    const child = fileURLToPath(new URL(`./${name}/testing-child.ts`, import.meta.url))
+    await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${child}' "$@"\n`)
+    await chmod(program, 0o755)
+    for (const file of ['vmlinux', 'init.cpio', 'base.erofs']) await writeFile(join(root, file), 'fake')
+    const driver = make(depsIn(root), program)
+    return { driver, program }
+  }
+
+  test('boot, pause, balloon, statistics, volume, snapshot, clone, adoption, stop', { timeout: 60_000 }, async () => {
+    await using dir = await testDir()
+    const { driver } = await hostIn(dir.path)
+    const home = await homeIn(dir.path, 'vm_1')
+    const seen = watcher()
+    const { machine, steps } = await bring(driver, home, seen)
+    try {
+      expect(steps).toEqual(['disk', 'spawn', 'boot'])
+      expect(machine.workload).toEqual({ state: 'running' })
+      await until(() => seen.lines.length === 1, { what: 'the log' })
+      machine.ack(1)
+      expect(await machine.inspect()).toBe('running')
+      for (const _twice of [1, 2]) await machine.pause()
+      expect(await machine.inspect()).toBe('paused')
+      for (const _twice of [1, 2]) await machine.resume()
+      await machine.setBalloon?.(96)
+      const stats = await machine.stats()
+      expect(stats).toMatchObject({ ramUsedBytes: 32 * 2 ** 20, balloonActualMib: 96 })
+      await machine.setBalloon?.(1)
+      expect((await machine.stats()).balloonActualMib).toBe(64)
+      expect(await machine.listening(8080)).toBe(true)
+      expect(await machine.exec?.(['true'], 1000)).toMatchObject({ exitCode: 0 })
+
+      const file = join(dir.path, 'volume')
+      await writeFile(file, '')
+      await truncate(file, 2 ** 20)
+      const disk = { ...{ volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21', pool: 'local', sizeMib: 1 } }
+      for (const readOnly of [false, true]) {
+        const spec = { ...disk, generation: 1, mountPoint: '/data', readOnly }
+        for (const _twice of [1, 2]) await machine.attachDisk?.(spec, file)
+        for (const _twice of [1, 2]) await machine.detachDisk?.(spec)
+      }
+
+      const saved = join(dir.path, 'saved')
+      await mkdir(saved)
+      const made = await machine.snapshot?.(saved)
+      if (!made) throw new Error('no snapshot')
+      expect(made.madeBy).toBe(await driver.snapshotKind?.())
+      expect(await machine.inspect()).toBe('running')
+      expect(readdirSync(saved)).toContain('scratch.img')
+      // Its connections are cut by that, and come back.
+      expect(await machine.listening(8080)).toBe(true)
+
+      const from = { dir: saved, made, renew: true }
+      const clone = await bring(driver, { ...(await homeIn(dir.path, 'clone')), from }, watcher())
+      expect(clone.steps).toEqual(['disk', 'spawn', 'load', 'resume'])
+      await clone.machine.stop(500)
+      const other = { ...from, made: { ...made, madeBy: 'another' } }
+      await expect(driver.prepare({ ...home, from: other }, context())).rejects.toMatchObject({
+        code: 'snapshot_mismatch',
+      })
+
+      machine.detach()
+      const next = watcher()
+      const adopted = await driver.adopt(home, machine.running, 1, next)
+      expect(adopted?.workload).toEqual({ state: 'running' })
+      expect(await adopted?.inspect()).toBe('running')
+      expect(next.lines).toEqual([])
+      await adopted?.stop(500)
+      expect(isRunning(machine.running.process)).toBe(false)
+      expect(await driver.adopt(home, machine.running, 1, next)).toBeUndefined()
+      expect([...seen.gone, ...next.gone]).toEqual([])
+    } finally {
+      await endProcess(machine.running)
+    }
+  })
+
+  test('a VMM that is killed is told of; one that refuses leaves nothing', { timeout: 60_000 }, async () => {
+    await using dir = await testDir()
+    const { driver, program } = await hostIn(dir.path)
+    const seen = watcher()
+    const { machine } = await bring(driver, await homeIn(dir.path, 'vm'), seen)
+    process.kill(machine.running.process.pid, 'SIGKILL')
+    await until(() => seen.gone.length === 1, { what: 'the end' })
+    const broken = await homeIn(dir.path, 'broken')
+    const prepared = await driver.prepare(broken, context())
+    const other = { ...prepared, notes: { ...prepared.notes, base: join(dir.path, 'absent') } }
+    await expect(driver.boot(broken, other, 1, watcher(), context())).rejects.toThrow(/did not start/)
+    expect(await childrenOf(program)).toEqual([])
+  })
+
+  test('a move to another host: one runs, never two; cancelled or refused, it stays', { timeout: 60_000 }, async () => {
+    await using here = await testDir()
+    await using there = await testDir()
+    const [source, target] = [await hostIn(here.path), await hostIn(there.path)]
+    const home = await homeIn(here.path, 'vm')
+    const { machine } = await bring(source.driver, home, watcher())
+    await writeFile(join(home.dir, 'scratch.img'), Buffer.alloc(700_000, 5), { flag: 'r+' })
+
+    await expect(
+      machine.handOver?.('tcp://127.0.0.1:1?key=' + '0'.repeat(32), () => undefined, new AbortController().signal),
+    ).rejects.toThrow()
+    expect(await machine.inspect()).toBe('running')
+
+    const waiting = await homeIn(there.path, 'vm')
+    const prepared = await target.driver.prepare(waiting, context())
+    const refused = await target.driver.receive?.(waiting, prepared, 1, watcher(), context())
+    await refused?.cancel()
+    await expect(
+      machine.handOver?.(refused?.uri ?? '', () => undefined, new AbortController().signal),
+    ).rejects.toThrow()
+    expect(await machine.inspect()).toBe('running')
+
+    const arrival = await target.driver.receive?.(waiting, prepared, 2, watcher(), context())
+    if (!arrival) throw new Error('no migration')
+    const percents: number[] = []
+    const moved = machine.handOver?.(arrival.uri, ({ percent }) => percents.push(percent), new AbortController().signal)
+    const arrived = await arrival.arrived
+    expect((await moved)?.downtimeMs).toBeGreaterThanOrEqual(0)
+    expect(await arrived.inspect()).toBe('running')
+    expect(isRunning(machine.running.process)).toBe(false)
+    expect(percents.length).toBeGreaterThan(0)
+    expect(existsSync(join(home.dir, 'move.left'))).toBe(true)
+    expect(existsSync(join(waiting.dir, 'move.arriving'))).toBe(false)
+    const sent = await readFile(join(home.dir, 'scratch.img'))
+    expect(sent.equals(await readFile(join(waiting.dir, 'scratch.img')))).toBe(true)
+    await arrived.stop(500)
+  })
+})
+
+/** Processes that were started in the directory of the program. */
+async function childrenOf(program: string): Promise<string[]> {
+  const root = `${dirname(program)}/`
+  const found: string[] = []
+  for (const pid of readdirSync('/proc').filter(name => /^\d+$/.test(name))) {
+    const cwd = await readlink(`/proc/${pid}/cwd`).catch(() => '')
+    if (cwd.startsWith(root)) found.push(cwd)
+  }
+  return found
+}
+
+/** As the agent would have it, without images and devices. */
+function depsIn(root: string): Deps {
+  const config: RunConfig = {
+    ...{ digest: 'sha256:0', baseType: 'erofs', argv: { entrypoint: ['/bin/app'], cmd: [] }, env: {}, cwd: '/' },
+    ...{ uid: 1, gid: 1, groups: [], stopSignal: 15 },
+  }
+  return {
+    ...{ cacheDir: root, dataDir: root, isolation: noIsolation, bootLimitMs: 30_000, migrationHost: '127.0.0.1' },
+    images: { base: async () => ({ file: join(root, 'base.erofs'), config }) },
+    network: loopback(),
+    kernel: async () => ({
+      ...{ kernel: join(root, 'vmlinux'), initrd: join(root, 'init.cpio'), version: '0', devices: 'acpi' },
+    }),
+    ports: 'vsock',
+  }
+}
+
+/** A network whose only device is the host's loopback: its counters can be read. */
+function loopback(): Network {
+  const network = userNetwork()
+  return { ...network, mode: 'tap', connect: async (id, port) => ({ ...(await network.connect(id, port)), tap: 'lo' }) }
+}
+
+async function homeIn(root: string, vmId: string): Promise<VmHome> {
+  const dir = join(root, 'vms', vmId)
+  await mkdir(dir, { recursive: true })
+  return { vmId, dir, spec: testSpec({ diskMib: 16 }) }
+}
+
+function context(steps: string[] = []): PrepareContext {
+  return {
+    time: (name, step) => {
+      steps.push(name)
+      return step()
+    },
+    say: () => undefined,
+    signal: new AbortController().signal,
+  }
+}
+
+async function bring(driver: Driver, home: VmHome, seen: Watcher): Promise<{ machine: Machine; steps: string[] }> {
+  const steps: string[] = []
+  const prepared = await driver.prepare(home, context())
+  return { machine: await driver.boot(home, prepared, 1, seen, context(steps)), steps }
+}
+
+function watcher(): Watcher & { lines: Frame[]; gone: string[] } {
+  const lines: Frame[] = []
+  const gone: string[] = []
+  return {
+    ...{ lines, gone },
+    onFrames: frames => void lines.push(...frames),
+    onExit: () => undefined,
+    onGone: detail => void gone.push(detail),
+  }
+}

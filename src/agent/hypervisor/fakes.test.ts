@@ -1,0 +1,62 @@
+import { mkdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { testDir } from '../testing.ts'
+import * as cloudHypervisor from './cloud-hypervisor/scenario.ts'
+import * as firecracker from './firecracker/scenario.ts'
+import { endProcess, spawnVmm } from './process.ts'
+import { toyGuest } from './toy-guest.ts'
+import { converse, type Exchange } from './transcript.ts'
+import { vmmHttp } from './vmm-http.ts'
+
+/** What the drivers are tested against is worth something as far as it answers what the real programs answered. */
+
+const cases = [
+  {
+    name: 'firecracker',
+    args: ['--id', 'mote-fake', '--api-sock', 'api.sock'],
+    base: '',
+    lives: (_dir: string) => [firecracker.firstLife, firecracker.secondLife],
+  },
+  {
+    name: 'cloud-hypervisor',
+    args: ['--api-socket', 'path=api.sock'],
+    base: '/api/v1',
+    lives: (dir: string) => [cloudHypervisor.firstLife(dir), cloudHypervisor.secondLife(dir)],
+  },
+] as const
+
+/** A refusal is compared by its status: the texts are the real ones' own. */
+const outline = ({ method, path, body, status, answer }: Exchange) => ({
+  ...{ method, path, body: body ?? null, status },
+  answer: status < 300 ? answer : null,
+})
+
+test.each(cases)('the fake of $name answers what the real one answered', { timeout: 30_000 }, async one => {
+  await using dir = await testDir()
+  const transcripts = await readFile(new URL(`./${one.name}/transcripts.json`, import.meta.url), 'utf8')
+  const real: Exchange[][] = Object.values(JSON.parse(transcripts.replaceAll('<dir>', dir.path)))
+  await mkdir(join(dir.path, 'snapshot'))
+  for (const name of ['base.img', 'scratch.img', 'config.img', 'volume.img', 'empty.img', 'init.cpio']) {
+    await writeFile(join(dir.path, name), '')
+    await truncate(join(dir.path, name), 4096)
+  }
+  await writeFile(join(dir.path, 'vmlinux'), toyGuest())
+  const child = fileURLToPath(new URL(`./${one.name}/testing-child.ts`, import.meta.url))
+  for (const [index, calls] of one.lives(dir.path).entries()) {
+    const socket = `api${index}.sock`
+    const args = [child, ...one.args.map(arg => arg.replace('api.sock', socket))]
+    const { identity } = await spawnVmm({ name: 'fake', program: process.execPath, args, dir: dir.path, env: {} })
+    try {
+      const api = vmmHttp(one.name, dir.path, socket)
+      await until(() => api.call('GET', `${one.base}/version`).catch(error => 'status' in error), { what: 'its API' })
+      const at: typeof api = { call: (method, path, body) => api.call(method, `${one.base}${path}`, body) }
+      const said = await converse(at, calls)
+      expect(said.map(outline)).toEqual(real[index]?.map(outline))
+    } finally {
+      await endProcess({ process: identity })
+    }
+  }
+})

@@ -1,0 +1,102 @@
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { identifyProcess, isRunning } from '../../lib/process-identity.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { limitsOf, openCgroups } from './cgroups.ts'
+import { deviceGroup, openIsolation, showFile } from './isolation.ts'
+
+const root = process.getuid?.() === 0
+const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
+const hasGroups = root && mounted !== undefined
+const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
+
+test('a VM gets its vCPUs and half a cpu, its memory, a bound on processes: as far as the controllers are there', () => {
+  const limits = { vcpus: 2, memoryMib: 640 }
+  expect(limitsOf(limits, ['cpu', 'memory', 'pids'])).toEqual([
+    ['cpu.max', '250000 100000'],
+    ['memory.max', '671088640'],
+    ['memory.oom.group', '1'],
+    ['pids.max', '256'],
+  ])
+  expect(limitsOf(limits, ['pids'])).toEqual([['pids.max', '256']])
+  expect(limitsOf(limits, [])).toEqual([])
+})
+
+test('every VM of every agent has another user, the same one whenever it starts (needs root)', async ({ skip }) => {
+  skip(!root, 'needs root')
+  const [one, two] = [await openIsolation('/var/lib/a'), await openIsolation('/var/lib/b')]
+  const uids = [one.userOf('vm-1'), one.userOf('vm-2'), two.userOf('vm-1')].map(user => user?.uid ?? 0)
+  expect(new Set(uids).size).toBe(3)
+  expect(one.userOf('vm-1')).toEqual((await openIsolation('/var/lib/a')).userOf('vm-1'))
+  for (const uid of uids) {
+    expect(uid).toBeGreaterThanOrEqual(1_900_000_000)
+    expect(uid).toBeLessThan(2 ** 31)
+  }
+})
+
+test('a group is made, counts, ends with all that is in it, and is reclaimed (needs root and cgroup2)', async ({
+  skip,
+}) => {
+  skip(!hasGroups, 'needs root and cgroup2')
+  await using dir = await testDir()
+  const groups = await openCgroups(dir.path)
+  if (!groups) throw new Error(`cannot write to ${mounted}`)
+  const busy = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' })
+  const identity = identifyProcess(busy.pid ?? 0)
+  if (!identity) throw new Error('it ended')
+  await groups.confine('vm-1', identity.pid, { vcpus: 1, memoryMib: 256 })
+  await groups.confine('vm-1', identity.pid, { vcpus: 1, memoryMib: 256 })
+  const path = /^0::(.*)$/m.exec(await readFile(`/proc/${identity.pid}/cgroup`, 'utf8'))?.[1] ?? ''
+  expect(path).toMatch(/^\/mote\/[0-9a-f]{16}\/[0-9a-f]{16}$/)
+  for (const [file, value] of limitsOf({ vcpus: 1, memoryMib: 256 }, groups.controllers))
+    expect((await readFile(join(mounted ?? '', path, file), 'utf8')).trim()).toBe(value)
+  await until(() => (groups.cpuSeconds('vm-1') ?? 0) > 0.01, { what: 'cpu time', timeoutMs: 30_000 })
+  expect(groups.cpuSeconds('vm-2')).toBeUndefined()
+
+  const again = await openCgroups(dir.path)
+  await again?.reclaim(new Set(['vm-1']))
+  expect(isRunning(identity)).toBe(true)
+  await again?.reclaim(new Set())
+  await until(() => !isRunning(identity), { what: 'its end' })
+  expect(groups.cpuSeconds('vm-1')).toBeUndefined()
+  await groups.release('vm-1')
+  await groups.close()
+  expect(existsSync(join(mounted ?? '', path, '..'))).toBe(false)
+})
+
+test('a file is shown without a copy, as the user’s own or readable', async ({ skip }) => {
+  skip(!root, 'needs root')
+  await using dir = await testDir()
+  const [from, to] = [join(dir.path, 'from'), join(dir.path, 'to')]
+  await writeFile(from, 'x', { mode: 0o400 })
+  const user = { uid: 1_999_999_003, gid: 1_999_999_003 }
+  await showFile(from, to, user, 'read')
+  expect(statSync(to).mode & 0o777).toBe(0o444)
+  expect(statSync(to).ino).toBe(statSync(from).ino)
+  await showFile(from, to, user, 'write')
+  expect(statSync(to).uid).toBe(user.uid)
+  expect(deviceGroup(['/dev/null'], 42)).toBe(42)
+  expect(deviceGroup([from], 42)).toBeUndefined()
+})
+
+test('a real VM has a user and a group of its own, and leaves neither files nor group (needs root and qemu)', {
+  timeout: 120_000,
+}, async ({ skip }) => {
+  skip(!root || !hasQemu, 'needs root and qemu')
+  await using host = await testAgent({ hypervisor: 'qemu' })
+  await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec() })
+  await host.until('vm-1', 'healthy', vm => vm.healthy)
+  const [pid = 0] = await vmmsIn(host.config.dataDir)
+  const uid = Number(/^Uid:\s+(\d+)\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[2])
+  expect(uid).toBe((await openIsolation(host.config.dataDir)).userOf('vm-1')?.uid)
+  const group = /^0::(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1] ?? ''
+  if (hasGroups) expect(group).toMatch(/^\/mote\//)
+  await host.request('vm.forget', { vmId: 'vm-1', generation: 1 })
+  await host.until('vm-1', 'absent', vm => vm.state === 'absent')
+  if (hasGroups) expect(existsSync(join(mounted ?? '', group))).toBe(false)
+  expect(await readdir(join(host.config.dataDir, 'vms'))).toEqual([])
+})

@@ -1,0 +1,84 @@
+import { createServer, type Socket } from 'node:net'
+
+/** A guest without a machine: our init's side of the ports, on the unix socket of a vsock device. */
+export interface FakeGuest {
+  /** Ends all connections, as taking a snapshot does. */
+  cut(): void
+  close(): void
+}
+
+interface Hooks {
+  /** The guest was asked to end. */
+  readonly onOff: () => void
+  /** Whether the machine has a disk with this serial now. */
+  readonly hasDisk: (serial: string) => boolean
+  /** A paused guest hears nothing. */
+  readonly paused: () => boolean
+}
+
+/** Says `hello` once in its log, and answers every verb that drivers use. Refuses what our init would not know. */
+export function serveFakeGuest(path: string, hooks: Hooks): Promise<FakeGuest> {
+  const sockets = new Set<Socket>()
+  const server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
+    eachLine(socket, line => {
+      const port = /^CONNECT (\d+)$/.exec(line)?.[1]
+      if (hooks.paused() || (port !== '1001' && port !== '1002')) return void socket.destroy()
+      socket.write('OK 1073741824\n')
+      return port === '1001' ? (text: string) => control(socket, text, hooks) : (text: string) => log(socket, text)
+    })
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, () => {
+      const cut = () => sockets.forEach(socket => socket.destroy())
+      resolve({
+        cut,
+        close() {
+          cut()
+          server.close()
+        },
+      })
+    })
+  })
+}
+
+type OnLine = (line: string) => OnLine | void
+
+/** A line may decide who gets the next ones. */
+function eachLine(socket: Socket, first: OnLine): void {
+  let onLine = first
+  let rest = ''
+  socket.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) onLine = onLine(line) ?? onLine
+  })
+}
+
+function control(socket: Socket, line: string, hooks: Hooks): void {
+  const [id = '', verb = '', ...words] = line.split(' ')
+  if (id === '' || hooks.paused()) return
+  const answers: Readonly<Record<string, () => string>> = {
+    status: () => 'ok running 7',
+    start: () => 'ok',
+    listening: () => 'ok 1',
+    net: () => 'ok 10 20',
+    memory: () => `ok ${128 * 2 ** 20} ${96 * 2 ** 20}`,
+    identity: () => (words.some(word => word.startsWith('seed=')) ? 'ok' : 'err no entropy'),
+    mount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
+    unmount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
+    exec: () => 'ok 0 0',
+    off: () => 'ok',
+  }
+  socket.write(`${id} ${answers[verb]?.() ?? 'err unknown verb'}\n`)
+  if (verb === 'off') setTimeout(hooks.onOff, 20)
+}
+
+function log(socket: Socket, line: string): void {
+  const [word, seq, nonce] = line.split(' ')
+  if (word !== 'from') return
+  socket.write(`\nH ${nonce} 1000 1\n`)
+  if (Number(seq) < 1) socket.write('L 1 500 1 5\nhello\n')
+}

@@ -1,0 +1,246 @@
+/** Apps: what they are, how many of them run, what they write. */
+import type { Command } from 'commander'
+import type { App, Deployment } from '../../client/index.ts'
+import { confirmByName } from '../ask.ts'
+import { appFlag, appOf } from '../folder.ts'
+import { logText } from '../follow.ts'
+import { age, bytes, facts, listing, status } from '../output.ts'
+import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+
+export const appCommands = (): Command[] => [
+  noun('apps', 'Apps of the project', [list, create, show, remove]),
+  ...[statusOf, ps, logs, scale, exec, open].map(verb),
+]
+
+const list: Verb = {
+  usage: 'list',
+  says: 'Every app, and whether it serves',
+  aliases: ['ls'],
+  example: 'mote apps list',
+  async run({ client }) {
+    const { everyItem } = await import('../../client/index.ts')
+    const apps: App[] = []
+    for await (const app of everyItem(query => client.listApps({ query }))) apps.push(app)
+    const rows = apps.map(app => [
+      app.name,
+      status(app.active_deployment_id ? app.scale_state : 'not deployed'),
+      app.desired_replicas,
+      app.hostname ?? '',
+      age(app.created_at),
+    ])
+    return said(apps, listing(['NAME', 'STATE', 'REPLICAS', 'HOSTNAME', 'AGE'], rows, 'No apps yet: mote launch'))
+  },
+}
+
+const create: Verb = {
+  usage: 'create <name>',
+  says: 'Make an app, without deploying it',
+  options: [
+    ['--git-url <url>', 'where its source is'],
+    ['--port <port>', 'where the program listens'],
+    ['--health <path>', 'must answer 2xx or 3xx before a deployment serves'],
+  ],
+  example: 'mote apps create web --port 8080 --health /health',
+  async run({ client, args: [name = ''], flags }) {
+    const app = await client.createApp({
+      body: {
+        ...{ name, git_url: text(flags, 'gitUrl') ?? '', health_check_path: text(flags, 'health') },
+        port: wholeNumber(flags, 'port'),
+      },
+    })
+    return said(app, `App ${app.name} is there. Deploy it: mote deploy --app ${app.name} --image <image>`)
+  },
+}
+
+const show: Verb = {
+  usage: 'show <name>',
+  says: 'One app with its settings',
+  async run({ client, args: [name = ''] }) {
+    const app = await client.getApp({ app_name: name })
+    const autoscaling = `${app.min_replicas} to ${app.max_replicas}, cpu ${app.cpu_threshold} %, memory ${app.mem_threshold} %`
+    const text = facts({
+      ...{ name: app.name, hostname: app.hostname, state: status(app.scale_state), port: app.port },
+      ...{ health: app.health_check_path, source: app.git_url, replicas: app.desired_replicas },
+      ...{ autoscaling: app.autoscaling_enabled ? autoscaling : 'off', created: app.created_at },
+    })
+    return said(app, text)
+  },
+}
+
+const remove: Verb = {
+  usage: 'delete <name>',
+  says: 'Delete an app with everything it has; volumes stay',
+  options: [['-y, --yes', 'do not ask']],
+  async run({ client, args: [name = ''], flags }) {
+    await confirmByName('the app', name, flags.yes === true)
+    return said(await client.deleteApp({ app_name: name }), `App ${name} is being deleted.`)
+  },
+}
+
+/** The deployment that serves, or undefined. */
+export async function activeDeployment({ client }: Call, app: string): Promise<Deployment | undefined> {
+  const { active_deployment_id: id } = await client.getApp({ app_name: app })
+  if (!id) return undefined
+  const page = await client.listDeployments({ app_name: app, query: { limit: 100 } })
+  return page.find(deployment => deployment.id === id)
+}
+
+/** A deployment by `--deployment`, else the one that serves. @throws Error when nothing serves */
+export async function deploymentOf(call: Call, app: string): Promise<string> {
+  const named = text(call.flags, 'deployment')
+  if (named !== undefined) return named
+  const active = await activeDeployment(call, app)
+  if (active) return active.job_id
+  throw new Error(`${app} has no deployment that serves. Deploy it: mote deploy --app ${app}`)
+}
+
+export const deploymentFlag = ['-d, --deployment <id>', 'the deployment; the one that serves by default'] as const
+
+const statusOf: Verb = {
+  usage: 'status',
+  says: 'What serves the app now, live',
+  options: [appFlag],
+  example: 'mote status --app web',
+  async run(call) {
+    const app = await appOf(call)
+    const { hostname } = await call.client.getApp({ app_name: app })
+    const active = await activeDeployment(call, app)
+    if (!active) return { json: { app, deployment: null }, text: `${app} is not deployed.`, code: 1 }
+    const live = await call.client.getDeployment({ app_name: app, job_id: active.job_id })
+    const text = facts({
+      ...{ app, hostname, status: status(live.status), scale: live.scale_state, image: live.image },
+      ...{
+        cpu: `${live.cpu_usage.toFixed(1)} % of ${live.vcpus} vCPU`,
+        host: live.host_id,
+        hypervisor: live.hypervisor,
+      },
+      memory: `${bytes(live.ram_used_bytes)} of ${live.memory_mib} MiB`,
+      network: `${bytes(live.rx_bytes)} in, ${bytes(live.tx_bytes)} out`,
+      ...{ address: live.ipv6_address, deployment: live.job_id, message: live.error_message },
+    })
+    return said(live, text)
+  },
+}
+
+const ps: Verb = {
+  usage: 'ps',
+  says: 'What runs in the project, with its use of cpu, memory and network',
+  example: 'mote ps',
+  async run({ client }) {
+    const active = await client.listActiveDeployments({ query: { limit: 100 } })
+    const rows = active.map(live => [
+      ...[live.app_name, status(live.status), `${live.cpu_usage.toFixed(1)} %`],
+      `${bytes(live.ram_used_bytes)} / ${live.memory_mib} MiB`,
+      ...[bytes(live.rx_bytes), bytes(live.tx_bytes), live.image],
+    ])
+    return said(active, listing(['APP', 'STATUS', 'CPU', 'MEMORY', 'IN', 'OUT', 'IMAGE'], rows, 'Nothing runs.'))
+  },
+}
+
+const logs: Verb = {
+  usage: 'logs',
+  says: 'What the app writes',
+  options: [
+    appFlag,
+    ['-d, --deployment <id>', 'of one deployment only'],
+    ['-f, --follow', 'go on until Ctrl-C'],
+    ['-n, --tail <lines>', 'lines of the past (100)'],
+  ],
+  example: 'mote logs --app web -f',
+  async run(call) {
+    const { client, flags, signal } = call
+    const app_name = await appOf(call)
+    const query = { tail: wholeNumber(flags, 'tail') ?? 100 }
+    const enough = new AbortController()
+    const options = { signal: AbortSignal.any([signal, enough.signal]) }
+    const job_id = text(flags, 'deployment')
+    const stream =
+      job_id === undefined
+        ? client.streamAppLogs({ app_name, query }, options)
+        : client.streamDeploymentLogs({ app_name, job_id, query }, options)
+    // Lines of the past come at once, after the snapshot: a pause of this length means that there are no more.
+    const quietMs = 700
+    const end = () => enough.abort()
+    let quiet = flags.follow ? undefined : setTimeout(end, quietMs * 3)
+    for await (const { event, data } of stream) {
+      if (event === 'log') process.stdout.write(`${flags.json ? JSON.stringify(data) : logText(data)}\n`)
+      if (event === 'gap') process.stderr.write('(lines were lost here)\n')
+      if (quiet === undefined) continue
+      clearTimeout(quiet)
+      quiet = setTimeout(end, quietMs)
+    }
+    clearTimeout(quiet)
+    signal.throwIfAborted()
+    return { json: undefined, text: '' }
+  },
+}
+
+const scale: Verb = {
+  usage: 'scale [replicas]',
+  says: 'How many VMs serve the app; without an argument and flags, what is set',
+  options: [
+    appFlag,
+    ['--min <replicas>', 'at least; 0 lets it sleep when nobody asks'],
+    ['--max <replicas>', 'at most'],
+    ['--auto', 'follow cpu and memory between min and max'],
+    ['--no-auto', 'stay at the number of replicas'],
+    ['--cpu <percent>', 'of cpu above which it grows'],
+    ['--memory <percent>', 'of memory above which it grows'],
+  ],
+  example: 'mote scale 3 --app web\nmote scale --auto --min 0 --max 5',
+  async run(call) {
+    const { client, flags, args } = call
+    const app_name = await appOf(call)
+    const replicas = args[0] ? wholeNumber({ replicas: args[0] }, 'replicas') : undefined
+    const body = {
+      ...{
+        desired_replicas: replicas,
+        min_replicas: wholeNumber(flags, 'min'),
+        max_replicas: wholeNumber(flags, 'max'),
+      },
+      ...{ cpu_threshold: wholeNumber(flags, 'cpu'), mem_threshold: wholeNumber(flags, 'memory') },
+      autoscaling_enabled: typeof flags.auto === 'boolean' ? flags.auto : undefined,
+    }
+    const asked = Object.values(body).some(value => value !== undefined)
+    const app = asked ? await client.scaleApp({ app_name, body }) : await client.getApp({ app_name })
+    const range = `${app.min_replicas} to ${app.max_replicas}`
+    const mode = app.autoscaling_enabled ? `autoscaling ${range}` : `autoscaling off, may be ${range}`
+    return said(app, `${app.name}: ${app.desired_replicas} replicas, ${mode}`)
+  },
+}
+
+const exec: Verb = {
+  usage: 'exec <command...>',
+  says: 'Run a program in the VM; its exit code is that of this command',
+  options: [appFlag, deploymentFlag, ['--timeout <seconds>', 'at most 60']],
+  passThrough: true,
+  example: 'mote exec --app web -- ls -l /data',
+  async run(call) {
+    const app_name = await appOf(call)
+    const job_id = await deploymentOf(call, app_name)
+    const body = { command: call.rest, timeout_seconds: wholeNumber(call.flags, 'timeout') }
+    const answer = await call.client.execInVm({ app_name, job_id, body })
+    if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
+    process.stderr.write(answer.stderr)
+    if (answer.truncated) process.stderr.write('(the output was longer than 1 MiB and was cut)\n')
+    process.stdout.write(answer.stdout)
+    return { json: answer, text: '', code: answer.exit_code }
+  },
+}
+
+const open: Verb = {
+  usage: 'open',
+  says: "Open the app's address in the browser",
+  options: [appFlag],
+  async run(call) {
+    const app = await call.client.getApp({ app_name: await appOf(call) })
+    const gateway = process.env.MOTE_GATEWAY ?? ''
+    const address = gateway || `http://${app.hostname ?? ''}${portOf(call.url)}`
+    const { openInBrowser } = await import('../browser.ts')
+    const opened = await openInBrowser(address)
+    return said({ url: address, opened }, address)
+  },
+}
+
+/** The embedded gateway listens one port above the API (7070 and 7080); behind a real edge the names need no port. */
+const portOf = (url: string) => (new URL(url).port === '7070' ? ':7080' : '')

@@ -1,0 +1,191 @@
+/** From a folder or an image to an app that answers. */
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import type { DeployAppRequest, DeployResponse } from '../../client/index.ts'
+import { run } from '../../lib/exec.ts'
+import { appFlag, appNameFrom, appOf, inspectFolder, linkFile, readLink, writeLink } from '../folder.ts'
+import { followDeployment } from '../follow.ts'
+import { age, listing, status } from '../output.ts'
+import { type Answer, type Call, type Flags, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+
+export const deployCommands = (): Command[] => [
+  ...[launch, deploy, rollback].map(verb),
+  noun('deployments', 'Deployments of an app', [
+    list,
+    ...(['cancel', 'pause', 'resume', 'stop', 'delete'] as const).map(change),
+  ]),
+]
+
+const size: readonly (readonly [string, string])[] = [
+  ['--memory <mib>', '512, 1024, 2048 or 4096'],
+  ['--vcpus <count>', '1 to 4'],
+  ['--disk <mib>', 'writable disk of each VM'],
+  ['--hypervisor <name>', 'firecracker, cloud-hypervisor or qemu; the best there is by default'],
+]
+
+const oneOf = <const T extends number | string>(
+  allowed: readonly T[],
+  value: number | string | undefined,
+  flag: string,
+) => {
+  if (value === undefined) return undefined
+  const found = allowed.find(candidate => candidate === value)
+  if (found === undefined) throw new Error(`--${flag} must be one of ${allowed.join(', ')}`)
+  return found
+}
+
+function requestOf(flags: Flags): DeployAppRequest {
+  return {
+    image: text(flags, 'image'),
+    memory_mib: oneOf([512, 1024, 2048, 4096], wholeNumber(flags, 'memory'), 'memory'),
+    vcpus: oneOf([1, 2, 3, 4], wholeNumber(flags, 'vcpus'), 'vcpus'),
+    disk_mib: wholeNumber(flags, 'disk'),
+    port: wholeNumber(flags, 'port'),
+    hypervisor: oneOf(['firecracker', 'cloud-hypervisor', 'qemu', 'fake'], text(flags, 'hypervisor'), 'hypervisor'),
+  }
+}
+
+const deploy: Verb = {
+  usage: 'deploy',
+  says: 'Deploy the app and follow it until it serves; the exit code says whether it does',
+  options: [
+    appFlag,
+    ['-i, --image <image>', 'an OCI image; without it the app is built from its repository'],
+    ['--port <port>', 'where the program listens'],
+    ...size,
+    ['--no-wait', 'answer at once'],
+    ['--dry-run', 'say what would happen, and change nothing'],
+  ],
+  example: 'mote deploy --app web --image docker.io/library/nginx:1.27 --port 80',
+  async run(call) {
+    const app_name = await appOf(call)
+    const body = { ...requestOf(call.flags), dry_run: call.flags.dryRun === true ? true : undefined }
+    const answer = await call.client.deployApp({ app_name, body })
+    if (answer.dry_run) return said(answer, explanation(answer))
+    return call.flags.wait === false
+      ? said(answer, `Deployment ${answer.job_id} is ${answer.status}. Follow it: mote status --app ${app_name}`)
+      : untilItServes(call, app_name, answer.job_id)
+  },
+}
+
+function explanation({ dry_run: plan }: DeployResponse): string {
+  const rejected = (plan?.rejected ?? []).map(({ host_id, reason }) => `  not ${host_id}: ${reason}`)
+  return [`It would go to ${plan?.host_id ?? 'no host'}.`, ...rejected, plan?.plan ?? ''].filter(Boolean).join('\n')
+}
+
+async function untilItServes(call: Call, app: string, jobId: string, leaving?: string): Promise<Answer> {
+  const { live } = await followDeployment(call, app, jobId, `Deploying ${app}`, leaving)
+  const { hostname } = await call.client.getApp({ app_name: app })
+  return said(live, `${app} serves at ${hostname ?? 'its address'}. See it: mote open --app ${app}`)
+}
+
+const launch: Verb = {
+  usage: 'launch [folder]',
+  says: 'Look at a folder, ask three questions, and put it online',
+  options: [
+    ['--name <name>', "the app's name"],
+    ['-i, --image <image>', 'deploy this image instead of building from a repository'],
+    ['--git-url <url>', "build from this repository; the folder's origin by default"],
+    ['--port <port>', 'where the program listens'],
+    ...size,
+    ['--no-wait', 'answer at once'],
+  ],
+  example: 'mote launch\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
+  async run(call) {
+    const dir = resolve(call.args[0] || '.')
+    const linked = await readLink(dir)
+    if (linked) throw new Error(`This folder is the app ${linked.app} already (${linkFile}). Deploy it: mote deploy`)
+    const plan = await planOf(call, dir)
+    const { name, image, gitUrl, port } = plan
+    await call.client.createApp({ body: { name, git_url: gitUrl, port } })
+    await writeLink({ app: name, ...(call.project ? { project: call.project } : {}) }, dir)
+    const answer = await call.client.deployApp({ app_name: name, body: { ...requestOf(call.flags), image, port } })
+    return call.flags.wait === false
+      ? said(answer, `App ${name} is there, its deployment is ${answer.status}.`)
+      : untilItServes(call, name, answer.job_id)
+  },
+}
+
+interface Plan {
+  readonly name: string
+  readonly image: string | undefined
+  readonly gitUrl: string
+  readonly port: number
+}
+
+/** Asks for what no flag says; what the folder tells is the default. */
+async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
+  const { ask, choose } = await import('../ask.ts')
+  const found = await inspectFolder(dir)
+  if (found) terminal.line(`This folder holds ${found.what}.`)
+  const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
+  const name = text(flags, 'name') ?? (await ask('What shall the app be called?', appNameFrom(dir)))
+  const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
+  const source = given.image ? 'image' : given.gitUrl ? 'git' : await askSource(choose, found !== undefined, origin)
+  const image = source === 'image' ? (given.image ?? (await ask('Which image?'))) : undefined
+  const gitUrl = source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', origin || undefined))) : ''
+  const port =
+    wholeNumber(flags, 'port') ?? Number(await ask('Which port does it listen on?', String(found?.port ?? 8080)))
+  return { name, image, gitUrl, port }
+}
+
+function askSource(choose: typeof import('../ask.ts').choose, built: boolean, origin: string) {
+  const git = { value: 'git', label: origin ? `its repository, ${origin}` : 'a git repository' }
+  const image = { value: 'image', label: 'an OCI image' }
+  return choose('What shall be deployed?', built || origin ? [git, image] : [image, git])
+}
+
+const list: Verb = {
+  usage: 'list',
+  says: 'Newest first',
+  aliases: ['ls'],
+  options: [appFlag],
+  async run(call) {
+    const app_name = await appOf(call)
+    const all = await call.client.listDeployments({ app_name, query: { limit: 50 } })
+    const rows = all.map(one => [
+      ...[one.job_id, status(one.status), one.image_tag, one.trigger_source],
+      ...[one.git_commit_hash.slice(0, 10), age(one.created_at)],
+    ])
+    return said(all, listing(['DEPLOYMENT', 'STATUS', 'IMAGE', 'BY', 'COMMIT', 'AGE'], rows, 'No deployments yet.'))
+  },
+}
+
+const rollback: Verb = {
+  usage: 'rollback [deployment]',
+  says: 'Serve an earlier deployment again; the one before by default',
+  options: [appFlag],
+  example: 'mote rollback --app web',
+  async run(call) {
+    const app_name = await appOf(call)
+    const all = await call.client.listDeployments({ app_name, query: { limit: 100 } })
+    const { active_deployment_id: active } = await call.client.getApp({ app_name })
+    const before = all.slice(all.findIndex(({ id }) => id === active) + 1)
+    const target = call.args[0]
+      ? all.find(({ id, job_id }) => id === call.args[0] || job_id === call.args[0])
+      : before.find(one => !['failed', 'cancelled', 'deleted'].includes(one.status))
+    if (!target)
+      throw new Error(call.args[0] ? `${app_name} has no deployment ${call.args[0]}.` : 'There is none before.')
+    await call.client.activateDeployment({ app_name, deployment_id: target.id })
+    return untilItServes(call, app_name, target.job_id, target.status)
+  },
+}
+
+const changes = {
+  cancel: { says: 'Give up what does not serve yet', done: 'is being cancelled', by: 'cancelDeployment' },
+  pause: { says: 'Let its VMs stand still; memory stays', done: 'is being paused', by: 'pauseDeployment' },
+  resume: { says: 'Let paused VMs go on', done: 'is being resumed', by: 'resumeDeployment' },
+  stop: { says: 'Stop its VMs; the app serves nothing then', done: 'is being stopped', by: 'stopDeployment' },
+  delete: { says: 'Delete its record, stopping it first', done: 'is being deleted', by: 'deleteDeployment' },
+} as const
+
+const change = (name: keyof typeof changes): Verb => ({
+  usage: `${name} <deployment>`,
+  says: changes[name].says,
+  options: [appFlag],
+  async run(call) {
+    const [job_id = ''] = call.args
+    const answer = await call.client[changes[name].by]({ app_name: await appOf(call), job_id })
+    return said(answer, `Deployment ${job_id} ${changes[name].done}.`)
+  },
+})

@@ -1,0 +1,303 @@
+/** What belongs to a project or an account rather than to an app: members, tokens, rules, environment, notices, audit. */
+import type { Command } from 'commander'
+import { confirmByName } from '../ask.ts'
+import { appFlag, appOf } from '../folder.ts'
+import { age, facts, listing, status } from '../output.ts'
+import { keep, readKept } from '../session.ts'
+import { noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+
+export const projectCommands = (): Command[] => [
+  noun('projects', 'Projects, and who is in them', [
+    listProjects,
+    createProject,
+    useProject,
+    members,
+    invite,
+    deleteProject,
+  ]),
+  noun('env', 'Environment and secrets of an app; VMs have them from the next deployment on', [
+    listEnv,
+    setEnv,
+    unsetEnv,
+  ]),
+  noun('rules', 'Firewall rules of an app', [listRules, addRule, deleteRule]),
+  noun('tokens', 'Access tokens of the account', [listTokens, createToken, revokeToken]),
+  ...[notifications, audit, billing, mesh].map(verb),
+]
+
+const listProjects: Verb = {
+  usage: 'list',
+  says: 'Projects of the account',
+  aliases: ['ls'],
+  async run({ client, project }) {
+    const all = await client.listProjects()
+    const rows = all.map(one => [
+      one.tenant_id === project || one.id === project ? '*' : '',
+      one.tenant_id,
+      one.name,
+      age(one.created_at),
+    ])
+    return said(all, listing(['', 'SLUG', 'NAME', 'AGE'], rows, 'No projects.'))
+  },
+}
+
+const createProject: Verb = {
+  usage: 'create <name>',
+  says: 'Make a project',
+  async run({ client, args: [name = ''] }) {
+    const made = await client.createProject({ body: { name } })
+    return said(made, `Project ${made.tenant_id} is there. Use it: mote projects use ${made.tenant_id}`)
+  },
+}
+
+const useProject: Verb = {
+  usage: 'use <slug>',
+  says: 'Act in this project from now on',
+  async run({ client, args: [slug = ''] }) {
+    const project = await client.getProject({ tenant_slug: slug })
+    await keep({ ...(await readKept()), project: project.tenant_id })
+    return said(project, `From now on you act in ${project.tenant_id}.`)
+  },
+}
+
+const slugOf = async (call: Parameters<Verb['run']>[0]) =>
+  call.project ?? (await call.client.listProjects())[0]?.tenant_id ?? ''
+
+const members: Verb = {
+  usage: 'members',
+  says: 'Members, and invitations that are open',
+  async run(call) {
+    const list = await call.client.listMembers({ tenant_slug: await slugOf(call) })
+    const rows = [
+      ...list.members.map(one => [one.email, one.role, age(one.since)]),
+      ...list.invitations.map(one => [one.email, `${one.role} (invited)`, '']),
+    ]
+    return said(list, listing(['E-MAIL', 'ROLE', 'SINCE'], rows, 'Nobody.'))
+  },
+}
+
+const invite: Verb = {
+  usage: 'invite <email> [role]',
+  says: 'Invite somebody: admin, member or viewer',
+  async run(call) {
+    const [email = '', asked = 'member'] = call.args
+    const roles = ['admin', 'member', 'viewer'] as const
+    const role = roles.find(name => name === (asked || 'member'))
+    if (!role) throw new Error(`"${asked}" is no role: ${roles.join(', ')}`)
+    const made = await call.client.inviteMember({ tenant_slug: await slugOf(call), body: { email, role } })
+    return said(made, `${email} is invited as ${role}.`)
+  },
+}
+
+const deleteProject: Verb = {
+  usage: 'delete <slug>',
+  says: 'Delete a project and everything in it',
+  options: [['-y, --yes', 'do not ask']],
+  async run({ client, args: [slug = ''], flags }) {
+    await confirmByName('the project', slug, flags.yes === true)
+    return said(await client.deleteProject({ tenant_slug: slug }), `Project ${slug} is being deleted.`)
+  },
+}
+
+const listEnv: Verb = {
+  usage: 'list',
+  says: 'Names only: values are never shown again',
+  aliases: ['ls'],
+  options: [appFlag],
+  async run(call) {
+    const all = await call.client.listAppEnv({ app_name: await appOf(call) })
+    return said(
+      all,
+      listing(
+        ['NAME', 'CHANGED'],
+        all.map(one => [one.name, age(one.updated_at)]),
+        'Nothing is set.',
+      ),
+    )
+  },
+}
+
+const setEnv: Verb = {
+  usage: 'set <name=value...>',
+  says: 'Set variables; name=- reads the value from standard input',
+  options: [appFlag],
+  example: 'mote env set LOG_LEVEL=debug --app web\nmote env set API_KEY=- < key.txt',
+  async run(call) {
+    const app_name = await appOf(call)
+    for (const pair of call.rest) {
+      const at = pair.indexOf('=')
+      if (at <= 0) throw new Error(`"${pair}" is not name=value`)
+      const value = pair.slice(at + 1) === '-' ? (await readInput()).replace(/\n$/, '') : pair.slice(at + 1)
+      await call.client.putAppEnv({ app_name, name: pair.slice(0, at), body: { value } })
+    }
+    return said({ set: call.rest.length }, 'Set. The VMs have it from the next deployment on: mote deploy')
+  },
+}
+
+async function readInput(): Promise<string> {
+  let all = ''
+  for await (const chunk of process.stdin.setEncoding('utf8')) all += String(chunk)
+  return all
+}
+
+const unsetEnv: Verb = {
+  usage: 'unset <name...>',
+  says: 'Remove variables',
+  options: [appFlag],
+  async run(call) {
+    const app_name = await appOf(call)
+    for (const name of call.rest) await call.client.deleteAppEnv({ app_name, name })
+    return said({ unset: call.rest.length }, 'Removed. The VMs lose it with the next deployment: mote deploy')
+  },
+}
+
+const listRules: Verb = {
+  usage: 'list',
+  says: 'In the order they apply',
+  aliases: ['ls'],
+  options: [appFlag],
+  async run(call) {
+    const all = await call.client.listSecurityRules({ app_name: await appOf(call) })
+    const rows = all.map(one => [one.priority, one.action, one.protocol, `${one.port_start}-${one.port_end}`, one.id])
+    const none = "No rules: only the gateway and the project's own network come in."
+    return said(all, listing(['PRIORITY', 'ACTION', 'PROTOCOL', 'PORTS', 'ID'], rows, none))
+  },
+}
+
+const addRule: Verb = {
+  usage: 'add <allow|deny> <tcp|udp|icmp|any> [ports]',
+  says: 'Add a rule; running VMs follow within a second',
+  options: [appFlag, ['--priority <number>', 'lower comes first; after the others by default']],
+  example: 'mote rules add allow tcp 5432 --app web\nmote rules add deny udp 1-1024 --app web',
+  async run(call) {
+    const [actionText = '', protocolText = '', ports = ''] = call.args
+    const action = (['allow', 'deny'] as const).find(name => name === actionText)
+    const protocol = (['tcp', 'udp', 'icmp', 'any'] as const).find(name => name === protocolText)
+    if (!action || !protocol) throw new Error('A rule is: allow or deny, then tcp, udp, icmp or any, then ports.')
+    const [first = '', last = first] = ports === '' ? (protocol === 'icmp' ? ['0'] : ['0', '65535']) : ports.split('-')
+    const body = {
+      ...{ action, protocol, priority: wholeNumber(call.flags, 'priority') },
+      ...{
+        port_start: wholeNumber({ ports: first }, 'ports') ?? 0,
+        port_end: wholeNumber({ ports: last }, 'ports') ?? 0,
+      },
+    }
+    const rule = await call.client.createSecurityRule({ app_name: await appOf(call), body })
+    return said(rule, `Rule ${rule.id} has priority ${rule.priority}.`)
+  },
+}
+
+const deleteRule: Verb = {
+  usage: 'delete <id>',
+  says: 'Remove a rule',
+  options: [appFlag],
+  async run(call) {
+    const [rule_id = ''] = call.args
+    const answer = await call.client.deleteSecurityRule({ app_name: await appOf(call), rule_id })
+    return said(answer, 'The rule is gone.')
+  },
+}
+
+const listTokens: Verb = {
+  usage: 'list',
+  says: 'Every token, and when it was last used',
+  aliases: ['ls'],
+  async run({ client }) {
+    const all = await client.listTokens()
+    const rows = all.map(one => [
+      ...[one.name, `...${one.token_last_four}`, one.scopes?.join(',') ?? 'all', one.project ?? 'all'],
+      ...[age(one.last_used_at), one.id],
+    ])
+    return said(all, listing(['NAME', 'ENDS IN', 'SCOPES', 'PROJECT', 'USED', 'ID'], rows, 'No tokens.'))
+  },
+}
+
+const createToken: Verb = {
+  usage: 'create <name>',
+  says: 'Make a token; it is printed this once',
+  options: [
+    ['--scopes <list>', 'read, write, deploy, admin, with commas; everything by default'],
+    ['--only <project>', 'may act in this project only'],
+    ['--expires <instant>', 'RFC 3339; never by default'],
+  ],
+  example: 'mote tokens create ci --scopes deploy --only my-project',
+  async run({ client, args: [name = ''], flags }) {
+    const known = ['read', 'write', 'deploy', 'admin'] as const
+    const scopes = text(flags, 'scopes')
+      ?.split(',')
+      .map(asked => {
+        const scope = known.find(one => one === asked.trim())
+        if (!scope) throw new Error(`"${asked}" is no scope: ${known.join(', ')}`)
+        return scope
+      })
+    const body = { name, scopes, project: text(flags, 'only'), expires_at: text(flags, 'expires') }
+    const made = await client.createToken({ body })
+    return said(made, made.token)
+  },
+}
+
+const revokeToken: Verb = {
+  usage: 'revoke <id>',
+  says: 'End a token at once',
+  async run({ client, args: [token_id = ''] }) {
+    return said(await client.revokeToken({ token_id }), 'The token is revoked.')
+  },
+}
+
+const notifications: Verb = {
+  usage: 'notifications',
+  says: 'What happened that you should know; marks it as read',
+  options: [['--keep', 'do not mark']],
+  async run({ client, flags }) {
+    const { notifications: all, unread_count } = await client.listNotifications({ query: { limit: 30 } })
+    if (unread_count > 0 && !flags.keep) await client.markAllNotificationsRead()
+    const rows = all.map(one => [one.is_read ? '' : '*', age(one.created_at), one.title, one.body.split('\n')[0] ?? ''])
+    return said(all, listing(['', 'AGE', 'WHAT', 'MORE'], rows, 'Nothing.'))
+  },
+}
+
+const audit: Verb = {
+  usage: 'audit',
+  says: 'Who changed what, newest first',
+  options: [
+    ['--action <name>', 'only this, for example app.created'],
+    ['-n, --limit <rows>', 'at most 100 (30)'],
+  ],
+  async run({ client, flags }) {
+    const query = { action: text(flags, 'action'), limit: wholeNumber(flags, 'limit') ?? 30 }
+    const { items, total } = await client.listAuditLogs({ query })
+    const rows = items.map(one => [
+      one.created_at,
+      one.action,
+      one.resource_type,
+      one.resource_id ?? '',
+      one.ip_address ?? '',
+    ])
+    const shown = listing(['AT', 'ACTION', 'ON', 'ID', 'FROM'], rows, 'Nothing matches.')
+    return said({ items, total }, items.length < total ? `${shown}\n${total - items.length} more.` : shown)
+  },
+}
+
+const billing: Verb = {
+  usage: 'billing',
+  says: 'Plan, subscription and limits of the project',
+  async run({ client }) {
+    const at = await client.getBilling()
+    const { plan_limits: limits } = at
+    return said(at, facts({ plan: at.plan_name ?? at.tier_slug, subscription: at.status, ...Object(limits) }))
+  },
+}
+
+const mesh: Verb = {
+  usage: 'mesh',
+  says: 'Hosts of the private network and how they reach each other',
+  async run({ client }) {
+    const { enabled, nodes } = await client.getMesh()
+    const rows = nodes.map(one => [
+      ...[one.name, status(one.status), one.address ?? '', age(one.last_handshake_at)],
+      one.latency_ms === null ? '' : `${one.latency_ms.toFixed(1)} ms`,
+    ])
+    const none = enabled ? 'No hosts.' : 'The mesh is off.'
+    return said({ enabled, nodes }, listing(['HOST', 'STATUS', 'ADDRESS', 'HANDSHAKE', 'LATENCY'], rows, none))
+  },
+}

@@ -1,0 +1,101 @@
+/** Signing in and out. */
+import { hostname } from 'node:os'
+import { Command, Option } from 'commander'
+import { access, type AccessFlags, apiUrl, configFile, forget, keep, readKept } from '../session.ts'
+import { facts } from '../output.ts'
+import { said, type Verb, verb } from '../verb.ts'
+
+interface LoginFlags extends AccessFlags {
+  readonly browser?: boolean
+  readonly email?: string
+}
+
+export const sessionCommands = (): Command[] => [login(), logout(), verb(whoami)]
+
+const login = () =>
+  new Command('login')
+    .description('Sign in, and keep an access token for this computer')
+    .addOption(new Option('--url <url>', 'where the API is (MOTE_URL)'))
+    .option('--token <token>', 'keep this access token instead of making one; - reads it from standard input')
+    .option('--email <email>', 'sign in as; asked for when absent')
+    .option('--browser', 'open the dashboard to make a token there, and paste it here')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ mote login --url https://cloud.example.com\n  $ mote login --token - < token.txt',
+    )
+    .action(async (flags: LoginFlags) => {
+      const url = await apiUrl(flags)
+      const token = await obtain(url, flags)
+      const { createClient } = await import('../../client/index.ts')
+      const me = await createClient({ baseUrl: url, token: () => token }).getMe()
+      await keep({ ...(await readKept()), url, token })
+      process.stdout.write(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n`)
+    })
+
+async function obtain(url: string, flags: LoginFlags): Promise<string> {
+  if (flags.token === '-') return (await readAll(process.stdin)).trim()
+  if (flags.token !== undefined) return flags.token
+  const { ask, askSecret } = await import('../ask.ts')
+  if (flags.browser) {
+    const { openInBrowser } = await import('../browser.ts')
+    const page = `${url}/account/tokens`
+    process.stderr.write(`Make an access token at ${page}\n`)
+    await openInBrowser(page)
+    return askSecret('Paste it here')
+  }
+  const email = flags.email ?? (await ask('E-mail'))
+  return passwordLogin(url, email, await askSecret('Password'))
+}
+
+/** A session only for as long as it takes to make the token; it is signed out again. */
+async function passwordLogin(url: string, email: string, password: string): Promise<string> {
+  const { createClient } = await import('../../client/index.ts')
+  const { ask } = await import('../ask.ts')
+  const open = createClient({ baseUrl: url })
+  const first = await open.login({ body: { email, password } })
+  const answer = first.requires_2fa
+    ? await open.login({ body: { email, password, code: await ask('Code of your authenticator') } })
+    : first
+  if (!answer.token) throw new Error('The server gave no session. Try again.')
+  const session = answer.token
+  const client = createClient({ baseUrl: url, token: () => session })
+  const { token } = await client.createToken({ body: { name: `mote on ${hostname()}` } })
+  if (answer.refresh_token) await open.logout({ body: { refresh_token: answer.refresh_token } })
+  return token
+}
+
+const logout = () =>
+  new Command('logout').description('Revoke the token of this computer, and forget it').action(async () => {
+    const kept = await readKept()
+    if (!kept.token) return void process.stdout.write('Nobody is signed in.\n')
+    const { client } = await access({ token: kept.token })
+    const lastFour = kept.token.slice(-4)
+    const mine = await client.listTokens().catch(() => [])
+    const here = mine.find(({ token_last_four: four, name }) => four === lastFour && name === `mote on ${hostname()}`)
+    if (here) await client.revokeToken({ token_id: here.id })
+    await forget()
+    process.stdout.write(here ? 'Signed out; the token is revoked.\n' : 'Signed out of this computer.\n')
+  })
+
+const whoami: Verb = {
+  usage: 'whoami',
+  says: 'Who is signed in, where, and in which project',
+  example: 'mote whoami --json',
+  async run({ client, url, project }) {
+    const me = await client.getMe()
+    const text = facts({
+      account: `${me.email} (${me.role})`,
+      api: url,
+      project: project ?? 'the default one',
+      'two factors': me.totp_enabled ? 'on' : 'off',
+      'private network': me.vpc_ipv6_prefix,
+    })
+    return said({ ...me, url, project: project ?? null }, text)
+  },
+}
+
+async function readAll(stream: NodeJS.ReadStream): Promise<string> {
+  let all = ''
+  for await (const chunk of stream.setEncoding('utf8')) all += String(chunk)
+  return all
+}

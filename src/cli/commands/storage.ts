@@ -1,0 +1,162 @@
+/** Volumes and their snapshots. */
+import type { Command } from 'commander'
+import type { VolumeWithAttachments } from '../../client/index.ts'
+import { confirmByName } from '../ask.ts'
+import { appFlag, appOf } from '../folder.ts'
+import { age, bytes, facts, listing, status } from '../output.ts'
+import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
+
+export const storageCommands = (): Command[] => [
+  noun('volumes', 'Disks that outlive VMs', [
+    ...[list, create, usage, attach, detach, snapshot, snapshots, restore, clone, removeSnapshot, remove],
+  ]),
+]
+
+/** By name or id. @throws Error when there is none */
+async function volumeOf({ client }: Call, name: string): Promise<VolumeWithAttachments> {
+  const found = (await client.listVolumes()).find(volume => volume.name === name || volume.id === name)
+  if (found) return found
+  throw new Error(`There is no volume ${name}: mote volumes list`)
+}
+
+const appId = async (call: Call) => (await call.client.getApp({ app_name: await appOf(call) })).id
+
+const list: Verb = {
+  usage: 'list',
+  says: 'Every volume, and where it is attached',
+  aliases: ['ls'],
+  async run({ client }) {
+    const all = await client.listVolumes()
+    const rows = all.map(volume => [
+      ...[volume.name, `${volume.size_mib} MiB`, volume.pool_name],
+      volume.attachments
+        .map(at => `${at.app_name}:${at.mount_point}${at.access_mode === 1 ? ' (read-only)' : ''}`)
+        .join(', '),
+      age(volume.created_at),
+    ])
+    return said(
+      all,
+      listing(['NAME', 'SIZE', 'POOL', 'ATTACHED', 'AGE'], rows, 'No volumes: mote volumes create data --size 1024'),
+    )
+  },
+}
+
+const create: Verb = {
+  usage: 'create <name>',
+  says: 'Make an empty volume',
+  options: [
+    ['--size <mib>', 'its size (1024)'],
+    ['--pool <name>', "where it is kept; the installation's choice by default"],
+  ],
+  example: 'mote volumes create data --size 10240',
+  async run({ client, args: [name = ''], flags }) {
+    const body = { name, size_mib: wholeNumber(flags, 'size') ?? 1024, pool_name: text(flags, 'pool') }
+    const volume = await client.createVolume({ body })
+    return said(volume, `Volume ${name} is there. Attach it: mote volumes attach ${name} --app <app>`)
+  },
+}
+
+const usage: Verb = {
+  usage: 'usage <volume>',
+  says: 'What it really takes',
+  async run(call) {
+    const { id, name } = await volumeOf(call, call.args[0] ?? '')
+    const used = await call.client.getVolumeUsage({ volume_id: id })
+    const text = facts({
+      ...{ volume: name, size: bytes(used.size_bytes), used: bytes(used.used_bytes) },
+      ...{ snapshots: bytes(used.snapshot_bytes), measured: used.measured_at ?? 'not yet' },
+    })
+    return said(used, text)
+  },
+}
+
+const attach: Verb = {
+  usage: 'attach <volume>',
+  says: 'Give it to an app; its VMs have it from their next start',
+  options: [appFlag, ['--at <path>', 'where it is mounted (/data)'], ['--read-only', 'for many VMs at once']],
+  example: 'mote volumes attach data --app web --at /var/lib/web',
+  async run(call) {
+    const volume = await volumeOf(call, call.args[0] ?? '')
+    const body = {
+      ...{ volume_id: volume.id, mount_point: text(call.flags, 'at') },
+      access_mode: call.flags.readOnly === true ? 1 : undefined,
+    }
+    const attached = await call.client.attachVolume({ app_id: await appId(call), body })
+    return said(attached, `${volume.name} will be at ${attached.mount_point} from the next deployment on: mote deploy`)
+  },
+}
+
+const detach: Verb = {
+  usage: 'detach <volume>',
+  says: 'Take it from an app',
+  options: [appFlag],
+  async run(call) {
+    const volume = await volumeOf(call, call.args[0] ?? '')
+    const answer = await call.client.detachVolume({ app_id: await appId(call), volume_id: volume.id })
+    return said(answer, `${volume.name} is taken from the app.`)
+  },
+}
+
+const snapshot: Verb = {
+  usage: 'snapshot <volume> <name>',
+  says: 'Keep its content of now',
+  async run(call) {
+    const [volume = '', name = ''] = call.args
+    const { id } = await volumeOf(call, volume)
+    const made = await call.client.createVolumeSnapshot({ volume_id: id, body: { name } })
+    return said(made, `Snapshot ${name} of ${volume} is being made.`)
+  },
+}
+
+const snapshots: Verb = {
+  usage: 'snapshots <volume>',
+  says: 'What was kept, newest first',
+  async run(call) {
+    const { id } = await volumeOf(call, call.args[0] ?? '')
+    const all = await call.client.listVolumeSnapshots({ volume_id: id })
+    const rows = all.map(one => [one.name, status(one.status ?? 'ready'), age(one.created_at), one.id])
+    return said(all, listing(['NAME', 'STATUS', 'AGE', 'ID'], rows, 'No snapshots.'))
+  },
+}
+
+const restore: Verb = {
+  usage: 'restore <volume> <snapshot>',
+  says: 'Put it back to a snapshot; it must be attached nowhere',
+  async run(call) {
+    const [volume = '', snapshot_name = ''] = call.args
+    const { id } = await volumeOf(call, volume)
+    const answer = await call.client.restoreVolume({ volume_id: id, body: { snapshot_name } })
+    return said(answer, `${volume} goes back to ${snapshot_name}.`)
+  },
+}
+
+const clone: Verb = {
+  usage: 'clone <volume> <snapshot> <new-name>',
+  says: 'A new volume with the content of a snapshot',
+  async run(call) {
+    const [volume = '', snapshot_name = '', name = ''] = call.args
+    const { id } = await volumeOf(call, volume)
+    const answer = await call.client.cloneVolume({ volume_id: id, body: { name, snapshot_name } })
+    return said(answer, `Volume ${name} is made from ${snapshot_name} of ${volume}.`)
+  },
+}
+
+const removeSnapshot: Verb = {
+  usage: 'delete-snapshot <id>',
+  says: 'Delete a snapshot',
+  async run({ client, args: [id = ''] }) {
+    return said(await client.deleteVolumeSnapshot({ snapshot_id: id }), 'The snapshot is being deleted.')
+  },
+}
+
+const remove: Verb = {
+  usage: 'delete <volume>',
+  says: 'Delete a volume with its data and snapshots',
+  options: [['-y, --yes', 'do not ask']],
+  async run(call) {
+    const volume = await volumeOf(call, call.args[0] ?? '')
+    await confirmByName('the volume', volume.name, call.flags.yes === true)
+    const answer = await call.client.deleteVolume({ volume_id: volume.id })
+    return said(answer, `Volume ${volume.name} is being deleted.`)
+  },
+}

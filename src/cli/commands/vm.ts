@@ -1,0 +1,132 @@
+/** What can be done with a VM that runs: snapshots, clones, moving, memory, volumes. */
+import type { Command } from 'commander'
+import { appFlag, appOf } from '../folder.ts'
+import { facts, listing, status } from '../output.ts'
+import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { deploymentFlag, deploymentOf } from './app.ts'
+
+export const vmCommands = (): Command[] => [
+  noun('snapshots', 'Memory and disks of a running VM, kept under a name', [list, create, restore, fork, remove]),
+  ...[migrate, balloon].map(verb),
+]
+
+const target = [appFlag, deploymentFlag]
+
+async function at(call: Call) {
+  const app_name = await appOf(call)
+  return { app_name, job_id: await deploymentOf(call, app_name) }
+}
+
+/** Fields of an answer that the contract leaves free. */
+const field = (value: unknown, name: string): string => {
+  const found: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+  return found === undefined || found === null ? '' : String(found)
+}
+
+const list: Verb = {
+  usage: 'list',
+  says: 'Newest first',
+  aliases: ['ls'],
+  options: target,
+  async run(call) {
+    const answer = await call.client.listVmSnapshots(await at(call))
+    const all: unknown[] = Array.isArray(answer) ? answer : []
+    const rows = all.map(one => [
+      ...[field(one, 'name'), status(field(one, 'status')), field(one, 'size_bytes'), field(one, 'pause_ms')],
+      field(one, 'created_at'),
+    ])
+    return said(answer, listing(['NAME', 'STATUS', 'BYTES', 'PAUSE MS', 'CREATED'], rows, 'No snapshots.'))
+  },
+}
+
+const create: Verb = {
+  usage: 'create <name>',
+  says: 'Save the VM; it stands still for a moment',
+  options: target,
+  example: 'mote snapshots create before-upgrade --app web',
+  async run(call) {
+    const [name = ''] = call.args
+    const answer = await call.client.createVmSnapshot({ ...(await at(call)), body: { snapshot_name: name } })
+    return said(answer, `Snapshot ${name} is being made.`)
+  },
+}
+
+const restore: Verb = {
+  usage: 'restore <name>',
+  says: 'Put the VM back to a snapshot',
+  options: target,
+  async run(call) {
+    const [snapshot_name = ''] = call.args
+    const answer = await call.client.restoreVmSnapshot({ ...(await at(call)), snapshot_name })
+    return said(answer, `The VM goes back to ${snapshot_name}.`)
+  },
+}
+
+const fork: Verb = {
+  usage: 'fork <name> <new-app>',
+  says: 'Start clones of a snapshot as a new app',
+  options: [...target, ['--replicas <count>', 'how many, 1 to 20']],
+  example: 'mote snapshots fork warm web-copy --app web --replicas 3',
+  async run(call) {
+    const [snapshot_name = '', app_name = ''] = call.args
+    const body = { app_name, replicas: wholeNumber(call.flags, 'replicas') }
+    const answer = await call.client.forkVmSnapshot({ ...(await at(call)), snapshot_name, body })
+    return said(answer, `App ${app_name} starts from ${snapshot_name}.`)
+  },
+}
+
+const remove: Verb = {
+  usage: 'delete <name>',
+  says: 'Delete a snapshot',
+  options: target,
+  async run(call) {
+    const [snapshot_name = ''] = call.args
+    const answer = await call.client.deleteVmSnapshot({ ...(await at(call)), snapshot_name })
+    return said(answer, `Snapshot ${snapshot_name} is being deleted.`)
+  },
+}
+
+const migrate: Verb = {
+  usage: 'migrate [host]',
+  says: 'Move the VM to another host while it runs; without a host, how far it is',
+  options: [
+    ...target,
+    ['--cancel', 'give it up; the VM stays where it was'],
+    ['--uri <uri>', 'where the host listens'],
+  ],
+  example: 'mote migrate host-2 --app web\nmote migrate --app web',
+  async run(call) {
+    const place = await at(call)
+    const [target_host] = call.args
+    if (call.flags.cancel) return said(await call.client.cancelMigration(place), 'The migration is being given up.')
+    if (target_host) {
+      const body = { target_host, target_uri: text(call.flags, 'uri') ?? '' }
+      return said(await call.client.startMigration({ ...place, body }), `It moves to ${target_host}.`)
+    }
+    const answer = await call.client.getMigration(place)
+    return said(
+      answer,
+      facts(Object.fromEntries(Object.entries(Object(answer)).map(([name, value]) => [name, String(value ?? '')]))),
+    )
+  },
+}
+
+const balloon: Verb = {
+  usage: 'balloon [mib]',
+  says: 'Memory the guest may use; without a number, what it has',
+  options: target,
+  example: 'mote balloon 256 --app web',
+  async run(call) {
+    const place = await at(call)
+    const answer = call.args[0]
+      ? await call.client.setBalloon({
+          ...place,
+          body: { target_memory_mib: wholeNumber({ mib: call.args[0] }, 'mib') ?? 0 },
+        })
+      : await call.client.getBalloon(place)
+    return said(
+      answer,
+      `target ${field(answer, 'target_memory_mib')} MiB, now ${field(answer, 'actual_memory_mib')} MiB`,
+    )
+  },
+}

@@ -1,0 +1,93 @@
+/** Follows a deployment until it serves or has failed, with its steps and its log as they come. */
+import pc from 'picocolors'
+import type { LiveDeploymentStatus } from '../client/index.ts'
+import type { Call } from './verb.ts'
+
+/** Statuses in which a deployment stays: nothing more happens by itself. */
+const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
+  running: 'serves',
+  sleeping: 'serves',
+  failed: 'failed',
+  stopped: 'failed',
+  cancelled: 'failed',
+  superseded: 'failed',
+  deleted: 'failed',
+}
+
+const pollMs = 300
+
+export interface Followed {
+  readonly live: LiveDeploymentStatus
+  readonly serves: boolean
+}
+
+/**
+ * @param leaving a status that it is about to leave, as an earlier deployment that is activated again does
+ * @throws Interrupted when the signal aborts; the deployment itself goes on
+ */
+export async function followDeployment(
+  call: Call,
+  app: string,
+  jobId: string,
+  what: string,
+  leaving?: string,
+): Promise<Followed> {
+  const { client, terminal, signal } = call
+  const over = new AbortController()
+  const logs = printLogs(call, app, jobId, AbortSignal.any([signal, over.signal]))
+  try {
+    return await terminal.step(what, async () => {
+      const shown = new Set<string>()
+      let last = ''
+      let left = leaving === undefined
+      for (;;) {
+        signal.throwIfAborted()
+        const live = await client.getDeployment({ app_name: app, job_id: jobId }, { signal })
+        for (const { name, ms } of live.steps)
+          if (!shown.has(name)) {
+            shown.add(name)
+            terminal.timed(`  ${name}`, ms)
+          }
+        const line = `${live.status}${live.error_message ? `: ${live.error_message}` : ''}`
+        if (line !== last) terminal.line(pc.dim(`  ${line}`))
+        last = line
+        left ||= live.status !== leaving
+        const end = left ? ends[live.status] : undefined
+        if (end === 'serves') return { live, serves: true }
+        if (end === 'failed') throw new Error(`The deployment is ${live.status}. ${live.error_message}`.trim())
+        await pause(pollMs, signal)
+      }
+    })
+  } finally {
+    over.abort()
+    await logs
+  }
+}
+
+/** Log lines of a deployment above the spinner; that they end early is no reason to stop. */
+async function printLogs({ client, terminal }: Call, app: string, jobId: string, signal: AbortSignal): Promise<void> {
+  try {
+    const stream = client.streamDeploymentLogs({ app_name: app, job_id: jobId }, { signal })
+    for await (const { event, data } of stream) if (event === 'log') terminal.line(pc.dim(`  | ${logText(data)}`))
+  } catch {
+    // the status above tells how it goes
+  }
+}
+
+/** The text of a `log` event. */
+export function logText(data: unknown): string {
+  const line: unknown = typeof data === 'object' && data !== null ? Reflect.get(data, 'line') : undefined
+  return typeof line === 'string' ? line : ''
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const finish = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', finish)
+    resolve()
+  }
+  const timer = setTimeout(finish, ms)
+  signal.addEventListener('abort', finish, { once: true })
+  return promise
+}

@@ -1,0 +1,66 @@
+/** What commands print: for people by default, JSON with `--json`. Nothing here writes by itself. */
+import pc from 'picocolors'
+
+/** Columns as wide as their widest cell; the first row is the head. */
+export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const lines = [head.map(cell => pc.bold(cell)), ...rows.map(row => row.map(String))]
+  const widths = head.map((_, at) => Math.max(...lines.map(line => visible(line[at] ?? '').length)))
+  return lines
+    .map(line =>
+      line
+        .map((cell, at) => cell + ' '.repeat(Math.max(0, (widths[at] ?? 0) - visible(cell).length)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+/** A list, or what to do when there is nothing in it. */
+export const listing = (head: readonly string[], rows: readonly (readonly (string | number)[])[], empty: string) =>
+  rows.length === 0 ? empty : table(head, rows)
+
+/** `name  value` lines; null and empty values are left out. */
+export function facts(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
+  const given = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined && value !== '')
+  const width = Math.max(...given.map(([name]) => name.length))
+  return given.map(([name, value]) => `${pc.dim(name.padEnd(width))}  ${String(value)}`).join('\n')
+}
+
+/** `3s`, `12m`, `5h`, `8d` since an instant; `never` for none. */
+export function age(instant: string | null | undefined, nowMs = Date.now()): string {
+  if (!instant) return 'never'
+  const seconds = Math.max(0, Math.round((nowMs - Date.parse(instant)) / 1000))
+  if (seconds < 120) return `${seconds}s`
+  if (seconds < 7200) return `${Math.floor(seconds / 60)}m`
+  return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
+
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
+
+export function bytes(count: number): string {
+  const power = count < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(count) / 10))
+  const value = count / 1024 ** power
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
+}
+
+const colours: Readonly<Record<string, (text: string) => string>> = {
+  running: pc.green,
+  ready: pc.green,
+  active: pc.green,
+  online: pc.green,
+  verified: pc.green,
+  failed: pc.red,
+  unavailable: pc.red,
+  unhealthy: pc.red,
+  lost: pc.red,
+  superseded: pc.dim,
+  stopped: pc.dim,
+  deleted: pc.dim,
+  cancelled: pc.dim,
+}
+
+/** A status in its colour: green serves, red needs somebody, dim is over, yellow is on its way. */
+export const status = (value: string) => (colours[value] ?? pc.yellow)(value)
+
+/** Without colour codes (ECMA-48 SGR), which take no room on a terminal. */
+const visible = (text: string) => text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g'), '')

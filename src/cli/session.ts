@@ -1,0 +1,76 @@
+/** Who the command line is, where, and in which project: from flags, then the environment, then what `mote login` kept. */
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Client } from '../client/index.ts'
+
+/** What is kept in `~/.config/mote/config.json`, readable by its owner only. */
+export interface Kept {
+  readonly url?: string
+  readonly token?: string
+  readonly project?: string
+}
+
+/** Flags that every command of the API takes. */
+export interface AccessFlags {
+  readonly url?: string
+  readonly token?: string
+  readonly project?: string
+}
+
+export interface Access {
+  readonly url: string
+  readonly token: string
+  readonly project: string | undefined
+  readonly client: Client
+}
+
+export const defaultUrl = 'http://localhost:7070'
+
+/** $XDG_CONFIG_HOME/mote/config.json (XDG Base Directory 0.8). */
+export const configFile = (env: NodeJS.ProcessEnv = process.env) =>
+  join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'mote', 'config.json')
+
+export async function readKept(): Promise<Kept> {
+  const text = await readFile(configFile(), 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT') return '{}'
+    throw cause
+  })
+  try {
+    const parsed: unknown = JSON.parse(text)
+    const field = (name: string) => {
+      const value: unknown = typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, name) : undefined
+      return typeof value === 'string' && value !== '' ? { [name]: value } : {}
+    }
+    return { ...field('url'), ...field('token'), ...field('project') }
+  } catch (cause) {
+    throw new Error(`${configFile()} is not JSON: mend or remove it, then run "mote login"`, { cause })
+  }
+}
+
+/** Written beside and renamed, with mode 0600 from the start: a token is in it. */
+export async function keep(kept: Kept): Promise<void> {
+  const file = configFile()
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  const partial = `${file}.${process.pid}`
+  await writeFile(partial, `${JSON.stringify(kept, null, 2)}\n`, { mode: 0o600 })
+  await rename(partial, file)
+}
+
+export const forget = () => rm(configFile(), { force: true })
+
+/** Where the API is, without asking who calls. */
+export async function apiUrl(flags: AccessFlags): Promise<string> {
+  return (flags.url ?? process.env.MOTE_URL ?? (await readKept()).url ?? defaultUrl).replace(/\/$/, '')
+}
+
+/** @throws Error when nobody is signed in */
+export async function access(flags: AccessFlags): Promise<Access> {
+  const kept = await readKept()
+  const url = await apiUrl(flags)
+  const token = flags.token ?? process.env.MOTE_TOKEN ?? kept.token
+  if (!token) throw new Error('You are not signed in: run "mote login", or set MOTE_TOKEN.')
+  const project = flags.project ?? process.env.MOTE_PROJECT ?? kept.project
+  const { createClient } = await import('../client/index.ts')
+  return { url, token, project, client: createClient({ baseUrl: url, token: () => token, project: () => project }) }
+}

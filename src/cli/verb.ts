@@ -1,0 +1,131 @@
+/** One form for every command that speaks to the API: it calls, and answers what to print. */
+import { Argument, Command, Option } from 'commander'
+import type { Terminal } from './progress.ts'
+import type { Access, AccessFlags } from './session.ts'
+
+export interface Answer {
+  /** Printed with `--json`. */
+  readonly json: unknown
+  /** Printed otherwise; empty prints nothing. */
+  readonly text: string
+  /** Exit code, 0 when absent. */
+  readonly code?: number
+}
+
+export type Flags = Readonly<Record<string, string | boolean | number | readonly string[] | undefined>>
+
+export interface Call extends Access {
+  /** Arguments in the order of `usage`; those that were not given are empty. */
+  readonly args: readonly string[]
+  /** What a `[name...]` argument collected. */
+  readonly rest: readonly string[]
+  readonly flags: Flags
+  readonly terminal: Terminal
+  /** Ctrl-C. */
+  readonly signal: AbortSignal
+}
+
+export interface Verb {
+  /** `name <required> [optional] [rest...]` */
+  readonly usage: string
+  readonly says: string
+  /** `[flags, description]`, as commander writes them. */
+  readonly options?: readonly (readonly [flags: string, description: string])[]
+  readonly example?: string
+  readonly aliases?: readonly string[]
+  /** Everything after the arguments belongs to another program, flags too. */
+  readonly passThrough?: true
+  run(call: Call): Promise<Answer>
+}
+
+/** @throws Error of the API with the fields that are wrong, one a line */
+export function verb(given: Verb): Command {
+  const [name = '', ...operands] = given.usage.split(' ')
+  const made = new Command(name).description(given.says)
+  for (const operand of operands) made.addArgument(new Argument(operand))
+  for (const [flags, description] of given.options ?? []) made.addOption(new Option(flags, description))
+  for (const alias of given.aliases ?? []) made.alias(alias)
+  if (given.example) made.addHelpText('after', `\nExample:\n  $ ${given.example.replaceAll('\n', '\n  $ ')}`)
+  if (given.passThrough) made.passThroughOptions()
+  return made
+    .addOption(new Option('--url <url>', 'where the API is (MOTE_URL)'))
+    .addOption(new Option('--token <token>', 'an access token (MOTE_TOKEN)'))
+    .addOption(new Option('-p, --project <slug>', 'the project to act in (MOTE_PROJECT)'))
+    .option('--json', 'as JSON')
+    .action(async (...all: unknown[]) => {
+      const command = all.at(-1)
+      if (!(command instanceof Command)) throw new Error('BUG: commander calls actions with the command last')
+      await perform(given, command, all.slice(0, -2))
+    })
+}
+
+async function perform(given: Verb, command: Command, values: readonly unknown[]): Promise<void> {
+  const flags = command.opts<Flags & AccessFlags>()
+  const { access } = await import('./session.ts')
+  const { createTerminal } = await import('./progress.ts')
+  const stop = new AbortController()
+  const interrupt = () => stop.abort(new Interrupted())
+  process.once('SIGINT', interrupt)
+  try {
+    const rest = values.find(Array.isArray) ?? []
+    const call = {
+      ...(await access(flags)),
+      args: values.filter(value => !Array.isArray(value)).map(value => (typeof value === 'string' ? value : '')),
+      rest: rest.map(String),
+      ...{ flags, terminal: createTerminal(), signal: stop.signal },
+    }
+    const answer = await given.run(call).catch((cause: unknown) => {
+      throw explained(cause, call.url)
+    })
+    const text = flags.json ? JSON.stringify(answer.json) : answer.text
+    if (text !== '') process.stdout.write(`${text}\n`)
+    if (answer.code) process.exitCode = answer.code
+  } finally {
+    process.off('SIGINT', interrupt)
+  }
+}
+
+/** Ctrl-C: exit code 130, as shells have it. */
+export class Interrupted extends Error {
+  constructor() {
+    super('Interrupted.')
+    this.name = 'Interrupted'
+  }
+}
+
+/** What the API or the network said, with what to do about it. */
+function explained(cause: unknown, url: string): unknown {
+  if (!(cause instanceof Error)) return cause
+  if (cause.name === 'AbortError' || cause instanceof Interrupted) return new Interrupted()
+  if (cause instanceof TypeError && cause.message === 'fetch failed')
+    return new Error(`Nothing answers at ${url}. Is the cloud running (mote up)? Another address: --url or MOTE_URL.`)
+  if (cause.name !== 'ApiFailure') return cause
+  const details: unknown = Reflect.get(cause, 'details')
+  const faults = Array.isArray(details) ? details.map(({ field, message }) => `  ${field}: ${message}`) : []
+  const advice = Reflect.get(cause, 'status') === 401 ? ['  Sign in again: mote login'] : []
+  return new Error([cause.message, ...faults, ...advice].join('\n'))
+}
+
+/** A noun with its verbs. */
+export function noun(name: string, says: string, verbs: readonly Verb[], more: readonly Command[] = []): Command {
+  const made = new Command(name).description(says).enablePositionalOptions()
+  for (const command of [...verbs.map(verb), ...more]) made.addCommand(command)
+  return made
+}
+
+/** A whole number from a flag. @throws Error naming the flag */
+export function wholeNumber(flags: Flags, name: string): number | undefined {
+  const value = flags[name]
+  if (value === undefined) return undefined
+  const number = Number(value)
+  if (Number.isInteger(number)) return number
+  throw new Error(`--${name.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)} must be a whole number`)
+}
+
+export const text = (flags: Flags, name: string): string | undefined => {
+  const value = flags[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+/** What was done, in a sentence, with the API's answer for programs. */
+export const said = (json: unknown, sentence: string): Answer => ({ json, text: sentence })

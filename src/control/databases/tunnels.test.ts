@@ -1,0 +1,103 @@
+/** Who may open a tunnel, asked as a bastion asks. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type TestSystem, type TestUser, testSystem } from '../../../test/support/system.ts'
+import { until } from '../../../test/support/wait.ts'
+import { type TunnelLogin, type TunnelOpenAnswer, gatewaySubjects } from '../../contract/gateway.ts'
+
+let system: TestSystem
+let user: TestUser
+let id: string
+let host: string
+
+const key = 'AAAAC3NzaC1lZDI1NTE5AAAAI'.padEnd(68, 'x')
+
+beforeAll(async () => {
+  system = await testSystem()
+  user = await system.user()
+  id = (await user.post('/v1/databases', { name: 'shop', engine: 'postgres' })).body.id
+  host = await until(async () => String((await user.get(`/v1/databases/${id}/connection`)).body.database_host ?? ''), {
+    everyMs: 50,
+    timeoutMs: 90_000,
+    what: 'the database runs',
+  })
+}, 120_000)
+afterAll(() => system[Symbol.asyncDispose]())
+
+const logIn = async (credential: TunnelLogin['credential'], name = id): Promise<string | null> => {
+  const login = { user: name, ip: '127.0.0.1', credential }
+  return (
+    (await system.bus.request(gatewaySubjects.tunnelLogin, login, { timeoutMs: 20_000 })) as { grant: string | null }
+  ).grant
+}
+const byToken = (token: string, name?: string) => logIn({ kind: 'token', token }, name)
+const open = async (grant: string, to = host, port = 5432): Promise<TunnelOpenAnswer> =>
+  (await system.bus.request(
+    gatewaySubjects.tunnelOpen,
+    { grant, host: to, port },
+    { timeoutMs: 20_000 },
+  )) as TunnelOpenAnswer
+const token = async (by: TestUser, more: object = {}) =>
+  (await by.post('/v1/auth/tokens', { name: 'tunnel', ...more })).body
+
+describe('a token', { timeout: 60_000 }, () => {
+  it('opens the database it is for, and nothing else', async () => {
+    const grant = (await byToken((await token(user)).token)) ?? ''
+    expect((await open(grant)).endpoint).toMatchObject({ port: expect.any(Number) })
+    expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null, reason: expect.stringContaining(host) })
+    expect((await open(grant, host, 22)).endpoint).toBeNull()
+  })
+
+  it('opens nothing any more once it is revoked, though the grant is still there', async () => {
+    const made = await token(user)
+    const grant = (await byToken(made.token)) ?? ''
+    expect((await open(grant)).endpoint).not.toBeNull()
+    await user.delete(`/v1/auth/tokens/${made.id}`)
+    expect((await open(grant)).endpoint).toBeNull()
+    expect(await byToken(made.token)).toBeNull()
+  })
+
+  it('must be allowed to write, in that project', async () => {
+    expect(await byToken((await token(user, { scopes: ['read'] })).token)).toBeNull()
+    const stranger = await system.user()
+    expect(await byToken((await token(stranger)).token)).toBeNull()
+    expect(await byToken('svc_pat_nonsense')).toBeNull()
+    expect(await byToken(user.token ?? '')).toBeNull()
+    expect(await byToken((await token(user)).token, 'root')).toBeNull()
+  })
+
+  it('is in the audit log, by its id', async () => {
+    const { items } = (await user.get('/v1/audit-logs?action=database.tunnel')).body
+    expect(items[0]).toMatchObject({ resource_id: id, details: { name: 'shop', branch: 'main', by: 'token' } })
+  })
+})
+
+it('believes no grant but its own', async () => {
+  const grant = (await byToken((await token(user)).token)) ?? ''
+  const [body = '', mac] = grant.split('.')
+  const forged = Buffer.from(Buffer.from(body, 'base64url').toString().replace(id, crypto.randomUUID())).toString(
+    'base64url',
+  )
+  expect((await open(`${forged}.${mac}`)).endpoint).toBeNull()
+  expect((await open('nonsense')).endpoint).toBeNull()
+})
+
+it('takes a registered key, as long as it is registered', { timeout: 60_000 }, async () => {
+  const line = `ssh-ed25519 ${key} me@laptop`
+  const asked = { kind: 'key', publicKey: key, proven: true } as const
+  expect(await logIn(asked)).toBeNull()
+  const added = await user.post('/v1/auth/ssh-keys', { name: 'laptop', public_key: line })
+  expect(added.body).toMatchObject({
+    name: 'laptop',
+    fingerprint: expect.stringMatching(/^SHA256:/),
+    last_used_at: null,
+  })
+  expect((await user.post('/v1/auth/ssh-keys', { name: 'again', public_key: line })).body.code).toBe('name_taken')
+  expect((await user.post('/v1/auth/ssh-keys', { name: 'x', public_key: 'ssh-dss AAAA' })).status).toBe(400)
+  // Not proven yet: good for asking, not for opening.
+  expect((await open((await logIn({ ...asked, proven: false })) ?? '')).endpoint).toBeNull()
+  const grant = (await logIn(asked)) ?? ''
+  expect((await open(grant)).endpoint).not.toBeNull()
+  expect((await user.get('/v1/auth/ssh-keys')).body[0].last_used_at).not.toBeNull()
+  await user.delete(`/v1/auth/ssh-keys/${added.body.id}`)
+  expect((await open(grant)).endpoint).toBeNull()
+})

@@ -1,0 +1,46 @@
+/** A real name server on loopback: TXT records that a test sets, NXDOMAIN for the rest. */
+import { createSocket } from 'node:dgram'
+import { once } from 'node:events'
+import { decode, encode } from 'dns-packet'
+
+/** RFC 1035, 4.1.1. */
+const rcode = { ok: 0, serverFailure: 2, noSuchName: 3 }
+
+export interface TestDns extends AsyncDisposable {
+  /** `address:port`. */
+  readonly server: string
+  readonly txt: Map<string, readonly string[]>
+  /** As long as it is set, every question is answered with SERVFAIL. */
+  broken: boolean
+}
+
+export async function startTestDns(): Promise<TestDns> {
+  const socket = createSocket('udp4')
+  const txt = new Map<string, readonly string[]>()
+  const state = { broken: false }
+  socket.on('message', (message, from) => {
+    const { id, questions = [] } = decode(message)
+    const [question] = questions
+    if (!question) return
+    const values = question.type === 'TXT' ? txt.get(question.name.toLowerCase()) : undefined
+    const answers = (values ?? []).map(data => ({ type: 'TXT' as const, name: question.name, ttl: 1, data }))
+    const code = state.broken ? rcode.serverFailure : values ? rcode.ok : rcode.noSuchName
+    socket.send(encode({ type: 'response', id: id ?? 0, flags: 0x180 | code, questions, answers }), from.port, from.address)
+  })
+  socket.bind(0, '127.0.0.1')
+  await once(socket, 'listening')
+  return {
+    server: `127.0.0.1:${socket.address().port}`,
+    txt,
+    get broken() {
+      return state.broken
+    },
+    set broken(value) {
+      state.broken = value
+    },
+    async [Symbol.asyncDispose]() {
+      socket.close()
+      await once(socket, 'close')
+    },
+  }
+}

@@ -1,0 +1,39 @@
+/** What a look at DNS means for a domain, written down; the route follows in the same commit. */
+import type { Tx } from '../../db/db.ts'
+import { pokeSweep } from '../../engine/sweeper.ts'
+import { publishEvent } from '../events/index.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { type Found, decide } from './rules.ts'
+import * as store from './store.ts'
+import { sweepName } from './sweep-name.ts'
+
+/**
+ * Idempotent. A name that another app has keeps serving it; that app's record is looked at next, and when it has gone
+ * the name changes hands.
+ * @returns the domain as it is now; undefined when it has been deleted meanwhile
+ */
+export async function applyLook(tx: Tx, id: string, found: Found, now: Date): Promise<store.Domain | undefined> {
+  const domain = await store.lock(tx, id)
+  if (!domain) return undefined
+  const decided = decide(domain, found, now)
+  if (decided.state === 'verified' && domain.state !== 'verified') {
+    const holder = await store.holder(tx, domain.name)
+    if (holder && holder.id !== id) return refuse(tx, domain, holder.id)
+  }
+  const changed = await store.record(tx, id, decided)
+  if (decided.state !== domain.state) await announce(tx, changed)
+  return changed
+}
+
+async function refuse(tx: Tx, domain: store.Domain, holderId: string): Promise<store.Domain> {
+  await store.lookSoon(tx, holderId)
+  await pokeSweep(tx, sweepName)
+  const message = `${domain.name} is in use by another app. Remove it there; or remove that app's TXT record, and wait.`
+  return store.record(tx, domain.id, { ...domain, message, nextCheckMs: 60_000 })
+}
+
+async function announce(tx: Tx, domain: store.Domain): Promise<void> {
+  await refreshRoute(tx, domain.appId)
+  const data = { domain: domain.name, message: domain.message }
+  await publishEvent(tx, { projectId: domain.projectId, kind: `domain.${domain.state}`, appId: domain.appId, data })
+}

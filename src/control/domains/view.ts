@@ -1,0 +1,23 @@
+import { recordName, recordValue } from './rules.ts'
+import type * as wire from './schema.ts'
+import type { Domain, DomainApp } from './store.ts'
+
+export const domainView = (domain: Domain, app: Pick<DomainApp, 'hostname'>): wire.Domain => ({
+  id: domain.id,
+  app_id: domain.appId,
+  name: domain.name,
+  status: domain.state,
+  message: domain.message,
+  records: [
+    {
+      type: 'TXT',
+      name: recordName(domain.name),
+      value: recordValue(domain.token),
+      purpose: 'Proves that the domain is yours. Leave it there: it is looked at again.',
+    },
+    { type: 'CNAME', name: domain.name, value: app.hostname, purpose: 'Leads visitors to the app.' },
+  ],
+  checked_at: domain.checkedAt?.toISOString() ?? null,
+  verified_at: domain.verifiedAt?.toISOString() ?? null,
+  created_at: domain.createdAt.toISOString(),
+})

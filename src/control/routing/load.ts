@@ -1,0 +1,30 @@
+/**
+ * How many requests each app has open, as gateways report it: kept in memory by every control plane, never written. The
+ * autoscaler reads it.
+ */
+import type { TrafficReport } from '../../contract/gateway.ts'
+
+export interface RequestLoad {
+  record(report: TrafficReport, nowMs: number): void
+  /** Mean number of open requests over the last report of each gateway. */
+  open(appId: string, nowMs: number): number
+}
+
+/** Three reports. */
+const staleMs = 15_000
+
+export function createRequestLoad(): RequestLoad {
+  const gateways = new Map<string, { readonly heardMs: number; readonly open: ReadonlyMap<string, number> }>()
+  return {
+    record({ gatewayId, periodMs, apps }, nowMs) {
+      const mean = ({ busyMs, open }: TrafficReport['apps'][number]) => (busyMs && periodMs ? busyMs / periodMs : open)
+      gateways.set(gatewayId, { heardMs: nowMs, open: new Map(apps.map(app => [app.appId, mean(app)])) })
+      for (const [id, { heardMs }] of gateways) if (nowMs - heardMs > staleMs) gateways.delete(id)
+    },
+    open(appId, nowMs) {
+      let sum = 0
+      for (const { heardMs, open } of gateways.values()) if (nowMs - heardMs <= staleMs) sum += open.get(appId) ?? 0
+      return sum
+    },
+  }
+}

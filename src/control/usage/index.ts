@@ -1,0 +1,2 @@
+export { usageFeature } from './routes.ts'
+export { budgetKeeping, usageCounting } from './sweep.ts'

@@ -1,0 +1,59 @@
+/** A thousand tries for the last place a plan has: one gets it. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { startWholeApi } from '../../../test/security/cases.ts'
+import type { Identity } from '../../../test/support/identity.ts'
+import { statement } from '../../db/db.ts'
+import { inParallel, owner } from '../billing/testing.ts'
+
+let api: Identity
+beforeAll(async () => {
+  api = await startWholeApi({ env: { MOTE_DEFAULT_PLAN: 'free', MOTE_GIT_PRIVATE_HOSTS: 'on' } })
+})
+afterAll(() => api[Symbol.asyncDispose]())
+
+const tries = 1000
+const count = (statuses: readonly number[], status: number) => statuses.filter(one => one === status).length
+const total = statement<{ vcpus: number }>(
+  'test.totalVcpus',
+  `SELECT coalesce(sum(vcpus), 0)::int AS vcpus FROM (
+     SELECT vcpus FROM vm WHERE project_id = $1 AND want <> 'absent'
+     UNION ALL SELECT vcpus FROM deployment WHERE project_id = $1 AND image = '' AND outcome IS NULL) claim`,
+)
+
+it('apps: two of three are there, and a thousand ask for another', async () => {
+  const { token } = await owner(api)
+  const create = async (name: string) =>
+    (await api.call('POST', '/v1/apps', { token, body: { name, git_url: '' } })).status
+  for (const name of ['a', 'b']) expect(await create(name)).toBe(200)
+  const statuses = await inParallel(
+    Array.from({ length: tries }, (_, n) => n),
+    50,
+    n => create(`more-${n}`),
+  )
+  expect([count(statuses, 200), count(statuses, 403)]).toEqual([1, tries - 1])
+  expect((await api.call('GET', '/v1/apps?limit=100', { token })).body).toHaveLength(3)
+}, 240_000)
+
+it('vCPUs: three of four are used, and a thousand deploys ask for one, half of them of images, half to be built', async () => {
+  const { token, projectId } = await owner(api)
+  for (const [name, git_url] of [
+    ['image', ''],
+    ['source', 'http://git.example/x.git'],
+  ] as const)
+    expect((await api.call('POST', '/v1/apps', { token, body: { name, git_url } })).status).toBe(200)
+  const deploy = async (app: string, vcpus: number) =>
+    (
+      await api.call('POST', `/v1/apps/${app}/deploy`, {
+        token,
+        body: { vcpus, ...(app === 'image' ? { image: 'example.com/a:1' } : {}) },
+      })
+    ).status
+  expect(await deploy('image', 3)).toBe(200)
+  const statuses = await inParallel(
+    Array.from({ length: tries }, (_, n) => n),
+    50,
+    n => deploy(n % 2 ? 'image' : 'source', 1),
+  )
+  expect([count(statuses, 200), count(statuses, 403)]).toEqual([1, tries - 1])
+  expect(await api.deps.db.one(total, [projectId])).toEqual({ vcpus: 4 })
+}, 240_000)

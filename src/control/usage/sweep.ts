@@ -1,0 +1,117 @@
+import type { Tx } from '../../db/db.ts'
+import { poke } from '../../engine/runner.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { wakeApp } from '../fleet/index.ts'
+import type { LiveStats } from '../hosts/index.ts'
+import { notify } from '../notifications/index.ts'
+import { lockedPlan } from '../projects/index.ts'
+import { refreshRoute } from '../routing/index.ts'
+import { type BudgetState, budgetState, costCents, monthOf } from './rules.ts'
+import * as store from './store.ts'
+
+/** Spans are needed for the months that can be asked about. */
+const spansKeptMs = hours(24 * 400)
+
+/** Counts what is sampled: storage by time, egress by the counters that hosts push. Each run is one transaction. */
+export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStats }): Sweep => ({
+  name: 'usage-counting',
+  everyMs: seconds(15),
+  async run({ now }) {
+    const bytes = new Map<string, number>()
+    for (const id of await store.vmIds(deps.db)) {
+      const stats = deps.live.get(id)
+      if (stats) bytes.set(id, stats.txBytes)
+    }
+    await deps.db.tx(async tx => {
+      // Whoever holds the mark counts; a second one that had to wait finds nothing left to count.
+      let from = await store.mark(tx)
+      while (from < now) {
+        const { from: month, to } = monthOf(from)
+        const until = now < to ? now : to
+        await store.addStorage(tx, from, until, month)
+        from = until
+      }
+      await store.addEgress(tx, bytes, monthOf(now).from)
+    })
+    await store.forget(deps.db, new Date(now.getTime() - spansKeptMs))
+    return { vms: bytes.size }
+  },
+})
+
+/** Warns, gives grace, and then lets everything of the project sleep; and wakes it when more is allowed. */
+export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config'>): Sweep => ({
+  name: 'budgets',
+  everyMs: seconds(30),
+  async run({ now }) {
+    let capped = 0
+    const found = await store.budgets(deps.db)
+    for (const { projectId } of found) {
+      const state = await deps.db.tx(tx => keepBudget(deps, tx, projectId, now))
+      if (state === 'capped') capped += 1
+    }
+    return { budgets: found.length, capped }
+  },
+})
+
+/** Also after a budget was changed or dropped, in the same transaction. */
+export async function keepBudget(
+  deps: Pick<Deps, 'config'>,
+  tx: Tx,
+  projectId: string,
+  now: Date,
+): Promise<BudgetState | undefined> {
+  if ((await lockedPlan(tx, projectId)) === undefined) return undefined
+  const budget = await store.budget(tx, projectId)
+  const month = monthOf(now)
+  if (!budget) {
+    await uncap(tx, projectId)
+    return undefined
+  }
+  const isNewMonth = budget.month < month.from
+  const cost = costCents(await store.used(tx, projectId, month, now), deps.config.prices)
+  const facts = { costCents: cost, budgetCents: budget.monthlyCents, changedAt: budget.changedAt }
+  const before = isNewMonth ? 'fine' : budget.state
+  const state = budgetState({ ...facts, state: before }, now, hours(deps.config.budgetGraceHours))
+  if (state !== budget.state || isNewMonth) await store.move(tx, projectId, state, month.from)
+  if (state !== before) await tell(tx, projectId, state, deps.config.budgetGraceHours)
+  if (state === 'capped') await capAll(tx, projectId)
+  else await uncap(tx, projectId)
+  return state
+}
+
+/** Again and again: what was rolling out meanwhile sleeps, too. */
+async function capAll(tx: Tx, projectId: string): Promise<void> {
+  await store.cap(tx, projectId, true)
+  for (const { id, deploymentId } of await store.sleep(tx, projectId)) {
+    await refreshRoute(tx, id)
+    await poke(tx, 'deployment', deploymentId)
+  }
+}
+
+async function uncap(tx: Tx, projectId: string): Promise<void> {
+  if (!(await store.cap(tx, projectId, false))) return
+  for (const id of await store.asleep(tx, projectId)) await wakeApp(tx, id)
+}
+
+const texts = {
+  warned: ['80 % of the budget are used', 'Nothing happens yet.'],
+  grace: [
+    'The budget is used up',
+    'Everything goes on for now; when the time of grace is over, the apps of the project sleep.',
+  ],
+  capped: [
+    'The apps of the project sleep',
+    'The budget is used up. They wake when the budget is raised, or with the next month. Nothing is deleted.',
+  ],
+} as const
+
+async function tell(tx: Tx, projectId: string, state: BudgetState, graceHours: number): Promise<void> {
+  if (state === 'fine') return
+  const [title, body] = texts[state]
+  await notify(tx, {
+    ...{ projectId, kind: 'billing.trouble', title, resourceId: projectId, entityName: 'Budget', route: '/billing' },
+    body: state === 'grace' ? `${body} That is in ${graceHours} hours.` : body,
+  })
+}

@@ -1,0 +1,145 @@
+/** A real SSH client and server, a real TCP echo behind it; control's answers are given by the test. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import ssh2 from 'ssh2'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { createMemoryBus } from '../../bus/memory.ts'
+import { type TunnelLogin, type TunnelOpen, gatewaySubjects } from '../../contract/gateway.ts'
+import { run } from '../../lib/exec.ts'
+import { type Bastion, startBastion } from './bastion.ts'
+import { countFailures } from './failures.ts'
+
+const bus = createMemoryBus()
+const logins: TunnelLogin[] = []
+let bastion: Bastion
+let echo: Server
+let dir: string
+let key: string
+let publicKey: string
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'mote-bastion-'))
+  await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(dir, 'id')])
+  key = await readFile(join(dir, 'id'), 'utf8')
+  publicKey = (await readFile(join(dir, 'id.pub'), 'utf8')).split(' ')[1] ?? ''
+  echo = createServer(socket => socket.pipe(socket))
+  await new Promise<void>(resolve => echo.listen(0, '127.0.0.1', resolve))
+  const endpoint = { host: '127.0.0.1', port: (echo.address() as AddressInfo).port }
+  await bus.serve(gatewaySubjects.tunnelLogin, data => {
+    const login = data as TunnelLogin
+    logins.push(login)
+    const { credential } = login
+    const known = credential.kind === 'token' ? credential.token === 'good' : credential.publicKey === publicKey
+    return { grant: known ? `grant of ${login.user}` : null }
+  })
+  await bus.serve(gatewaySubjects.tunnelOpen, data => {
+    const { grant, host, port } = data as TunnelOpen
+    const mine = grant === 'grant of db-1' && host === 'shop.acme.db.internal' && port === 5432
+    return { endpoint: mine ? endpoint : null, reason: mine ? '' : 'not yours' }
+  })
+  bastion = await startBastion(
+    { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host') },
+    { bus, log: pino({ level: 'silent' }) },
+  )
+})
+afterAll(async () => {
+  await bastion.stop()
+  echo.close()
+  await bus.close()
+  await rm(dir, { recursive: true, force: true })
+})
+
+const connectAs = (
+  username: string,
+  credential: Pick<ssh2.ConnectConfig, 'password' | 'privateKey'>,
+  from = '127.0.0.1',
+) =>
+  new Promise<ssh2.Client>((resolve, reject) => {
+    const client = new ssh2.Client()
+    client.on('ready', () => resolve(client)).on('error', reject)
+    client.on('close', () => reject(new Error('hung up')))
+    client.connect({ host: '127.0.0.1', port: bastion.port, username, localAddress: from, ...credential })
+  })
+const forward = (client: ssh2.Client, host: string, port: number) =>
+  new Promise<ssh2.ClientChannel>((resolve, reject) => {
+    client.forwardOut('127.0.0.1', 1, host, port, (error, channel) => (error ? reject(error) : resolve(channel)))
+  })
+const answerOf = async (channel: ssh2.ClientChannel, sent: string) => {
+  let text = ''
+  channel.on('data', (data: Buffer) => (text += data.toString()))
+  channel.write(sent)
+  await until(() => text === sent, { what: `the echo of ${sent}` })
+}
+const cannot = (act: (done: (error: Error | undefined) => void) => unknown) =>
+  new Promise<boolean>(resolve => act(error => resolve(error !== undefined)))
+
+describe('the bastion', () => {
+  it.each([
+    ['a token', () => ({ password: 'good' })],
+    ['a key', () => ({ privateKey: key })],
+  ])('opens a tunnel for %s', async (_, credential) => {
+    const client = await connectAs('db-1', credential())
+    const channel = await forward(client, 'shop.acme.db.internal', 5432)
+    await answerOf(channel, 'hello')
+    client.end()
+  })
+
+  it('believes a key only after its signature', () => {
+    const asked = logins.flatMap(({ credential }) => (credential.kind === 'key' ? [credential.proven] : []))
+    expect(asked).toEqual([false, true])
+  })
+
+  it('leads nowhere else', async () => {
+    const client = await connectAs('db-1', { password: 'good' })
+    await expect(forward(client, '127.0.0.1', 22)).rejects.toThrow('open')
+    await expect(forward(client, 'shop.acme.db.internal', 22)).rejects.toThrow('open')
+    const other = await connectAs('db-2', { password: 'good' })
+    await expect(forward(other, 'shop.acme.db.internal', 5432)).rejects.toThrow('open')
+    client.end()
+    other.end()
+  })
+
+  it('has no shell, no command, no files, no listening', async () => {
+    const client = await connectAs('db-1', { password: 'good' })
+    expect(await cannot(done => client.shell(error => done(error)))).toBe(true)
+    expect(await cannot(done => client.exec('id', error => done(error)))).toBe(true)
+    expect(await cannot(done => client.sftp(error => done(error)))).toBe(true)
+    expect(await cannot(done => client.forwardIn('127.0.0.1', 0, error => done(error)))).toBe(true)
+    client.end()
+  })
+
+  it('keeps its host key', async () => {
+    const before = await readFile(join(dir, 'keys', 'host'), 'utf8')
+    const again = await startBastion(
+      { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host') },
+      { bus, log: pino({ level: 'silent' }) },
+    )
+    await again.stop()
+    expect(await readFile(join(dir, 'keys', 'host'), 'utf8')).toBe(before)
+  })
+
+  it('hangs up on who keeps guessing, and on nobody else', async () => {
+    const guesser = '127.0.0.9'
+    for (let n = 0; n < 10; n++) await expect(connectAs('db-1', { password: `bad ${n}` }, guesser)).rejects.toThrow()
+    const before = logins.length
+    await expect(connectAs('db-1', { password: 'good' }, guesser)).rejects.toThrow()
+    expect(logins.length).toBe(before)
+    const client = await connectAs('db-1', { password: 'good' })
+    client.end()
+  })
+})
+
+it('forgets failures after a minute', () => {
+  let nowMs = 0
+  const failures = countFailures(2, () => nowMs)
+  failures.note('a')
+  failures.note('a')
+  expect(failures.mayTry('a')).toBe(false)
+  expect(failures.mayTry('b')).toBe(true)
+  nowMs = 60_000
+  expect(failures.mayTry('a')).toBe(true)
+})

@@ -1,0 +1,31 @@
+/** How a try ended that got no answer. */
+export type Fault =
+  /** No connection: the app has seen nothing of the request. */
+  | 'unreached'
+  /** The connection broke under way: the app may have acted. */
+  | 'broken'
+  /** Accepted, and no answer in time. */
+  | 'late'
+  /** Neither of them is the backend's fault. */
+  | 'other'
+
+const faults: Readonly<Record<string, Fault>> = {
+  ECONNREFUSED: 'unreached',
+  EHOSTUNREACH: 'unreached',
+  ENETUNREACH: 'unreached',
+  EADDRNOTAVAIL: 'unreached',
+  ETIMEDOUT: 'unreached',
+  UND_ERR_CONNECT_TIMEOUT: 'unreached',
+  ECONNRESET: 'broken',
+  EPIPE: 'broken',
+  UND_ERR_SOCKET: 'broken',
+  UND_ERR_CLOSED: 'broken',
+  UND_ERR_DESTROYED: 'broken',
+  ERR_HTTP2_STREAM_ERROR: 'broken',
+  ERR_HTTP2_SESSION_ERROR: 'broken',
+  ERR_HTTP2_GOAWAY_SESSION: 'broken',
+  UND_ERR_HEADERS_TIMEOUT: 'late',
+}
+
+export const faultOf = (error: Error): Fault =>
+  ('code' in error && typeof error.code === 'string' && faults[error.code]) || 'other'

@@ -1,0 +1,142 @@
+/**
+ * Sends a request to a backend and streams both ways. The answer starts as soon as the backend's does; a slow client
+ * slows the backend down and not our memory. What could not be served is tried once more elsewhere where that is safe.
+ */
+import type { Dispatcher } from 'undici'
+import type { Route } from '../contract/gateway.ts'
+import { type Target, backendKey } from './backends.ts'
+import { type Exchange, flushHeaders, isGone, isHttp2, writeChunk } from './exchange.ts'
+import { type Fault, faultOf } from './faults.ts'
+import { answerHeaders, forwardHeaders, peerOf } from './headers.ts'
+import type { Page } from './pages.ts'
+import { type ProxyDeps, awake, refuse } from './proxy.ts'
+
+/** Tries that reached nobody. */
+const maxTries = 3
+/** Tries that may have reached an app. */
+const maxBroken = 2
+/** A VM that moved, or went, leaves its route a moment after its connections break. */
+const routeLagMs = 1500
+
+/** May be sent a second time although the first may have acted (RFC 9110, 9.2.2). */
+const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
+
+export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried: ReadonlySet<string>): void {
+  const { request, response } = exchange
+  if (isGone(response)) return
+  const target = deps.pools.pick(route, tried)
+  if (!target) return refuse(exchange, tried.size > 0 ? 'bad_gateway' : 'starting')
+  exchange.vmId = target.backend.vmId
+  exchange.tries++
+  const done = deps.pools.begin(target)
+  target.pool.dispatch(
+    {
+      path: request.url ?? '/',
+      method: request.method ?? 'GET',
+      headers: forwardHeaders(request, { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }),
+      body: hasBody(exchange) ? request : null,
+    },
+    answerTo(deps, exchange, target, done, fault => again(deps, exchange, route, target, tried, fault)),
+  )
+}
+
+/** HTTP/2 need not say so in a header: a stream that has not ended has a body (RFC 9113, 8.1). */
+function hasBody({ request, response }: Exchange): boolean {
+  const length = request.headers['content-length']
+  if (length !== undefined) return length !== '0'
+  if (isHttp2(response)) return !response.stream.endAfterHeaders
+  return request.headers['transfer-encoding'] !== undefined
+}
+
+function answerTo(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  target: Target,
+  done: () => void,
+  failed: (fault: Fault) => void,
+): Dispatcher.DispatchHandler {
+  const { response } = exchange
+  return {
+    onRequestStart(controller) {
+      exchange.abort = () => controller.abort(new Error('the client went away'))
+      if (isGone(response)) exchange.abort()
+    },
+    onResponseStart(_controller, statusCode, headers, statusMessage) {
+      if (statusCode < 200) return
+      deps.pools.answered(target)
+      const kept = answerHeaders(headers)
+      if (isHttp2(response)) response.writeHead(statusCode, kept)
+      else response.writeHead(statusCode, statusMessage ?? '', kept)
+      // Headers must not wait for the first byte of a slow body (event streams); one that is there already goes along.
+      queueMicrotask(() => {
+        if (exchange.bytes === 0 && !response.writableEnded) flushHeaders(response)
+      })
+    },
+    onResponseData(controller, chunk) {
+      exchange.bytes += chunk.length
+      if (writeChunk(response, chunk)) return
+      controller.pause()
+      response.once('drain', () => controller.resume())
+    },
+    onResponseEnd() {
+      exchange.abort = undefined
+      done()
+      response.end()
+    },
+    onResponseError(_controller, error) {
+      exchange.abort = undefined
+      done()
+      if (isGone(response)) return
+      const fault = faultOf(error)
+      deps.pools.failed(target, fault)
+      if (response.headersSent) response.destroy()
+      else failed(fault)
+    },
+  }
+}
+
+/** After a try without an answer: another one where that is safe, else a page. */
+function again(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  route: Route,
+  target: Target,
+  tried: ReadonlySet<string>,
+  fault: Fault,
+): void {
+  const method = exchange.request.method ?? ''
+  const isSafe =
+    !hasBody(exchange) &&
+    (fault === 'unreached'
+      ? exchange.tries < maxTries
+      : fault === 'broken' && exchange.tries < maxBroken && idempotent.has(method))
+  if (!isSafe) return refuse(exchange, pageFor[fault])
+  const next = new Set([...tried, target.key])
+  otherwise(deps, exchange, route, next).then(
+    found => (found ? forward(deps, exchange, found, next) : refuse(exchange, pageFor[fault])),
+    () => refuse(exchange, pageFor[fault]),
+  )
+}
+
+/** The route once it has a backend that was not tried; undefined when it gets none in time. */
+export async function otherwise(
+  deps: ProxyDeps,
+  exchange: Exchange,
+  { hostname }: Route,
+  tried: ReadonlySet<string>,
+): Promise<Route | undefined> {
+  const hasOther = (now: Route) => now.backends.some(backend => !tried.has(backendKey(backend)))
+  const changed = await deps.table.waitFor(
+    hostname,
+    now => now.state !== 'live' || hasOther(now),
+    AbortSignal.timeout(routeLagMs),
+  )
+  return changed && awake(deps, changed, exchange)
+}
+
+export const pageFor = {
+  unreached: 'bad_gateway',
+  broken: 'bad_gateway',
+  other: 'bad_gateway',
+  late: 'timeout',
+} as const satisfies Record<Fault, Page>

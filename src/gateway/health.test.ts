@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import { healthy, isUsable, recordAnswer, recordFault } from './health.ts'
+
+it('who cannot be reached is left out at once, each time for twice as long, up to 30 s', () => {
+  const health = healthy()
+  let nowMs = 0
+  const pauses: number[] = []
+  for (let n = 0; n < 7; n++) {
+    recordFault(health, 'unreached', nowMs)
+    pauses.push(health.ejectedUntilMs - nowMs)
+    expect(isUsable(health, 0, health.ejectedUntilMs - 1)).toBe(false)
+    nowMs = health.ejectedUntilMs
+  }
+  expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+})
+
+it('after the pause one request tries it, and an answer makes it whole', () => {
+  const health = healthy()
+  recordFault(health, 'unreached', 0)
+  expect(isUsable(health, 0, 1000)).toBe(true)
+  expect(isUsable(health, 1, 1000)).toBe(false)
+  recordAnswer(health)
+  expect(isUsable(health, 50, 1000)).toBe(true)
+  recordFault(health, 'unreached', 2000)
+  expect(health.ejectedUntilMs).toBe(3000)
+})
+
+it('single resets and late answers are forgiven, three in a row are not', () => {
+  const health = healthy()
+  recordFault(health, 'broken', 0)
+  recordFault(health, 'late', 0)
+  recordAnswer(health)
+  recordFault(health, 'late', 0)
+  recordFault(health, 'late', 0)
+  expect(isUsable(health, 9, 0)).toBe(true)
+  recordFault(health, 'late', 0)
+  expect(isUsable(health, 0, 0)).toBe(false)
+  expect(isUsable({ ...healthy() }, 9, 0)).toBe(true)
+})
+
+it('what is not its fault does not count', () => {
+  const health = healthy()
+  for (let n = 0; n < 9; n++) recordFault(health, 'other', 0)
+  expect(isUsable(health, 9, 0)).toBe(true)
+})

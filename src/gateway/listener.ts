@@ -1,0 +1,112 @@
+/** The public HTTP side of the gateway: a server, its limits on connections, and how it is closed politely. */
+import { type Server, createServer } from 'node:http'
+import { type Socket, isIPv4 } from 'node:net'
+import type { Logger } from 'pino'
+import { trackConnections } from '../lib/http-close.ts'
+import { sendPage } from './pages.ts'
+import { type ProxyDeps, handleRequest } from './proxy.ts'
+import { handleUpgrade } from './upgrade.ts'
+
+export interface Listener {
+  readonly port: number
+  /** Takes no new connections, lets requests under way finish for `drainMs`, then closes. */
+  stop(drainMs: number): Promise<void>
+}
+
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  readonly connections: number
+  readonly connectionsPerClient: number
+}
+
+/** requestTimeout 0: an upload may take as long as it likes; slow headers are cut by headersTimeout. */
+export const serverOptions = {
+  keepAliveTimeout: 65_000,
+  headersTimeout: 30_000,
+  requestTimeout: 0,
+  noDelay: true,
+  highWaterMark: 65_536,
+} as const
+
+export async function listenHttp(
+  options: ListenOptions,
+  proxy: ProxyDeps,
+  log: Logger,
+): Promise<Listener> {
+  const server = createServer(serverOptions)
+  serveHttp1(server, proxy, log)
+  limitConnections(server, options, proxy.trusts)
+  const closeConnections = trackConnections(server)
+  const port = await listen(server, options)
+  return {
+    port,
+    stop: drainMs => {
+      sayGoodbye(server)
+      return closeConnections(drainMs, new Promise<void>(resolve => server.close(() => resolve())))
+    },
+  }
+}
+
+/** Answers requests and upgrades of a server that speaks HTTP/1.1. */
+export function serveHttp1(server: Pick<Server, 'on'>, proxy: ProxyDeps, log: Logger): void {
+  server.on('request', (request, response) => {
+    handleRequest(proxy, request, response).catch((cause: unknown) => {
+      log.error({ err: cause, host: request.headers.host }, 'a request failed inside the gateway')
+      if (!response.headersSent) sendPage(request, response, 'bad_gateway')
+      else response.destroy()
+    })
+  })
+  server.on('upgrade', (request, socket, head) => {
+    handleUpgrade(proxy, request, socket as Socket, head).catch((cause: unknown) => {
+      log.error({ err: cause, host: request.headers.host }, 'an upgrade failed inside the gateway')
+      socket.destroy()
+    })
+  })
+}
+
+/** From now on each answer tells its connection to close. */
+export function sayGoodbye(server: Pick<Server, 'prependListener'>): void {
+  server.prependListener('request', (_request, response) => {
+    response.shouldKeepAlive = false
+  })
+}
+
+/** More connections than this are closed at once, before anything is read. Trusted proxies speak for many. */
+export function limitConnections(
+  server: Pick<Server, 'on' | 'maxConnections'>,
+  { connections, connectionsPerClient }: Pick<ListenOptions, 'connections' | 'connectionsPerClient'>,
+  trusts: (address: string) => boolean,
+): void {
+  if (connections > 0) server.maxConnections = connections
+  if (connectionsPerClient === 0) return
+  const open = new Map<string, number>()
+  server.on('connection', (socket: Socket) => {
+    const client = clientKey(socket.remoteAddress ?? '')
+    if (trusts(client)) return
+    const count = (open.get(client) ?? 0) + 1
+    if (count > connectionsPerClient) return void socket.destroy()
+    open.set(client, count)
+    socket.once('close', () => {
+      const left = (open.get(client) ?? 1) - 1
+      if (left === 0) open.delete(client)
+      else open.set(client, left)
+    })
+  })
+}
+
+const clientKey = (address: string) => {
+  const plain = address.replace(/^::ffff:/, '')
+  return isIPv4(plain) ? plain : address
+}
+
+/** @returns the port; @throws Error when it is taken */
+export function listen(server: Server, { host, port }: Pick<ListenOptions, 'host' | 'port'>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      const address = server.address()
+      resolve(typeof address === 'object' && address ? address.port : port)
+    })
+  })
+}

@@ -1,0 +1,65 @@
+/** A real browser for tests of the dashboard: the distribution's Chromium, driven by playwright-core. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import axe, { type AxeResults } from 'axe-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { dashboardDirectory } from '../../src/control/dashboard/pages.ts'
+import { findProgram } from '../../src/lib/programs.ts'
+
+const program = await findProgram('chromium')
+
+/** Why the browser suites cannot run here; undefined when they can. */
+export const noBrowser: string | undefined = program === undefined ? 'no chromium: apt-get install chromium' : undefined
+
+/** @throws Error when there is no build to look at */
+export function requireBuild(): void {
+  if (!existsSync(join(dashboardDirectory, 'index.html')))
+    throw new Error('the dashboard is not built: npm run dashboard')
+}
+
+export async function openBrowser(): Promise<Browser> {
+  requireBuild()
+  if (program === undefined) throw new Error(noBrowser)
+  const args = ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--no-first-run']
+  return chromium.launch({ executablePath: program, args })
+}
+
+export interface Visit extends AsyncDisposable {
+  readonly page: Page
+  /** What the browser complained about: faults of scripts, violations of the policy, requests to other places. */
+  readonly complaints: string[]
+}
+
+/** A page of its own context, as one person's browser. It may take long: two cores are shared with other tests. */
+export async function visit(browser: Browser, baseUrl: string, options: BrowserContextOptions): Promise<Visit> {
+  const context = await browser.newContext({ baseURL: baseUrl, ...options })
+  context.setDefaultTimeout(25_000)
+  const complaints: string[] = []
+  context.on('page', page => {
+    page.on('pageerror', error => complaints.push(`${page.url()}: ${error.message}`))
+    page.on('console', message => {
+      // Answers that are refusals are told by the browser, too; whether they are right is the test's to say.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+        complaints.push(`${page.url()}: ${message.text()}`)
+    })
+    page.on('request', request => {
+      if (!request.url().startsWith(baseUrl) && !/^(?:data|blob):/.test(request.url()))
+        complaints.push(`a request to another origin: ${request.url()}`)
+    })
+  })
+  const page = await context.newPage()
+  return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
+}
+
+/** What axe-core finds on the page that is serious or worse: rule and place. */
+export async function seriousFindings(page: Page): Promise<readonly string[]> {
+  await page.evaluate(axe.source)
+  const { violations } = await page.evaluate<AxeResults>('axe.run(document)')
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(node => `${page.url()}: ${id} at ${node.target.join(' ')}`))
+}
+
+/** How much wider than the window the page is, px. */
+export const overflow = (page: Page): Promise<number> =>
+  page.evaluate<number>('Math.max(0, document.documentElement.scrollWidth - document.documentElement.clientWidth)')

@@ -1,0 +1,299 @@
+// once-is-enough: about the browser, not the database.
+import { request } from 'node:http'
+import { TOTP } from 'otpauth'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { noBrowser, openBrowser, overflow, seriousFindings, type Visit, visit } from '../support/browser.ts'
+import { answerInWords } from '../support/captcha.ts'
+import { type TestSystem, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const password = 'quartz-otter-lantern-42'
+const looks = [
+  { name: 'light, desktop', colorScheme: 'light', viewport: { width: 1280, height: 860 } },
+  { name: 'dark, phone', colorScheme: 'dark', viewport: { width: 390, height: 844 } },
+] as const
+
+let browser: Browser
+let system: TestSystem
+
+beforeAll(async () => {
+  if (noBrowser) return
+  browser = await openBrowser()
+  system = await testSystem({ agents: 2, config: { captchaRequired: true } })
+})
+afterAll(async () => {
+  await browser?.close()
+  await system?.[Symbol.asyncDispose]()
+})
+
+const base = () => `http://127.0.0.1:${system.control.port}`
+const suite = noBrowser
+  ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
+  : describe
+
+for (const { name, ...look } of looks)
+  suite(`the dashboard (${name})`, () => {
+    vi.setConfig({ testTimeout: 120_000 })
+    const email = `walk-${look.colorScheme}@example.com`
+    let seen: Visit
+    let page: Page
+    beforeAll(async () => {
+      seen = await visit(browser, base(), look)
+      page = seen.page
+    })
+    afterAll(async () => seen[Symbol.asyncDispose]())
+
+    const button = (label: string | RegExp) => page.getByRole('button', { name: label })
+    const field = (label: string) => page.getByLabel(label, { exact: true })
+    const dialog = () => page.getByRole('dialog')
+    const status = (text: string) => page.getByText(text, { exact: true }).first()
+    /** What holds on every page: nobody is shut out, and nothing is cut off. */
+    const expectGood = async () => {
+      expect(await seriousFindings(page)).toEqual([])
+      expect(await overflow(page), `${page.url()} is wider than the window`).toBe(0)
+    }
+    const open = async (path: string, heading: string) => {
+      await page.goto(path)
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+    }
+
+    it('signs up with a captcha, and says what is wrong at the field', async () => {
+      await page.goto('/apps')
+      await page.waitForURL('**/signin?**')
+      await expectGood()
+      await page.getByRole('link', { name: 'Sign up' }).click()
+      await page.getByAltText('Letters to read').waitFor()
+      await expectGood()
+      await field('First name').fill('Ada')
+      await field('E-mail').fill(email)
+      await field('Password').fill('password')
+      await button('Ask me a question in words instead').click()
+      const question = page.getByText(/letter/).last()
+      const answer = async () => {
+        await field('Your answer').fill(answerInWords((await question.textContent()) ?? ''))
+        await button('Create account').click()
+      }
+      const before = await question.textContent()
+      await answer()
+      await page.getByText(/passwords everybody tries first/i).waitFor()
+      await until(async () => (await question.textContent()) !== before, { what: 'another captcha', timeoutMs: 15_000 })
+      await field('Password').fill(password)
+      await answer()
+      await page.getByText('No apps yet').waitFor()
+      await expectGood()
+    })
+
+    it('deploys an app and follows it until it answers', async () => {
+      await page.getByRole('link', { name: 'Deploy your first app' }).click()
+      await field('Name').fill('web')
+      await field('Image').fill('docker.io/library/nginx:1.27')
+      await expectGood()
+      await button('Create and deploy').click()
+      await page.waitForURL('**/apps/web/deployments/**')
+      await page.getByRole('listitem').filter({ hasText: 'done: Online' }).waitFor()
+      await status('Serving').waitFor()
+      await expectGood()
+      const { hostname } = await system.database.db.one<{ hostname: string }>({
+        name: 'test.dashboardHost',
+        text: `SELECT hostname FROM route ORDER BY hostname DESC LIMIT 1`,
+      })
+      expect(await answerOf(hostname)).toBe(200)
+    })
+
+    it('shows live numbers and the log', async () => {
+      await open('/apps/web', 'web')
+      await page.getByRole('img', { name: /^CPU, now/ }).waitFor()
+      await expectGood()
+      await page.getByRole('link', { name: 'Logs' }).click()
+      await page.getByRole('log').getByText('listening on port').waitFor()
+      await page.getByRole('searchbox', { name: 'Search the log' }).fill('nothing like it')
+      await page.getByText('No line has').waitFor()
+      await page.getByRole('searchbox', { name: 'Search the log' }).fill('LISTENING')
+      await page.getByRole('log').locator('mark').waitFor()
+      await button('Pause').click()
+      await status('paused').waitFor()
+      await expectGood()
+      const download = page.waitForEvent('download')
+      await button('Download').click()
+      expect((await download).suggestedFilename()).toBe('web.log')
+    })
+
+    it('pauses and resumes, and says why what cannot be done cannot', async () => {
+      await open('/apps/web/deployments', 'web')
+      await page.getByRole('link', { name: '1.27' }).click()
+      await button('Pause').first().click()
+      await status('Paused').waitFor()
+      await button('Resume').hover()
+      await button('Activate').focus()
+      await page.getByRole('tooltip').getByText('It serves already.').waitFor()
+      await button('Resume').click()
+      await status('Running').waitFor()
+    })
+
+    it('keeps a snapshot of the machine', async () => {
+      await button('Take snapshot').click()
+      await dialog().getByLabel('Name').fill('before-upgrade')
+      await dialog().getByRole('button', { name: 'Take snapshot' }).click()
+      await page.getByRole('row', { name: /before-upgrade Ready/ }).waitFor()
+      await expectGood()
+    })
+
+    it('scales', async () => {
+      await open('/apps/web/scale', 'web')
+      await field('At most').fill('3')
+      await field('Replicas').fill('2')
+      await expectGood()
+      await button('Save').click()
+      await page.getByText('Now 2 replicas').waitFor()
+    })
+
+    it('rolls back', async () => {
+      await open('/apps/web', 'web')
+      await button('Deploy').first().click()
+      await dialog().getByLabel('Image').fill('docker.io/library/nginx:1.28')
+      await expectGood()
+      await dialog().getByRole('button', { name: 'Deploy' }).click()
+      await page.getByRole('listitem').filter({ hasText: 'done: Online' }).waitFor()
+      await open('/apps/web/deployments', 'web')
+      await page.getByRole('row', { name: /1\.28.*Serving/ }).waitFor()
+      await page
+        .getByRole('row', { name: /1\.27/ })
+        .getByRole('button', { name: /Roll back/ })
+        .click()
+      await dialog().getByRole('button', { name: 'Roll back' }).click()
+      await page.getByRole('row', { name: /1\.27.*Serving/ }).waitFor()
+      await expectGood()
+    })
+
+    it('sets a variable and never shows it', async () => {
+      await open('/apps/web/environment', 'web')
+      await button('Add variable').click()
+      await dialog().getByLabel('Name').fill('1 WRONG')
+      await dialog().getByLabel('Value').fill('hidden-treasure')
+      await dialog().getByRole('button', { name: 'Save' }).click()
+      await dialog().locator('[aria-invalid="true"], [role="alert"]').first().waitFor()
+      await dialog().getByLabel('Name').fill('TREASURE')
+      await dialog().getByRole('button', { name: 'Save' }).click()
+      await page.getByRole('row', { name: /TREASURE/ }).waitFor()
+      expect(await page.content()).not.toContain('hidden-treasure')
+      await expectGood()
+    })
+
+    it('makes a volume, a snapshot of it, and a clone', async () => {
+      await open('/volumes', 'Volumes')
+      await button('New volume').click()
+      await dialog().getByLabel('Name').fill('web-data')
+      await dialog().getByLabel('Size').fill('1')
+      await dialog().getByRole('button', { name: 'Create volume' }).click()
+      await page.getByRole('link', { name: 'web-data' }).click()
+      await button('Take snapshot').click()
+      await dialog().getByLabel('Name').fill('first')
+      await dialog().getByRole('button', { name: 'Take snapshot' }).click()
+      await page.getByRole('row', { name: /first Ready/ }).waitFor()
+      await expectGood()
+      await button('Clone first').click()
+      await dialog().getByLabel('Name of the new volume').fill('web-copy')
+      await dialog().getByRole('button', { name: 'Clone' }).click()
+      await open('/volumes', 'Volumes')
+      await page.getByRole('link', { name: 'web-copy' }).waitFor()
+      await expectGood()
+    })
+
+    it('makes a database and says how to connect', async () => {
+      await open('/databases', 'Databases')
+      await button('New database').click()
+      await dialog().getByLabel('Name').fill('orders')
+      await dialog().getByRole('button', { name: 'Create database' }).click()
+      await page.getByLabel('psql command', { exact: true }).waitFor()
+      await expectGood()
+    })
+
+    it('shows a token once', async () => {
+      await open('/account/tokens', 'Account')
+      await button('New token').click()
+      await dialog().getByLabel('Name').fill('CI')
+      await dialog().getByRole('button', { name: 'Create token' }).click()
+      const token = await page.getByLabel('token', { exact: true }).textContent()
+      expect(token).toMatch(/^svc_pat_/)
+      await button('I have kept it').click()
+      await page.getByRole('row', { name: /CI/ }).waitFor()
+      expect(await page.content()).not.toContain(token)
+    })
+
+    it.each([
+      ['/apps', 'Apps'],
+      ['/apps/web/metrics', 'web'],
+      ['/apps/web/network', 'web'],
+      ['/apps/web/volumes', 'web'],
+      ['/apps/web/settings', 'web'],
+      ['/mesh', 'Mesh'],
+      ['/billing', 'Billing'],
+      ['/notifications', 'Notifications'],
+      ['/audit', 'Audit log'],
+      ['/account', 'Account'],
+      ['/account/sessions', 'Account'],
+    ])('%s is whole', async (path, heading) => {
+      await open(path, heading)
+      await page.waitForLoadState('networkidle').catch(() => {})
+      await expectGood()
+      expect(await page.getByText('Something went wrong').count()).toBe(0)
+    })
+
+    it('signs in with a second factor', async () => {
+      await open('/account/security', 'Account')
+      await button('Switch on').click()
+      await page.getByAltText('QR code for your authenticator').waitFor()
+      await expectGood()
+      const secret = (await page.getByLabel('secret', { exact: true }).textContent()) ?? ''
+      await field('Code').fill(new TOTP({ secret }).generate())
+      await dialog().getByRole('button', { name: 'Switch on' }).click()
+      const [recovery] = await page
+        .getByRole('list', { name: 'Recovery codes' })
+        .getByRole('listitem')
+        .allTextContents()
+      await button('I have kept them').click()
+      await button('Account').click()
+      await page.getByRole('menuitem', { name: 'Sign out' }).click()
+      await page.waitForURL('**/signin**')
+      await field('E-mail').fill(email)
+      await field('Password').fill(password)
+      await button('Sign in').click()
+      await field('Code').fill('000000')
+      await button('Sign in').click()
+      await page
+        .getByRole('alert')
+        .getByText(/code is not valid/i)
+        .waitFor()
+      await field('Code').fill(recovery ?? '')
+      await button('Sign in').click()
+      await page.getByRole('link', { name: 'web', exact: true }).waitFor()
+    })
+
+    it('survives a reload, is there in a second tab, and ends in both at once', async () => {
+      await page.reload()
+      await page.getByRole('link', { name: 'web', exact: true }).waitFor()
+      const second = await page.context().newPage()
+      await second.goto('/volumes')
+      await second.getByRole('link', { name: 'web-data' }).waitFor()
+      await second.getByRole('button', { name: 'Account' }).click()
+      await second.getByRole('menuitem', { name: 'Sign out' }).click()
+      await page.waitForURL('**/signin**')
+      await page.reload()
+      await field('Password').waitFor()
+      await second.close()
+    })
+
+    it('never complained', () => expect(seen.complaints).toEqual([]))
+  })
+
+/** The status that the app answers with through the gateway. */
+const answerOf = (host: string) =>
+  new Promise<number>((resolve, reject) => {
+    request({ host: '127.0.0.1', port: system.gateway.port, path: '/', headers: { host } }, response => {
+      response.resume()
+      resolve(response.statusCode ?? 0)
+    })
+      .on('error', reject)
+      .end()
+  })

@@ -1,0 +1,96 @@
+/** What people are told: why a deployment failed, and what a deploy would do. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createFakeHost } from '../../src/agent/hypervisor/fake/host.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+let system: TestSystem
+let user: TestUser
+const room = { vcpus: 4, memoryMib: 8192, diskMib: 100_000 }
+const fake = createFakeHost({ imageMs: 0, bootMs: 5, healthyMs: 20, stopMs: 0, logEveryMs: 0 })
+beforeAll(async () => {
+  system = await testSystem({ agents: 0, config: { cpuOvercommit: 1, maxRestarts: 2 } })
+  user = await system.user()
+  await system.addAgent({ capacity: room }, fake)
+  await system.addAgent({ capacity: { ...room, vcpus: 1 } })
+  await until(
+    async () =>
+      (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
+        host.hypervisors.some(one => one.available),
+      ).length === 2,
+    { timeoutMs: 10_000, what: 'both hosts have joined' },
+  )
+})
+afterAll(async () => system[Symbol.asyncDispose]())
+
+const counts = async () =>
+  (
+    await system.database.db.rows({
+      name: 'test.counts',
+      text: `SELECT (SELECT count(*)::int FROM deployment) AS deployments, (SELECT count(*)::int FROM vm) AS vms,
+               (SELECT sum(used_vcpus)::int FROM host) AS used`,
+    })
+  )[0]
+
+it('an app that crashes again and again has failed, with its last lines, and not for ever', async () => {
+  await user.post('/v1/apps', { name: 'loop', git_url: '', drain_timeout: 0 })
+  await user.call('PUT', '/v1/apps/loop/env/MOTE_FAKE', { value: 'crash' })
+  const { job_id } = (await user.post('/v1/apps/loop/deploy', { image: 'example/app:1' })).body
+  const status = async () => (await user.get(`/v1/apps/loop/deployments/${job_id}`)).body
+  await until(async () => (await status()).status === 'failed', { timeoutMs: 20_000, what: 'it has failed' })
+  const { error_message } = await status()
+  expect(error_message).toContain('code 1')
+  expect(error_message).toContain('Last lines:\nlistening on port')
+  const { body } = await user.get('/v1/notifications')
+  expect(body.notifications[0]).toMatchObject({ kind: 'deployment.failed', body: error_message })
+  await until(async () => fake.vms.size === 0, { timeoutMs: 10_000, what: 'nothing is started again' })
+  await until(async () => (await counts())?.['vms' as never] === 0, { timeoutMs: 10_000, what: 'no VM is left' })
+}, 40_000)
+
+it('a dry run says where it would go, why not elsewhere, what it means for the plan, and changes nothing', async () => {
+  await user.post('/v1/apps', { name: 'plan', git_url: '' })
+  const before = await counts()
+  const answer = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2, dry_run: true })
+  const hosts: { id: string; name: string }[] = (await user.get('/v1/admin/hosts')).body
+  const [large, small] = [hosts.find(host => host.name === 'host-1'), hosts.find(host => host.name === 'host-2')]
+  expect(answer.status).toBe(200)
+  expect(answer.body).toMatchObject({
+    ...{ status: 'dry_run', deployment_id: '', job_id: '', vm_id: '', host_id: large?.id },
+    message: 'It would go to host-1 on fake.',
+    dry_run: {
+      host_id: large?.id,
+      rejected: [{ host_id: small?.id, reason: 'not enough vCPUs' }],
+      plan: 'vCPUs 0 + 2, memory 0 + 512 MiB',
+    },
+  })
+  expect(await counts()).toEqual(before)
+})
+
+it('a request that can never fit is refused, and one that could fit waits and says why', async () => {
+  const never = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', disk_mib: 200_000 })
+  expect(never).toMatchObject({ status: 503, body: { code: 'no_capacity', status: 503 } })
+  expect(Number(never.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(never.body.error).toContain('2 hosts: not enough disk')
+
+  const full = await user.post('/v1/deploy', { app_name: 'full', image: 'example/app:1', vcpus: 4 })
+  await until(async () => (await user.get(`/v1/apps/full/deployments/${full.body.job_id}`)).body.status === 'running', {
+    timeoutMs: 10_000,
+    what: 'the large host is full',
+  })
+  const waits = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2 })
+  expect(waits).toMatchObject({ status: 200, body: { status: 'pending' } })
+  expect(waits.body.message).toBe('Accepted, and waiting. No host can take it now (2 hosts: not enough vCPUs).')
+  const { body } = await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)
+  expect(body).toMatchObject({ status: 'pending', host_id: '' })
+  await until(
+    async () =>
+      (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.error_message ===
+      'No host can take it now (2 hosts: not enough vCPUs).',
+    { timeoutMs: 10_000, what: 'it says why it waits' },
+  )
+  await user.delete('/v1/apps/full')
+  await until(
+    async () => (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.status === 'running',
+    { timeoutMs: 15_000, what: 'it has its place' },
+  )
+}, 40_000)

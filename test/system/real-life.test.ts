@@ -1,0 +1,180 @@
+/**
+ * once-is-enough: this is about real machines.
+ * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, balloon,
+ * move while it answers, stop, delete. Then nothing of it is left.
+ */
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { writeSampleImage } from '../../src/agent/image/sample.ts'
+import type { Agent } from '../../src/agent/main.ts'
+import { vmmsIn } from '../../src/agent/testing.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { viaGateway } from '../support/http.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+const why = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
+const network = process.getuid?.() === 0 ? 'tap' : 'user'
+/** Emulated guests on cores that others use. */
+const patient = { timeoutMs: 90_000, everyMs: 20 }
+
+describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 240_000 }, () => {
+  let system: TestSystem
+  let user: TestUser
+  let agents: Agent[]
+  let hostname: string
+  let job: string
+
+  const dirOf = (name: string) => join(system.dir, name)
+  const at = (path = '') => `/v1/apps/hello/deployments/${job}${path && `/${path}`}`
+  const status = async () => (await user.get(at())).body
+  const reaches = (wanted: string) =>
+    until(async () => (await status()).status === wanted, { ...patient, what: `it is ${wanted}` })
+  const ask = async () => (await viaGateway(system.gateway.port, hostname)).status
+  const answers = () => until(async () => (await ask()) === 200, { ...patient, what: 'it answers through the gateway' })
+  const sh = async (script: string) => (await user.post(at('exec'), { command: ['sh', '-c', script] })).body.stdout
+  /** Interfaces that our VMs had at any time; other tests of this machine have their own. */
+  const taps = new Set<string>()
+  const noteTaps = async () => {
+    for (const pid of await vmmsIn(system.dir))
+      for (const [, name] of (await readFile(`/proc/${pid}/cmdline`, 'utf8')).matchAll(/ifname=([\w-]+)/g))
+        if (name) taps.add(name)
+  }
+  const interfaces = async () => (await promisify(execFile)('ip', ['-o', 'link'])).stdout
+
+  beforeAll(async () => {
+    system = await testSystem({ agents: 0, gateway: { wakeTimeoutMs: 20_000 } })
+    user = await system.user()
+    await writeSampleImage(join(system.dir, 'images', 'hello'))
+    const real = { hypervisor: 'qemu', network, imageDir: join(system.dir, 'images') } as const
+    agents = [await system.addAgent(real), await system.addAgent(real)]
+    const ready = async () =>
+      (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
+        host.hypervisors.some(one => one.available),
+      ).length === 2
+    await until(ready, { ...patient, what: 'both hosts offer QEMU' })
+  })
+  afterAll(async () => system[Symbol.asyncDispose]())
+
+  it('deploys and answers', async () => {
+    const app = { name: 'hello', git_url: '', health_check_path: '/health', drain_timeout: 0 }
+    hostname = (await user.post('/v1/apps', app)).body.hostname
+    job = (await user.post('/v1/apps/hello/deploy', { image: 'oci:hello' })).body.job_id
+    await reaches('running')
+    await answers()
+    expect(await status()).toMatchObject({ hypervisor: 'qemu', error_message: '' })
+    await noteTaps()
+  })
+
+  it('pauses and resumes', async () => {
+    await sh('echo before > /tmp/life')
+    await user.post(at('pause'))
+    await reaches('paused')
+    await user.post(at('resume'))
+    await reaches('running')
+    await answers()
+    expect(await sh('cat /tmp/life')).toBe('before\n')
+  })
+
+  it('goes back to a snapshot', async () => {
+    expect((await user.post(at('snapshot'), { snapshot_name: 'good' })).status).toBe(200)
+    const snapshot = async () => (await user.get(at('snapshots'))).body[0]
+    await until(async () => (await snapshot()).status !== 'creating', { ...patient, what: 'the snapshot is made' })
+    expect(await snapshot()).toMatchObject({
+      status: 'ready',
+      error: null,
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    })
+    await sh('echo after > /tmp/life')
+    expect((await user.post(at('snapshot/good/restore'))).status).toBe(200)
+    await until(async () => (await sh('cat /tmp/life').catch(() => '')) === 'before\n', {
+      ...patient,
+      what: 'it remembers what it was',
+    })
+    await reaches('running')
+    await answers()
+  })
+
+  it('gives memory back and gets it again', async () => {
+    const actual = async () => (await user.get(at('balloon'))).body.actual_memory_mib
+    await user.post(at('balloon'), { target_memory_mib: 256 })
+    await until(async () => (await actual()) <= 260, { ...patient, what: 'the guest has less' })
+    await user.post(at('balloon'), { target_memory_mib: 512 })
+    await until(async () => (await actual()) >= 500, { ...patient, what: 'the guest has all of it again' })
+    expect(await ask()).toBe(200)
+  })
+
+  it('moves to the other host while it answers', async () => {
+    const from = (await status()).host_id
+    const target = agents.find(agent => agent.hostId !== from)
+    const failures: string[] = []
+    let asked = 0
+    let longestMs = 0
+    const end = new AbortController()
+    const load = (async () => {
+      while (!end.signal.aborted) {
+        const began = performance.now()
+        const outcome = await ask().catch((cause: unknown) => String(cause))
+        longestMs = Math.max(longestMs, performance.now() - began)
+        asked++
+        if (outcome !== 200) failures.push(String(outcome))
+      }
+    })()
+    await user.post(at('migration/start'), { target_host: target?.hostId, target_uri: '' })
+    const migration = async () => (await user.get(at('migration/status'))).body
+    await until(async () => (await migration()).ended_at !== null, { ...patient, what: 'the move is over' })
+    await answers()
+    end.abort()
+    await load
+    const { downtime_ms } = await migration()
+    console.info(
+      `moved: ${asked} requests, ${failures.length} failed, the longest took ${longestMs.toFixed(0)} ms, downtime ${downtime_ms} ms`,
+    )
+    expect(await migration()).toMatchObject({ status: 'completed', error: null, percent: 100 })
+    expect(failures).toEqual([])
+    expect((await status()).host_id).toBe(target?.hostId)
+    await noteTaps()
+    expect(await sh('cat /tmp/life')).toBe('before\n')
+  })
+
+  it('stops, is deleted, and leaves nothing', async () => {
+    await user.delete(at())
+    await reaches('stopped')
+    await user.delete('/v1/apps/hello')
+    const left = async () => {
+      const { db } = system.database
+      const rows = await db.rows({
+        name: 'test.left',
+        text: `SELECT id FROM vm UNION ALL SELECT id FROM vm_snapshot UNION ALL SELECT id FROM deployment
+               UNION ALL SELECT id FROM host WHERE used_vcpus + used_memory_mib + used_disk_mib > 0`,
+      })
+      const files = await Promise.all(
+        ['host-1', 'host-2'].flatMap(name =>
+          ['vms', 'snapshots'].map(dir => readdir(join(dirOf(name), dir)).catch(() => [])),
+        ),
+      )
+      return rows.length + files.flat().length + (await vmmsIn(system.dir)).length
+    }
+    await until(async () => (await left()) === 0, { ...patient, what: 'no row, file or process is left' })
+    const mine = await readdir(system.dir)
+    expect(mine.filter(name => name.startsWith('host-')).sort()).toEqual(['host-1', 'host-2'])
+  })
+
+  it('takes its interfaces with it', async () => {
+    for (const agent of agents.splice(0)) await agent.stop({ stopVms: true })
+    expect(await vmmsIn(system.dir)).toEqual([])
+    if (network !== 'tap') return
+    expect(taps.size).toBeGreaterThan(1)
+    const left = async () => {
+      const all = await interfaces()
+      return [...taps].filter(name => all.includes(` ${name}:`))
+    }
+    await until(async () => (await left()).length === 0, { ...patient, what: `${[...taps].join(', ')} are gone` })
+  })
+})

@@ -1,0 +1,156 @@
+/** Volumes of real virtual machines, from the API down to the disk, on a file system with reflinks where that can be had. */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loopFileSystem, whyNoLoop } from '../../src/agent/disk/testing.ts'
+import { writeSampleImage } from '../../src/agent/image/sample.ts'
+import { vmmsIn } from '../../src/agent/testing.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const needed = ['qemu-system-x86_64', 'mke2fs', 'umoci', 'skopeo']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
+
+describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeout: 240_000 }, () => {
+  let system: TestSystem
+  let user: TestUser
+  const releases: (() => Promise<unknown>)[] = []
+
+  beforeAll(async () => {
+    system = await testSystem({ agents: 0 })
+    releases.push(async () => system[Symbol.asyncDispose]())
+    const dataDir = join(system.dir, 'host-1')
+    await mkdir(dataDir)
+    const poolDir = await reflinks(dataDir)
+    await writeSampleImage(join(dataDir, 'images', 'hello'))
+    await system.addAgent({
+      ...{ dataDir, hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' },
+      pools: [{ name: 'local', kind: 'dir', place: poolDir }],
+    })
+    user = await system.user()
+    const offers = async () => (await user.get('/v1/admin/hosts')).body[0]?.hypervisors?.[0]?.available === true
+    await until(offers, { timeoutMs: 120_000, what: 'the host offers QEMU' })
+  }, 180_000)
+  afterAll(async () => {
+    for (const release of releases.splice(0).reverse()) await release()
+  }, 60_000)
+
+  /** The pool's directory. Only root can mount; else volumes are copied, which is slower and no different otherwise. */
+  async function reflinks(dataDir: string): Promise<string> {
+    if (await whyNoLoop('xfs')) return join(dataDir, 'pool')
+    const dir = await mkdtemp(join(tmpdir(), 'mote-pool-'))
+    const place = await loopFileSystem('xfs', dir, 640)
+    // Last of all, since the agent holds it.
+    releases.unshift(async () => {
+      await place[Symbol.asyncDispose]()
+      await rm(dir, { recursive: true })
+    })
+    return place.path
+  }
+
+  const deploy = async (name: string): Promise<string> => {
+    const { job_id } = (await user.post(`/v1/apps/${name}/deploy`, { image: 'oci:hello' })).body
+    await running(name, job_id)
+    return job_id
+  }
+  const running = (name: string, job: string) =>
+    until(async () => (await user.get(`/v1/apps/${name}/deployments/${job}`)).body.status === 'running', {
+      timeoutMs: 90_000,
+      what: `${name} runs`,
+    })
+  const sh = async (name: string, job: string, script: string) => {
+    const answer = await user.post(`/v1/apps/${name}/deployments/${job}/exec`, { command: ['sh', '-c', script] })
+    return String(answer.body.stdout ?? answer.body.error).trim()
+  }
+  const create = async (name: string): Promise<string> =>
+    (await user.post('/v1/volumes', { name, size_mib: 64 })).body.id
+  const app = async (name: string): Promise<string> =>
+    (await user.post('/v1/apps', { name, git_url: '', health_check_path: '/health', drain_timeout: 0 })).body.id
+  const attach = (appId: string, volume_id: string) => user.post(`/v1/apps/${appId}/volumes/attach`, { volume_id })
+  const free = async (id: string) =>
+    until(
+      async () =>
+        (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id).attachments.length === 0,
+      { timeoutMs: 30_000, what: 'the volume is free' },
+    )
+  const ready = async (id: string) =>
+    until(
+      async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id).status === 'ready',
+      { timeoutMs: 30_000, what: 'the volume is ready' },
+    )
+
+  it('keeps what was written over a redeploy, kill -9 of the VMM, snapshot, restore and clone', async () => {
+    const id = await create('data')
+    const appId = await app('keeper')
+    await attach(appId, id)
+    const first = await deploy('keeper')
+    expect(await sh('keeper', first, 'echo one > /data/file && sync && cat /data/file')).toBe('one')
+
+    const second = await deploy('keeper')
+    expect(await sh('keeper', second, 'cat /data/file')).toBe('one')
+
+    const [pid] = await vmmsIn(system.dir)
+    await sh('keeper', second, 'echo two > /data/file && sync')
+    process.kill(pid ?? 0, 'SIGKILL')
+    await until(async () => !(await vmmsIn(system.dir)).includes(pid ?? 0), { what: 'the VMM is gone' })
+    await until(async () => (await sh('keeper', second, 'cat /data/file')) === 'two', {
+      timeoutMs: 90_000,
+      what: 'it is back with what was written',
+    })
+
+    await user.post(`/v1/volumes/${id}/snapshots`, { name: 'then' })
+    const snapshot = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
+    await until(async () => (await snapshot()).status === 'ready', { timeoutMs: 30_000, what: 'the snapshot' })
+    expect((await snapshot()).pause_ms).toBeGreaterThan(0)
+    await sh('keeper', second, 'echo three > /data/file && sync')
+    expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'then' })).body.code).toBe('volume_in_use')
+
+    const clone = (await user.post(`/v1/volumes/${id}/clone`, { name: 'copy', snapshot_name: 'then' })).body.id
+    await user.delete(`/v1/apps/keeper/deployments/${second}`)
+    await user.delete(`/v1/apps/${appId}/volumes/${id}/detach`)
+    await free(id)
+    expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'then' })).status).toBe(200)
+    await ready(id)
+    await attach(appId, id)
+    const third = await deploy('keeper')
+    expect(await sh('keeper', third, 'cat /data/file')).toBe('two')
+
+    const mount = { volume_id: clone, mount_point: '/srv/copy' }
+    const at = (verb: string) => `/v1/apps/keeper/deployments/${third}/volumes/${verb}`
+    expect((await user.post(at('attach'), mount)).body.status).toBe('attaching')
+    await until(async () => (await sh('keeper', third, 'cat /srv/copy/file')) === 'two', {
+      timeoutMs: 30_000,
+      what: 'the clone is there',
+    })
+    await sh('keeper', third, 'echo clone > /srv/copy/file && sync')
+    expect(await sh('keeper', third, 'cat /data/file')).toBe('two')
+    expect((await user.post(at('detach'), mount)).status).toBe(200)
+    await free(clone)
+    expect(await sh('keeper', third, 'ls /srv/copy')).toBe('')
+    await user.post(at('attach'), { ...mount, read_only: true })
+    await until(async () => (await sh('keeper', third, 'cat /srv/copy/file')) === 'clone', {
+      timeoutMs: 30_000,
+      what: 'the clone is back',
+    })
+    expect(await sh('keeper', third, 'touch /srv/copy/x 2>&1 || echo refused')).toContain('refused')
+    await until(async () => (await user.get(`/v1/volumes/${id}/usage`)).body.used_bytes > 0, {
+      timeoutMs: 40_000,
+      what: 'it is measured',
+    })
+  })
+
+  it('goes with everything else', async () => {
+    await user.delete('/v1/apps/keeper')
+    await until(async () => (await user.get('/v1/apps')).body.length === 0, { timeoutMs: 60_000, what: 'the app is gone' })
+    for (const { id } of (await user.get('/v1/volumes')).body) {
+      await free(id)
+      expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)
+    }
+    await until(async () => (await user.get('/v1/volumes')).body.length === 0, { what: 'no volume is left' })
+    await until(async () => (await vmmsIn(system.dir)).length === 0, { timeoutMs: 30_000, what: 'no VM is left' })
+  })
+})

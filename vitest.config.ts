@@ -22,6 +22,7 @@ export default defineConfig({
     maxWorkers: 3,
     projects: [
       { extends: true, test: { name: 'all', include: all } },
+      { extends: true, test: { name: 'dashboard', include: ['dashboard/src/**/*.test.ts'] } },
       { extends: true, test: { name: 'pg15', include: onPostgres15, env: { MOTE_TEST_PG: 'pg15' } } },
     ],
   },

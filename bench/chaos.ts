@@ -32,6 +32,7 @@ export const chaosBenchmark: Benchmark = {
     report.note(
       `${kills.control} control planes and ${kills.agent} agents killed, ${hostsLost} hosts away until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
     )
+    if (result.slowest.length > 0) report.note(`at rest last: ${result.slowest.join('; ').slice(0, 500)}`)
     report.verdict('leaks and lost writes', result.faults.length, 0)
     report.verdict('at rest after the last kill, s', result.convergedSeconds, 30)
   },

@@ -6,6 +6,7 @@ import { newId } from '../src/lib/ids.ts'
 export interface InstantHost {
   readonly id: string
   readonly vms: ReadonlyMap<string, VmPut>
+  describe(full: boolean): HostBeat
   beat(full: boolean): Promise<void>
 }
 
@@ -31,32 +32,19 @@ export async function instantHost(bus: Bus, name: string, vcpus: number): Promis
   await bus.serve(subjects.hostIn(id, 'vm.put'), data => put(data as VmPut))
   await bus.serve(subjects.hostIn(id, 'vm.get'), data => observed((data as { vmId: string }).vmId))
   await bus.serve(subjects.hostIn(id, 'ping'), () => ({ incarnation: 'instant' }))
-  return {
-    id,
-    vms,
-    async beat(full) {
-      const beat: HostBeat = {
-        ...{ hostId: id, name, incarnation: 'instant', version: '0', arch: 'x64', network: 'fake' },
-        ...{ vcpus, memoryMib: vcpus * 512, diskMib: vcpus * 1024 },
-        hypervisors: [
-          {
-            ...{ name: 'fake', available: true, detail: 'instant' },
-            capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
-          },
-        ],
-        vms: full ? [...vms.keys()].map(observed) : null,
-        stats: full
-          ? []
-          : [...vms.keys()].map(vmId => ({
-              vmId,
-              atMs: 0,
-              cpuUsage: 5,
-              ramUsedBytes: 2 ** 27,
-              rxBytes: 1,
-              txBytes: 1,
-            })),
-      }
-      await bus.publish(subjects.beat(id), beat)
-    },
-  }
+  const describe = (full: boolean): HostBeat => ({
+    ...{ hostId: id, name, incarnation: 'instant', version: '0', arch: 'x64', network: 'fake' },
+    ...{ vcpus, memoryMib: vcpus * 512, diskMib: vcpus * 1024 },
+    hypervisors: [
+      {
+        ...{ name: 'fake', available: true, detail: 'instant' },
+        capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
+      },
+    ],
+    vms: full ? [...vms.keys()].map(observed) : null,
+    stats: full
+      ? []
+      : [...vms.keys()].map(vmId => ({ vmId, atMs: 0, cpuUsage: 5, ramUsedBytes: 2 ** 27, rxBytes: 1, txBytes: 1 })),
+  })
+  return { id, vms, describe, beat: async full => void (await bus.publish(subjects.beat(id), describe(full))) }
 }

@@ -20,7 +20,8 @@ async function timed(act: () => Promise<unknown>): Promise<number> {
 async function fill(file: string): Promise<void> {
   const handle = await open(file, 'r+')
   try {
-    for (let at = 0; at < filledMib; at++) await handle.write(Buffer.alloc(2 ** 20, `${at} `), 0, 2 ** 20, (500 + at) * 2 ** 20)
+    for (let at = 0; at < filledMib; at++)
+      await handle.write(Buffer.alloc(2 ** 20, `${at} `), 0, 2 ** 20, (500 + at) * 2 ** 20)
     await handle.sync()
   } finally {
     await handle.close()
@@ -46,12 +47,16 @@ export const volumeClone: Benchmark = {
       for (let n = 0; n < rounds; n++) {
         const copy = join(place.path, `copy-${n}`)
         // What a clone promises, too: it is on the disk.
-        times.copy.push(await timed(() => run('cp', ['--reflink=always', source, copy]).then(() => run('sync', [copy, place.path]))))
+        times.copy.push(
+          await timed(() => run('cp', ['--reflink=always', source, copy]).then(() => run('sync', [copy, place.path]))),
+        )
         times.clone.push(await timed(() => pool.create(`c${n}`, sizeMib, { volumeId: 'v', snapshotId: 's' })))
       }
       const copied = report.samples('cp --reflink and sync', 'ms', times.copy)
       const cloned = report.samples('clone', 'ms', times.clone)
-      report.note(`space for each of ${2 * rounds} copies: ${Math.round((before - (await pool.freeBytes())) / (2 * rounds * 1024))} KiB`)
+      report.note(
+        `space for each of ${2 * rounds} copies: ${Math.round((before - (await pool.freeBytes())) / (2 * rounds * 1024))} KiB`,
+      )
       report.verdict('clone / cp, of the medians', cloned.median / copied.median, 1.5)
     } finally {
       await rm(dir, { recursive: true, force: true })

@@ -39,7 +39,9 @@ if (verb === 'test') {
   await run(undefined, node, [join(root, 'bench', 'run.ts'), ...rest])
 } else {
   if (verb === 'demo' && !rest.includes('--help')) ensureSystemPackages(['vm', 'build', 'image'], { mandatory: true })
-  await run(undefined, node, [cli, verb, ...rest])
+  // A cloud keeps its data beside the checkout; a command for people is about the folder they are in.
+  const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
+  await run(undefined, node, [cli, verb, ...rest], ofCloud ? root : (process.env.INIT_CWD ?? process.cwd()))
 }
 
 /**
@@ -70,11 +72,11 @@ function ensureNodePackages() {
 }
 
 /** Ends with the child's own exit code when it is not 0; signals reach the child, which decides. */
-function run(label, command, args) {
+function run(label, command, args, cwd = root) {
   if (label) process.stderr.write(`\n== ${label}\n`)
   return new Promise(resolve => {
     const child = spawn(command, args, {
-      cwd: root,
+      cwd,
       stdio: 'inherit',
       env: { ...process.env, PATH: `${binaries}:${process.env.PATH ?? ''}` },
     })

@@ -12,6 +12,7 @@ import type { AgentConfig } from './config.ts'
 import { createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
 import type { Driver } from './hypervisor/driver.ts'
+import type { Network } from './net/net.ts'
 import { openNetwork } from './net/open.ts'
 import { openPrivateNetwork } from './net/private-network.ts'
 import { meshDevice } from './net/rules.ts'
@@ -63,7 +64,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     },
     onError: err => log.error({ err }, 'cannot look after the firewall'),
   })
-  const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake)
+  const drivers = await createDrivers(
+    { ...config, dataDir, migrationHost: migrationHost(config, network) },
+    network,
+    line => log.info(line),
+    fake,
+  )
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
@@ -104,7 +110,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     ...{ cacheDir: resolve(config.cacheDir), imageDir: resolve(config.imageDir), registries: config.registries },
     ...{ ready: probes.done, logLimits: config.log },
   })
-  await serveHost(bus, { hostId: state.hostId, incarnation }, { reconciler, snapshots, builds, storage, privateNetwork }, end.signal)
+  await serveHost(
+    bus,
+    { hostId: state.hostId, incarnation },
+    { reconciler, snapshots, builds, storage, privateNetwork },
+    end.signal,
+  )
   const beats = {
     ...{ hostId: state.hostId, incarnation, version, network: network.mode, config, reconciler, bus },
     offers: probes.offers,
@@ -133,6 +144,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     probed: probes.done.then(probes.offers),
     stop: options => stop(options?.stopVms ?? false),
   }
+}
+
+/** What is sent between hosts of a mesh goes through it: loopback, the default, would lead nowhere. */
+function migrationHost(config: AgentConfig, { ipv4 }: Network): string {
+  const given = config.migrationHost
+  return config.meshEndpoint !== null && ipv4 && given === '127.0.0.1' ? ipv4.gateway : given
 }
 
 /** A fake host has no guests that a tunnel could be for. */

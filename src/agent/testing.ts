@@ -21,6 +21,7 @@ import {
 import { until } from '../../test/support/wait.ts'
 import { type AgentConfig, agentConfig } from './config.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
+import { findCells } from './hypervisor/firecracker/cell.ts'
 import { writeSampleImage } from './image/sample.ts'
 import { type Agent, startAgent } from './main.ts'
 
@@ -57,14 +58,16 @@ export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   }
 }
 
-/** QEMU processes whose VM lives somewhere below the directory. */
+/** VMM processes whose VM lives somewhere below the directory. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
     const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '')
     const program = await readlink(`/proc/${name}/exe`).catch(() => '')
-    if (cwd.startsWith(`${dir}/`) && program.includes('qemu')) found.push(Number(name))
+    if (cwd.startsWith(`${dir}/`) && /qemu|firecracker|cloud-hypervisor/.test(program)) found.push(Number(name))
   }
+  // Behind the jailer a process has a root directory of its own.
+  for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)
   return found
 }
 

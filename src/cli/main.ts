@@ -8,6 +8,7 @@ import { demoCommand } from './commands/demo.ts'
 import { deployCommands } from './commands/deploy.ts'
 import { doctorCommand } from './commands/doctor.ts'
 import { hostCommands } from './commands/host.ts'
+import { installCommand } from './commands/install.ts'
 import { imageCommands } from './commands/image.ts'
 import { kernelCommands } from './commands/kernel.ts'
 import { programCommands } from './commands/programs.ts'
@@ -30,7 +31,7 @@ const groups: Readonly<Record<string, readonly Command[]>> = {
   'Data and settings': [...storageCommands(), ...databaseCommands(), ...projectCommands()],
   'Run a cloud': [
     ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],
-    ...[imageCommands(), kernelCommands()],
+    ...[installCommand(), imageCommands(), kernelCommands()],
   ],
 }
 for (const [heading, commands] of Object.entries(groups))

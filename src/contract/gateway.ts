@@ -55,6 +55,20 @@ export const TrafficReport = Type.Object({
 })
 export type TrafficReport = Static<typeof TrafficReport>
 
+/** Of a hostname that control keeps a certificate for. PEM; the chain begins with its own. */
+export const Certificate = Type.Object({ chain: Type.String(), key: Type.String(), notAfterMs: Type.Number() })
+export type Certificate = Static<typeof Certificate>
+
+/** Keys travel in answers only, which nobody but the asking gateway can read. */
+export const CertificateRequest = Type.Object({ hostname: Type.String({ maxLength: 253 }) })
+export const CertificateAnswer = Type.Object({ certificate: Type.Union([Certificate, Type.Null()]) })
+export type CertificateAnswer = Static<typeof CertificateAnswer>
+
+/** RFC 8555, 8.3: what a certificate authority asks for over HTTP. */
+export const ChallengeRequest = Type.Object({ hostname: Type.String({ maxLength: 253 }), token: Type.String({ maxLength: 512 }) })
+export const ChallengeAnswer = Type.Object({ keyAuthorization: Type.Union([Type.String(), Type.Null()]) })
+export type ChallengeAnswer = Static<typeof ChallengeAnswer>
+
 /** Somebody wants a tunnel to a database. `user`: id of a database (its current branch) or of a branch. */
 export const TunnelLogin = Type.Object({
   user: Type.String({ maxLength: 64 }),
@@ -94,6 +108,12 @@ export const gatewaySubjects = {
   routes: 'control.in.routes',
   /** WakeRequest -> {} */
   wake: 'control.in.wake',
+  /** CertificateRequest -> CertificateAnswer */
+  certificate: 'control.in.certificate',
+  /** ChallengeRequest -> ChallengeAnswer */
+  challenge: 'control.in.challenge',
+  /** CertificateRequest, published by control when there is a new one. */
+  certificateChanged: 'route.certificate',
   /** TunnelLogin -> TunnelLoginAnswer */
   tunnelLogin: 'control.in.tunnel.login',
   /** TunnelOpen -> TunnelOpenAnswer */

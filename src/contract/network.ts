@@ -37,6 +37,15 @@ export const FirewallObserved = Type.Object({
 })
 export type FirewallObserved = Static<typeof FirewallObserved>
 
+/** The IPv4 side of a host, which is for gateways only: guests talk to each other over IPv6. */
+export const HostIpv4 = Type.Object({
+  /** The network of its guests, CIDR; no other host of the mesh has the same. */
+  guests: Type.String(),
+  /** Where its own gateway's packets come from. */
+  gateway: Type.String(),
+})
+export type HostIpv4 = Static<typeof HostIpv4>
+
 /** Another host of the mesh, and the VMs that are reached through it. */
 export const MeshPeer = Type.Object({
   hostId: Type.String(),
@@ -47,6 +56,7 @@ export const MeshPeer = Type.Object({
   address: Type.String(),
   /** Addresses of its VMs that this host's VMs may talk to. */
   vmAddresses: Type.Array(Type.String()),
+  ipv4: Type.Optional(HostIpv4),
 })
 export type MeshPeer = Static<typeof MeshPeer>
 
@@ -86,7 +96,10 @@ export const NetworkObserved = Type.Object({
   hash: Type.String(),
   mesh: Type.Union([
     Type.Null(),
-    Type.Object({ publicKey: Type.String(), endpoint: Type.String(), peers: Type.Array(PeerObserved) }),
+    Type.Object({
+      ...{ publicKey: Type.String(), endpoint: Type.String(), peers: Type.Array(PeerObserved) },
+      ipv4: Type.Optional(HostIpv4),
+    }),
   ]),
   /** Why the mesh of this host does not work; null when it does, or is off. */
   error: Type.Union([Type.String(), Type.Null()]),

@@ -17,7 +17,7 @@ import {
   upcallFeature,
 } from './databases/index.ts'
 import type { Deps } from './deps.ts'
-import { createResolver, domainChecks, domainFeature } from './domains/index.ts'
+import { certificates, createIssuer, createResolver, domainChecks, domainFeature } from './domains/index.ts'
 import { eventRetention } from './events/index.ts'
 import { healthFeature } from './health/index.ts'
 import { autoscaler, deadHosts, hostFeature, hostMachine, idleApps } from './fleet/index.ts'
@@ -85,6 +85,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   billingSync(deps),
   goneRoutes(deps),
   domainChecks(deps, createResolver(deps.config.dnsServers)),
+  certificates(deps, createIssuer(deps)),
   scmReports(deps, createSourceHost(deps)),
   scmUpkeep(deps),
   usageCounting(deps),

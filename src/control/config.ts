@@ -38,6 +38,11 @@ export interface ControlConfig {
   readonly streamsPerUser: number
   /** `address` or `address:port` that custom domains are looked up at; empty: those of the system. */
   readonly dnsServers: readonly string[]
+  /** Directory URL of a certificate authority (RFC 8555); empty: none. */
+  readonly acmeDirectory: string
+  readonly acmeEmail: string
+  /** File with the certificate that the authority's own API is checked by; empty: those of the system. */
+  readonly acmeCa: string
   /** Extra networks (CIDR) that may call /re-attach and /validate, besides loopback. */
   readonly storageNetworks: readonly string[]
   /** What projects get their /64 of; undefined: the random one in the database. */
@@ -276,6 +281,14 @@ export const controlSettings = {
     list,
     'name servers (address or address:port) for custom domains; those of the system when empty',
   ),
+  acmeDirectory: setting(
+    'MOTE_ACME_DIRECTORY',
+    '',
+    url,
+    'certificate authority for custom domains, such as https://acme-v02.api.letsencrypt.org/directory; none when empty',
+  ),
+  acmeEmail: setting('MOTE_ACME_EMAIL', '', word, 'address the certificate authority may write to'),
+  acmeCa: setting('MOTE_ACME_CA', '', word, 'PEM file that a private certificate authority is checked by'),
   storageNetworks: setting<readonly string[]>(
     'MOTE_STORAGE_NETWORKS',
     [],
@@ -502,6 +515,9 @@ export function parseControlConfig(
     idleSeconds: read(s.idleSeconds),
     requestsPerReplica: read(s.requestsPerReplica),
     dnsServers: read(s.dnsServers),
+    acmeDirectory: read(s.acmeDirectory),
+    acmeEmail: read(s.acmeEmail),
+    acmeCa: read(s.acmeCa),
     streamsPerUser: read(s.streamsPerUser),
     storageNetworks: read(s.storageNetworks),
     ipv6Prefix: read(s.ipv6Prefix),

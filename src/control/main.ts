@@ -16,6 +16,7 @@ import { startBuildReceiver } from './builds/index.ts'
 import type { ControlConfig } from './config.ts'
 import { startTunnelReceiver } from './databases/index.ts'
 import { dashboardPages } from './dashboard/index.ts'
+import { startCertificateServer } from './domains/index.ts'
 import { startRelay } from './events/index.ts'
 import { startGatewayReceiver, startHostReceiver } from './fleet/index.ts'
 import { createLiveStats } from './hosts/index.ts'
@@ -112,6 +113,8 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     releases.push(() => builds.stop())
     const gateways = await startGatewayReceiver(deps)
     releases.push(() => gateways.stop())
+    const certificates = await startCertificateServer(deps)
+    releases.push(() => certificates.stop())
     const tunnels = await startTunnelReceiver({ ...deps, security })
     releases.push(() => tunnels.stop())
     if (options.metricsPort !== undefined) {

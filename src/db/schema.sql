@@ -21,6 +21,21 @@ CREATE TABLE account (
   CONSTRAINT account_role_check CHECK ((role = ANY (ARRAY['Admin'::text, 'User'::text])))
 );
 
+CREATE TABLE acme_account (
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  directory text NOT NULL,
+  key bytea NOT NULL,
+  CONSTRAINT acme_account_pkey PRIMARY KEY (directory)
+);
+
+CREATE TABLE acme_challenge (
+  expires_at timestamp with time zone NOT NULL,
+  hostname text NOT NULL,
+  key_authorization text NOT NULL,
+  token text NOT NULL,
+  CONSTRAINT acme_challenge_pkey PRIMARY KEY (token)
+);
+
 CREATE TABLE alert (
   closed_at timestamp with time zone,
   id uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -302,6 +317,20 @@ CREATE TABLE captcha (
   CONSTRAINT captcha_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE certificate (
+  chain text,
+  domain_id uuid NOT NULL,
+  failures integer NOT NULL DEFAULT 0,
+  message text,
+  next_try_at timestamp with time zone NOT NULL DEFAULT now(),
+  not_after timestamp with time zone,
+  not_before timestamp with time zone,
+  private_key bytea,
+  CONSTRAINT certificate_check CHECK (((chain IS NULL) = (private_key IS NULL))),
+  CONSTRAINT certificate_domain_id_fkey FOREIGN KEY (domain_id) REFERENCES domain(id) ON DELETE CASCADE,
+  CONSTRAINT certificate_pkey PRIMARY KEY (domain_id)
+);
+
 CREATE TABLE database (
   backend text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -495,6 +524,8 @@ CREATE TABLE machine_poke (
 CREATE TABLE mesh_host (
   changed_at timestamp with time zone NOT NULL DEFAULT now(),
   endpoint text NOT NULL,
+  gateway text,
+  guests text,
   host_id uuid NOT NULL,
   public_key text NOT NULL,
   CONSTRAINT mesh_host_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
@@ -915,6 +946,7 @@ CREATE TABLE volume (
   generation integer NOT NULL DEFAULT 1,
   host_id uuid,
   id uuid NOT NULL,
+  key bytea,
   measured_at timestamp with time zone,
   name text NOT NULL,
   owner text NOT NULL DEFAULT 'user'::text,

@@ -1,6 +1,8 @@
 /** The gateway's configuration: parsed once at start; nothing else reads the environment. */
 import type { BastionConfig } from './bastion/bastion.ts'
 import type { Limits } from './limits.ts'
+import { haproxyDefaults } from './publish/haproxy-config.ts'
+import type { PublishConfig } from './publish/server.ts'
 
 export interface GatewayConfig {
   readonly host: string
@@ -16,12 +18,26 @@ export interface GatewayConfig {
     readonly connections: number
     readonly connectionsPerClient: number
   }
+  readonly tls: TlsConfig
+  /** For sites that run an edge of their own. */
+  readonly publish: PublishConfig
   /** A file, `-` for the standard output, or empty: none. */
   readonly accessLog: string
   /** Addresses of proxies in front of us whose `X-Forwarded-For` is kept; from anybody else it is replaced. */
   readonly trustedProxies: readonly string[]
   /** The SSH bastion; undefined: none. */
   readonly bastion: BastionConfig | undefined
+}
+
+export interface TlsConfig {
+  /** Undefined: no TLS. */
+  readonly port: number | undefined
+  /** Directory of `<name>.crt` with `<name>.key`; empty: none. */
+  readonly certificates: string
+  /** Requests without TLS are sent on to it, where the name has a certificate. */
+  readonly redirect: boolean
+  /** How long browsers remember to use TLS only (RFC 6797); 0: they are not told. */
+  readonly hstsSeconds: number
 }
 
 export const gatewayDefaults = {
@@ -38,6 +54,8 @@ export const gatewayDefaults = {
     connections: 32_768,
     connectionsPerClient: 4096,
   },
+  tls: { port: undefined, certificates: '', redirect: false, hstsSeconds: 0 },
+  publish: { port: undefined, entryPoints: [], haproxy: undefined },
   accessLog: '',
   trustedProxies: [],
   bastion: undefined,
@@ -71,6 +89,22 @@ export const gatewaySettings = {
     limits.connectionsPerClient,
     'open connections of one address that is no trusted proxy; 0: no limit',
   ),
+  tlsPort: setting('MOTE_GATEWAY_TLS_PORT', '', 'port for HTTPS; none when empty'),
+  certificates: setting(
+    'MOTE_GATEWAY_CERTIFICATES',
+    '',
+    'directory of <name>.crt (with its chain) and <name>.key in PEM; read again when they change',
+  ),
+  redirect: setting('MOTE_GATEWAY_HTTPS_REDIRECT', 'false', 'true: send plain HTTP on to HTTPS where there is a certificate'),
+  hsts: setting('MOTE_GATEWAY_HSTS_SECONDS', 0, 'seconds browsers shall use HTTPS only; 0: they are not told'),
+  publishPort: setting(
+    'MOTE_GATEWAY_PUBLISH_PORT',
+    '',
+    'port on loopback where an edge of yours finds the routes (/traefik, /haproxy.cfg) and /ready; none when empty',
+  ),
+  traefikEntryPoints: setting('MOTE_TRAEFIK_ENTRY_POINTS', '', 'entry points of Traefik for the routes; all when empty'),
+  haproxySocket: setting('MOTE_HAPROXY_SOCKET', '', 'runtime API of a HAProxy that is kept in line; none when empty'),
+  haproxyMap: setting('MOTE_HAPROXY_MAP', '/etc/haproxy/mote.map', 'its map file, which must exist when it starts'),
   accessLog: setting('MOTE_GATEWAY_ACCESS_LOG', '', 'file for a line per request, - for the standard output; none when empty'),
 } as const satisfies Record<string, GatewaySetting>
 
@@ -89,6 +123,10 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
       faults.push(`${one.env}="${text(one)}": must be a whole number from ${min} (${one.help})`)
     return value
   }
+  const flag = (one: GatewaySetting) => {
+    if (!['true', 'false'].includes(text(one))) faults.push(`${one.env}="${text(one)}": must be true or false`)
+    return text(one) === 'true'
+  }
   const s = gatewaySettings
   const config = {
     wakeTimeoutMs: whole(s.wakeTimeout, 1) * 1000,
@@ -101,6 +139,20 @@ export function parseGatewayEnv(env: Env): Omit<GatewayConfig, 'host' | 'port' |
       clientPerSecond: whole(s.clientRate),
       connections: whole(s.connections),
       connectionsPerClient: whole(s.clientConnections),
+    },
+    tls: {
+      port: text(s.tlsPort) === '' ? undefined : whole(s.tlsPort),
+      certificates: text(s.certificates),
+      redirect: flag(s.redirect),
+      hstsSeconds: whole(s.hsts),
+    },
+    publish: {
+      port: text(s.publishPort) === '' ? undefined : whole(s.publishPort),
+      entryPoints: listOf(text(s.traefikEntryPoints)),
+      haproxy:
+        text(s.haproxySocket) === ''
+          ? undefined
+          : { ...haproxyDefaults, socket: text(s.haproxySocket), mapFile: text(s.haproxyMap) },
     },
     accessLog: text(s.accessLog),
     trustedProxies: listOf(env['MOTE_TRUSTED_PROXIES']),

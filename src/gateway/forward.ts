@@ -65,6 +65,7 @@ function answerTo(
       if (statusCode < 200) return
       deps.pools.answered(target)
       const kept = answerHeaders(headers)
+      if (exchange.secure && deps.hsts) kept['strict-transport-security'] ??= deps.hsts
       if (isHttp2(response)) response.writeHead(statusCode, kept)
       else response.writeHead(statusCode, statusMessage ?? '', kept)
       // Headers must not wait for the first byte of a slow body (event streams); one that is there already goes along.

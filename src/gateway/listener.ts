@@ -1,6 +1,6 @@
 /** The public HTTP side of the gateway: a server, its limits on connections, and how it is closed politely. */
 import { type Server, createServer } from 'node:http'
-import { type Socket, isIPv4 } from 'node:net'
+import { type Server as NetServer, type Socket, isIPv4 } from 'node:net'
 import type { Logger } from 'pino'
 import { trackConnections } from '../lib/http-close.ts'
 import { sendPage } from './pages.ts'
@@ -74,7 +74,7 @@ export function sayGoodbye(server: Pick<Server, 'prependListener'>): void {
 
 /** More connections than this are closed at once, before anything is read. Trusted proxies speak for many. */
 export function limitConnections(
-  server: Pick<Server, 'on' | 'maxConnections'>,
+  server: NetServer,
   { connections, connectionsPerClient }: Pick<ListenOptions, 'connections' | 'connectionsPerClient'>,
   trusts: (address: string) => boolean,
 ): void {

@@ -6,11 +6,20 @@ import { newId } from '../lib/ids.ts'
 import { openAccessLog } from './access-log.ts'
 import { createBackendPools } from './backends.ts'
 import { startBastion } from './bastion/bastion.ts'
+import { answerChallenge } from './challenge.ts'
 import type { GatewayConfig } from './config.ts'
+import type { Exchange } from './exchange.ts'
+import { createGrpcSessions } from './grpc.ts'
+import { peerOf } from './headers.ts'
 import { createLimiter } from './limits.ts'
 import { listenHttp } from './listener.ts'
 import type { ProxyDeps } from './proxy.ts'
 import { type RouteTable, startRouteTable } from './route-table.ts'
+import { startHaproxyPublisher } from './publish/haproxy.ts'
+import { startPublishServer } from './publish/server.ts'
+import { openCertificates } from './tls/certificates.ts'
+import { watchCertificateFiles } from './tls/files.ts'
+import { listenTls } from './tls/listener.ts'
 import { type Traffic, createTraffic } from './traffic.ts'
 import { trustList } from './trust.ts'
 import { createWaker } from './wake.ts'
@@ -19,8 +28,14 @@ const reportMs = 5000
 
 export interface Gateway {
   readonly port: number
+  /** Of HTTPS; undefined without it. */
+  readonly tlsPort: number | undefined
   /** Of the SSH bastion; undefined without one. */
   readonly sshPort: number | undefined
+  /** Where an edge of the site finds the routes; undefined: nowhere. */
+  readonly publishPort: number | undefined
+  /** Requests that were let in since the start. */
+  served(): number
   /** True once it has the routes. */
   ready(): boolean
   /** Of what it knows of a hostname; undefined: nothing. */
@@ -47,25 +62,51 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   keepPools(table, pools)
   const accessLog = config.accessLog === '' ? undefined : await openAccessLog(config.accessLog, gatewayId)
   started.defer(() => accessLog?.close())
+  const { tls } = config
+  const files = tls.certificates === '' ? undefined : await watchCertificateFiles(tls.certificates, deps.log)
+  const certificates = await openCertificates({ ...deps, files, isRouted: name => table.find(name) !== undefined })
+  started.defer(() => certificates.stop())
+  const trusts = trustList(config.trustedProxies)
+  /** HTTPS is opened last. */
+  let tlsPort: number | undefined
   const proxy: ProxyDeps = {
+    trusts,
+    grpc: createGrpcSessions(pools),
+    challenge: exchange => answerChallenge(deps.bus, exchange).catch(() => false),
+    redirects: tls.redirect && tls.port !== undefined,
+    redirect: async exchange => {
+      if (isSecureOutside(exchange, trusts) || !exchange.hostname) return undefined
+      return (await certificates.find(exchange.hostname)) && tlsPort
+    },
+    hsts: tls.hstsSeconds > 0 ? `max-age=${tls.hstsSeconds}` : undefined,
     table,
     pools,
     traffic,
     limiter: createLimiter(config.limits, () => performance.now()),
-    trusts: trustList(config.trustedProxies),
     wake: createWaker({ ...deps, table, timeoutMs: config.wakeTimeoutMs }),
     ended: accessLog && ((exchange, status) => accessLog.write(exchange, status, exchange.request.httpVersion)),
   }
   const http = await listenHttp({ ...config, ...config.limits }, proxy, deps.log)
   started.defer(() => http.stop(drainMs))
+  const https =
+    tls.port === undefined
+      ? undefined
+      : await listenTls({ ...config.limits, host: config.host, port: tls.port, find: certificates.find }, proxy, deps.log)
+  started.defer(() => https?.stop(drainMs))
+  tlsPort = https?.port
   const bastion = config.bastion && (await startBastion(config.bastion, deps))
   started.defer(() => bastion?.stop())
+  const published = await publishRoutes(config, table, http.port, deps.log)
+  started.defer(() => published.stop())
   const reports = reportTraffic(deps, gatewayId, traffic)
   started.defer(() => reports.stop())
   const running = started.move()
   return {
     port: http.port,
+    tlsPort,
     sshPort: bastion?.port,
+    publishPort: published.port,
+    served: traffic.total,
     ready: table.loaded,
     routeVersion: hostname => table.versionOf(hostname),
     async stop(graceMs = 5000) {
@@ -75,12 +116,30 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   }
 }
 
+/** A proxy that we trust has spoken TLS already. */
+const isSecureOutside = ({ request }: Exchange, trusts: (address: string) => boolean) =>
+  trusts(peerOf(request)) && request.headers['x-forwarded-proto'] === 'https'
+
 /** An app may be reached by several names: a backend is let go of when none of them leads to it any more. */
 function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
   table.onChange(route => {
     const backends = table.ofApp(route.appId).flatMap(one => one.backends)
     pools.retain(route.appId, backends, route.drainSeconds * 1000)
   })
+}
+
+async function publishRoutes({ publish, host }: GatewayConfig, table: RouteTable, port: number, log: Logger) {
+  const activator = { host: ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host, port }
+  const haproxy = publish.haproxy && startHaproxyPublisher(table, publish.haproxy, log)
+  const server =
+    publish.port === undefined ? undefined : await startPublishServer({ ...publish, port: publish.port }, table, activator)
+  return {
+    port: server?.port,
+    async stop() {
+      await server?.stop()
+      await haproxy?.stop()
+    },
+  }
 }
 
 function reportTraffic(deps: GatewayDeps, gatewayId: string, traffic: Traffic) {

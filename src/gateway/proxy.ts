@@ -4,12 +4,15 @@
  */
 import type { Route } from '../contract/gateway.ts'
 import type { BackendPools } from './backends.ts'
+import { isChallenge } from './challenge.ts'
 import { type ClientRequest, type ClientResponse, type Exchange, isGone, newExchange } from './exchange.ts'
 import { forward } from './forward.ts'
+import { type GrpcSessions, forwardGrpc, isGrpc } from './grpc.ts'
 import { clientAddress, hostnameOf } from './headers.ts'
 import type { Limiter } from './limits.ts'
 import { type Page, sendPage } from './pages.ts'
 import type { RouteTable } from './route-table.ts'
+import { redirectToTls } from './tls/redirect.ts'
 import type { Traffic } from './traffic.ts'
 
 export interface ProxyDeps {
@@ -20,6 +23,14 @@ export interface ProxyDeps {
   readonly trusts: (address: string) => boolean
   /** Resolves with a route that has backends; undefined when it did not wake in time or the client left. */
   readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
+  readonly grpc: GrpcSessions
+  /** Answers what a certificate authority asks; false: it was not for us. */
+  readonly challenge: (exchange: Exchange) => Promise<boolean>
+  readonly redirects: boolean
+  /** Port of HTTPS when a request for this name should go there. */
+  readonly redirect: (exchange: Exchange) => Promise<number | undefined>
+  /** Value of Strict-Transport-Security for answers over TLS. */
+  readonly hsts: string | undefined
   /** Called once a request is over; `status` 499 when the client left before there was an answer. */
   readonly ended?: ((exchange: Exchange, status: number) => void) | undefined
 }
@@ -27,12 +38,16 @@ export interface ProxyDeps {
 export async function handleRequest(deps: ProxyDeps, request: ClientRequest, response: ClientResponse): Promise<void> {
   const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
   response.once('close', () => finish(deps, exchange))
+  if (isChallenge(request.url) && (await deps.challenge(exchange))) return
   const route = admit(deps, exchange)
   if (typeof route === 'string') return refuse(exchange, route)
+  const tlsPort = exchange.secure || !deps.redirects ? undefined : await deps.redirect(exchange)
+  if (tlsPort !== undefined) return redirectToTls(exchange, tlsPort)
   const ready = route.state === 'live' ? route : await awake(deps, route, exchange)
   if (isGone(response)) return
   if (!ready) return refuse(exchange, route.state === 'sleeping' ? 'asleep' : 'starting')
-  forward(deps, exchange, ready, new Set())
+  if (isGrpc(exchange)) forwardGrpc(deps, deps.grpc, exchange, ready)
+  else forward(deps, exchange, ready, new Set())
 }
 
 /** Sends a page of our own and keeps it in mind for the log. */

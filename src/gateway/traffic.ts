@@ -8,6 +8,8 @@ export interface Traffic {
   refused(appId: string): void
   /** What happened since the last call, times on the given clock; apps with nothing new and nothing open are left out. */
   take(): TrafficReport['apps']
+  /** Requests since the start. */
+  total(): number
 }
 
 interface Count {
@@ -24,6 +26,7 @@ interface Count {
 
 export function createTraffic(nowMs: () => number): Traffic {
   const apps = new Map<string, Count>()
+  let total = 0
   const countOf = (appId: string): Count => {
     let count = apps.get(appId)
     if (!count) {
@@ -43,6 +46,7 @@ export function createTraffic(nowMs: () => number): Traffic {
       const startedMs = nowMs()
       advance(entry, startedMs)
       entry.requests++
+      total++
       entry.open++
       entry.lastRequestAtMs = startedMs
       let ended = false
@@ -63,6 +67,7 @@ export function createTraffic(nowMs: () => number): Traffic {
       // It was asked for, so it is not idle.
       entry.lastRequestAtMs = nowMs()
     },
+    total: () => total,
     take() {
       const report: TrafficReport['apps'] = []
       const now = nowMs()

@@ -124,6 +124,7 @@ export async function openAgent(
       pools: poolsOf(settings.pools),
       registries: registriesOf(settings.privateRegistries),
       meshEndpoint: settings.meshEndpoint || null,
+      subnet: subnetOf(settings.guestSubnet),
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
       egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
       hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, hypervisorChoices),
@@ -170,6 +171,13 @@ function registriesOf(value: string): AgentConfig['registries'] {
       ...(username ? { username, password: password ?? '' } : {}),
     }
   })
+}
+
+function subnetOf(value: string): string {
+  const cidr = parseCidr(value)
+  if (cidr?.family !== 4 || cidr.prefix !== 16)
+    throw new Error(`${programSettings.guestSubnet.env}: "${value}" is not an IPv4 /16 such as 10.213.0.0/16`)
+  return formatCidr(cidr)
 }
 
 function networksOf(name: string, value: string, families: readonly number[]): string[] {

@@ -59,13 +59,19 @@ export const programSettings = {
     flag: '--migration-host <address>',
     env: 'MOTE_MIGRATION_HOST',
     fallback: '127.0.0.1',
-    help: 'address at which other hosts reach this one for live migration (not encrypted: a private network)',
+    help: 'address at which other hosts reach this one for live migration; in a mesh its own there, unless set (elsewhere nothing is encrypted: a private network)',
   },
   meshEndpoint: {
     flag: '--mesh-endpoint <address:port>',
     env: 'MOTE_MESH_ENDPOINT',
     fallback: '',
     help: 'UDP address and port at which other hosts reach this one: private networks then span hosts; none when empty',
+  },
+  guestSubnet: {
+    flag: '--guest-subnet <network>',
+    env: 'MOTE_GUEST_SUBNET',
+    fallback: '10.213.0.0/16',
+    help: 'IPv4 /16 of the VMs on this host; another one on each host of a mesh, so that gateways reach VMs of other hosts',
   },
   egressAllow: {
     flag: '--egress-allow <networks>',
@@ -107,7 +113,7 @@ export const programSettings = {
     flag: '--pools <list>',
     env: 'MOTE_POOLS',
     fallback: 'local=dir',
-    help: 'where volumes are, name=kind:place and so on: dir, dir:/path, lvm-thin:group/thin-pool, rbd:pool@client',
+    help: 'where volumes are, name=kind:place and so on: dir:/path, dir-luks:/path, lvm-thin:group/thin-pool, rbd:pool@client',
   },
   cache: {
     flag: '--cache <dir>',

@@ -29,6 +29,8 @@ export interface ChaosResult {
   readonly repeated: number
   /** From the last kill on. */
   readonly convergedSeconds: number
+  /** What was at rest last of all. */
+  readonly slowest: readonly string[]
   /** What is not as it was promised in the end; empty when all is well. */
   readonly faults: readonly string[]
 }
@@ -64,7 +66,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
     const begunMs = performance.now()
     working.abort()
     await outcome
-    const faults = await untilNone(() => findFaults(cluster, db, calls, ledgers), options.settleSeconds)
+    const { faults, slowest } = await untilNone(() => findFaults(cluster, db, calls, ledgers), options.settleSeconds)
     const sum = (pick: (ledger: Ledger) => number) => ledgers.reduce((total, ledger) => total + pick(ledger), 0)
     return {
       kills,
@@ -72,6 +74,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
       acknowledged: sum(ledger => ledger.counts.acknowledged),
       repeated: sum(ledger => ledger.counts.repeated),
       convergedSeconds: (performance.now() - begunMs) / 1000,
+      slowest,
       faults: faults.length > 0 ? [...faults, cluster.lately()] : [],
     }
   } finally {
@@ -116,11 +119,13 @@ async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOption
 }
 
 /** What is found in the end: nothing, as soon as there is nothing to be found. */
-async function untilNone(find: () => Promise<string[]>, seconds: number): Promise<string[]> {
+async function untilNone(find: () => Promise<string[]>, seconds: number) {
   const endMs = performance.now() + seconds * 1000
+  let slowest: string[] = []
   for (;;) {
     const faults = await find().catch((cause: unknown) => [`could not look: ${String(cause)}`])
-    if (faults.length === 0 || performance.now() > endMs) return faults
+    if (faults.length === 0 || performance.now() > endMs) return { faults, slowest }
+    slowest = faults.slice(0, 5)
     await pause(200)
   }
 }

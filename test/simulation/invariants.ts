@@ -170,7 +170,7 @@ export async function settle(sim: Simulation): Promise<void> {
   for (let round = 0; round < 80; round++) {
     await sim.passTime(round % 10 === 0 ? 400 : 1)
     for (const host of world.hosts) await sim.hostMoves(host)
-    await world.run('vm', 'deployment', 'app', 'snapshot', 'migration')
+    await world.run('vm', 'deployment', 'app', 'snapshot', 'migration', 'host')
     left = (await sim.machines())
       .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))
       .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)

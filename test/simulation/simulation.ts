@@ -137,7 +137,7 @@ export async function simulation(seed: number, stage: Stage, visited = new Set<s
       await run(chosen)
     },
     async hostMoves(host) {
-      sim.history.push(`${host.name} moves`)
+      if (state.faults > 0) sim.history.push(`${host.name} moves`)
       await host.tick()
       if (!host.reachable) return
       for (const vmId of host.vms.keys()) {

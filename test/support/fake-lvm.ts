@@ -98,7 +98,8 @@ export function fakeLvm(devDir: string, { group = 'vg', thinPool = 'pool', poolB
       return ''
     },
     async lvchange(args) {
-      const [, on, , spec = ''] = /^--quiet --activate (y|n)( --ignoreactivationskip)? (\S+)$/.exec(args.join(' ')) ?? []
+      const [, on, , spec = ''] =
+        /^--quiet --activate (y|n)( --ignoreactivationskip)? (\S+)$/.exec(args.join(' ')) ?? []
       if (!on) fail('lvchange', `unknown arguments ${args.join(' ')}`)
       await activate(named('lvchange', spec)[0], on === 'y')
       return ''

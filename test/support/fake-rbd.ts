@@ -89,7 +89,8 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
       return copy(file(image, snapshot), file(image))
     },
     clone: async ([option, format, from = '', to = '']) => {
-      if (option !== '--rbd-default-clone-format' || format !== '2') return fail(invalid, 'parent snapshot must be protected')
+      if (option !== '--rbd-default-clone-format' || format !== '2')
+        return fail(invalid, 'parent snapshot must be protected')
       const { image, snapshot, snapshots } = find(from)
       const made = add(to, { image, snapshot })
       const source = snapshots.get(snapshot)
@@ -138,7 +139,8 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
       const kept = [...snapshots].filter(([, { trashed }]) => !trashed).map(([name]) => one(name))
       return { images: await Promise.all([...kept, one()]), total_used_size: 0, total_provisioned_size: 0 }
     },
-    'image-meta get': async ([spec = '', key = '']) => find(spec).meta.get(key) ?? fail(noEntry, 'failed to get metadata'),
+    'image-meta get': async ([spec = '', key = '']) =>
+      find(spec).meta.get(key) ?? fail(noEntry, 'failed to get metadata'),
     'image-meta set': async ([spec = '', key = '', value = '']) => void find(spec).meta.set(key, value),
     'lock ls': async ([spec = '']) => {
       const { locker } = find(spec)

@@ -64,8 +64,7 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
       error: found?.state === 'failed' ? 'there is no such volume' : null,
     }
   }
-  const held = (volumeId: string) =>
-    [...vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId))
+  const held = (volumeId: string) => [...vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId))
 
   const stepVolume = (volume: SimVolume): boolean => {
     const { volumeId, want, from, restore, generation } = volume.put

@@ -5,6 +5,7 @@
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -52,14 +53,16 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     system = await testSystem({ agents: 0, gateway: { wakeTimeoutMs: 20_000 } })
     user = await system.user()
     await writeSampleImage(join(system.dir, 'images', 'hello'))
-    const real = { hypervisor: 'qemu', network, imageDir: join(system.dir, 'images') } as const
+    // The kernel is unpacked once on each machine.
+    const cacheDir = join(homedir(), '.cache', 'mote')
+    const real = { hypervisor: 'qemu', network, cacheDir, imageDir: join(system.dir, 'images') } as const
     agents = [await system.addAgent(real), await system.addAgent(real)]
     const ready = async () =>
       (await user.get('/v1/admin/hosts')).body.filter((host: { hypervisors: { available: boolean }[] }) =>
         host.hypervisors.some(one => one.available),
       ).length === 2
     await until(ready, { ...patient, what: 'both hosts offer QEMU' })
-  })
+  }, 180_000)
   afterAll(async () => system[Symbol.asyncDispose]())
 
   it('deploys and answers', async () => {

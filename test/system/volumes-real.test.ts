@@ -145,7 +145,10 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
 
   it('goes with everything else', async () => {
     await user.delete('/v1/apps/keeper')
-    await until(async () => (await user.get('/v1/apps')).body.length === 0, { timeoutMs: 60_000, what: 'the app is gone' })
+    await until(async () => (await user.get('/v1/apps')).body.length === 0, {
+      timeoutMs: 60_000,
+      what: 'the app is gone',
+    })
     for (const { id } of (await user.get('/v1/volumes')).body) {
       await free(id)
       expect((await user.delete(`/v1/volumes/${id}`)).status).toBe(200)

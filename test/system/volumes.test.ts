@@ -20,10 +20,10 @@ const create = async (size_mib = 32): Promise<{ id: string; name: string }> =>
   (await user.post('/v1/volumes', { name: `v${++made}`, size_mib })).body
 const app = async (): Promise<{ id: string; name: string }> =>
   (await user.post('/v1/apps', { name: `app-${++made}`, git_url: '', drain_timeout: 0 })).body
-const deploy = async (name: string): Promise<string> => {
+const deploy = async (name: string, timeoutMs = 30_000): Promise<string> => {
   const { job_id } = (await user.post(`/v1/apps/${name}/deploy`, { image: 'example/app:1' })).body
   const status = async () => (await user.get(`/v1/apps/${name}/deployments/${job_id}`)).body.status
-  await until(async () => (await status()) === 'running', { timeoutMs: 15_000, what: `${name} runs` })
+  await until(async () => (await status()) === 'running', { timeoutMs, what: `${name} runs` })
   return job_id
 }
 const attach = (appId: string, body: object) => user.post(`/v1/apps/${appId}/volumes/attach`, body)
@@ -39,7 +39,8 @@ const snapshotReady = async (id: string, name: string) => {
   await until(async () => (await find())?.status === 'ready', { timeoutMs: 15_000, what: `snapshot ${name} is ready` })
   return { ...taken, ...(await find()) }
 }
-const onDisk = (): Promise<string[]> => readdir(join(system.dir, 'host-1', 'volumes', 'local')).catch((): string[] => [])
+const onDisk = (): Promise<string[]> =>
+  readdir(join(system.dir, 'host-1', 'volumes', 'local')).catch((): string[] => [])
 
 describe('volumes', () => {
   it('are made, listed and deleted; nothing is made of them before they are used', async () => {
@@ -84,15 +85,17 @@ describe('volumes', () => {
 
   it('stay within the plan, however many are asked for at once', async () => {
     const poor = await system.user()
-    await system.database.db.run(
-      { name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` },
-      [poor.project],
-    )
+    await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
+      poor.project,
+    ])
     const tries = await Promise.all(
       Array.from({ length: 8 }, (_, n) => poor.post('/v1/volumes', { name: `v${n}`, size_mib: 1024 })),
     )
     expect(tries.filter(one => one.status === 200)).toHaveLength(3)
-    expect(tries.find(one => one.status === 403)?.body).toMatchObject({ code: 'plan_limit_exceeded', limit: 'max_volumes' })
+    expect(tries.find(one => one.status === 403)?.body).toMatchObject({
+      code: 'plan_limit_exceeded',
+      limit: 'max_volumes',
+    })
     for (const { id } of (await poor.get('/v1/volumes')).body) await poor.delete(`/v1/volumes/${id}`)
     const large = await poor.post('/v1/volumes', { name: 'large', size_mib: 10 * 1024 + 1 })
     expect(large.body).toMatchObject({ limit: 'max_storage_gb_total', max: 10 })
@@ -163,7 +166,10 @@ describe('attaching', () => {
     await scale({ desired_replicas: 1, max_replicas: 1 })
     expect((await attach(appId, { volume_id: id })).status).toBe(200)
     const refused = await scale({ desired_replicas: 2, max_replicas: 2 })
-    expect(refused.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('max_replicas must be 1') })
+    expect(refused.body).toMatchObject({
+      code: 'invalid_state',
+      error: expect.stringContaining('max_replicas must be 1'),
+    })
   })
 
   it('keeps mount points apart', async () => {
@@ -261,3 +267,20 @@ it('a project that is deleted takes its volumes along', async () => {
   expect((await owner.delete(`/v1/projects/${owner.project}`)).status).toBe(200)
   await until(async () => !(await onDisk()).includes(`${id}.raw`), { timeoutMs: 20_000, what: 'it is gone' })
 })
+
+it('an encrypted pool is one with a key for each volume, which only the host is told', async () => {
+  await system.addAgent({ pools: [{ name: 'safe', kind: 'dir-luks', place: '' }] })
+  const { id } = (await user.post('/v1/volumes', { name: `v${++made}`, size_mib: 32, pool_name: 'safe' })).body
+  const { id: appId, name } = await app()
+  await attach(appId, { volume_id: id })
+  // qemu-img measures how long a key is stretched: 2.3 s of cpu, whatever is asked of it.
+  await deploy(name, 120_000)
+  await until(async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]?.status === 'attached', {
+    timeoutMs: 30_000,
+    what: 'it is attached',
+  })
+  const keys = `SELECT key FROM volume WHERE id = $1 AND key IS NOT NULL`
+  expect(await system.database.db.rows({ name: 'test.key', text: keys }, [id])).toHaveLength(1)
+  expect(JSON.stringify((await user.get('/v1/volumes')).body)).not.toContain('key')
+  expect(await listed(id)).toMatchObject({ pool_name: 'safe', status: 'ready' })
+}, 180_000)

@@ -1,4 +1,4 @@
-/** Wakes that fail, and a crowd at the door; with a real agent whose simulated machine fails on demand, and a real gateway. */
+/** once-is-enough: this is about agents and gateways. Wakes that fail, and a crowd at the door; with a real agent whose simulated machine fails on demand, and a real gateway. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createFakeHost, type FakeHost } from '../../src/agent/hypervisor/fake/host.ts'
 import { viaGateway } from '../support/http.ts'

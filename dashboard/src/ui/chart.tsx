@@ -4,6 +4,7 @@ import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { theme } from '../shell/theme.ts'
 import { useStore } from '../api/store.ts'
+import { windowSeconds } from './window.ts'
 
 export interface Series {
   readonly name: string
@@ -24,9 +25,6 @@ interface Props {
   readonly atLeast: number
   readonly heightPx?: number
 }
-
-/** The seconds in sight, so that lines move and do not grow. */
-export const windowSeconds = 300
 
 export function Chart({ label, times, series, format, atLeast, heightPx = 160 }: Props) {
   const box = useRef<HTMLDivElement>(null)

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../../lib/exec.ts'
 import { testDir } from '../testing.ts'
-import { isPublicAddress } from '../../lib/public-host.ts'
 import { BuildFault } from './fault.ts'
 import { fetchSource, type Source } from './git.ts'
 import { type GitServer, gitServer } from './testing.ts'
@@ -89,11 +88,3 @@ describe('a fetch over smart HTTP', () => {
     expect(found).toBe('')
   })
 })
-
-test.each([
-  ...['127.0.0.1', '10.1.2.3', '169.254.169.254', '192.168.0.1', '172.31.0.1', '100.64.1.1', '0.0.0.0', '224.0.0.1'],
-  ...['::1', '::', 'fe80::1', 'fd00::1', '::ffff:10.0.0.1', '64:ff9b::a00:1', '2002:a00:1::', 'localhost', ''],
-])('%s is not of the internet', address => expect(isPublicAddress(address)).toBe(false))
-test.each(['1.1.1.1', '140.82.112.3', '2606:50c0:8000::153'])('%s is', address =>
-  expect(isPublicAddress(address)).toBe(true),
-)

@@ -130,7 +130,7 @@ async function inVm(deps: JobDeps, job: Job, recipe: Recipe, signal: AbortSignal
         { serial: 'output', file: disks.output, readOnly: false },
         { serial: 'cache', file: cacheOf(deps, spec.appId), readOnly: false },
       ],
-      onFrames: frames => log.frames(1, frames, () => undefined),
+      onFrames: (frames, ack) => log.frames(1, frames, ack),
     },
     signal,
   )

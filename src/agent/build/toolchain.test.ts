@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
+import { type BuildObserved, type BuildPut, subjects, type VmObserved } from '../../contract/agent.ts'
 import { agentConfig } from '../config.ts'
 import { type TestAgent, testAgent, testSpec } from '../testing.ts'
 import { type GitServer, gitServer } from './testing.ts'
@@ -54,8 +54,11 @@ describe.skipIf(!there)(`builds with compilers ${reason}`, { timeout: 600_000 },
   const answerOf = async (vmId: string, image: string) => {
     const spec = testSpec({ image, memoryMib: 256, healthCheckPath: '/' })
     await agent.put({ vmId, generation: 1, want: 'running', spec })
-    const { endpoint } = await agent.until(vmId, 'healthy', vm => vm.healthy)
-    return (await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)).text()
+    // A program of an interpreter takes its time to start under emulation.
+    const seen = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await agent.get(vmId)), {
+      ...{ what: `${vmId} is healthy`, timeoutMs: 240_000, everyMs: 100 },
+    })
+    return (await fetch(`http://${seen.endpoint?.host}:${seen.endpoint?.port}/`)).text()
   }
 
   test('a Node project runs as its user', async () => {

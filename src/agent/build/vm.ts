@@ -4,7 +4,7 @@ import type { VmSpec } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import type { Frame } from '../guest/frames.ts'
-import type { Driver, RawDrive, Watcher } from '../hypervisor/driver.ts'
+import type { Driver, Machine, RawDrive, Watcher } from '../hypervisor/driver.ts'
 import { stepContext } from '../vm/step-context.ts'
 
 export interface VmRun {
@@ -13,7 +13,8 @@ export interface VmRun {
   readonly dir: string
   readonly spec: VmSpec
   readonly drives: readonly RawDrive[]
-  readonly onFrames: (frames: readonly Frame[]) => void
+  /** `ack`: lines up to this one are safe, the guest may forget them. */
+  readonly onFrames: (frames: readonly Frame[], ack: (seq: number) => void) => void
   readonly say: (line: string) => void
 }
 
@@ -29,9 +30,10 @@ export async function runInVm(
 ): Promise<number> {
   const { vmId, dir, spec, drives } = vm
   const ended = Promise.withResolvers<number>()
+  let machine: Machine | undefined
   ended.promise.catch(() => undefined)
   const watcher: Watcher = {
-    onFrames: vm.onFrames,
+    onFrames: frames => vm.onFrames(frames, seq => machine?.ack(seq)),
     onExit: ended.resolve,
     onGone: detail => ended.reject(new Error(`the builder's VM ended by itself: ${detail || 'its console is silent'}`)),
   }
@@ -41,13 +43,14 @@ export async function runInVm(
   try {
     const prepared = await driver.prepare(home, context)
     const release = await bootSlots.take(signal)
-    const machine = await driver.boot(home, prepared, 1, watcher, context).finally(release)
+    const booted = await driver.boot(home, prepared, 1, watcher, context).finally(release)
+    machine = booted
     try {
-      const { workload } = machine
+      const { workload } = booted
       return workload.state === 'exited' ? workload.code : await abortable(ended.promise, signal)
     } finally {
       // The guest hands over its last lines before it goes.
-      await machine.stop(signal.aborted ? 0 : 2000)
+      await booted.stop(signal.aborted ? 0 : 2000)
     }
   } finally {
     await driver.release(vmId, dir)

@@ -49,7 +49,9 @@ const isKind = (text: string): text is Kind => Object.hasOwn(places, text)
 
 /** The pools of a host, by name. @param dataDir where pools without a place of their own are */
 export function openPools(configs: readonly PoolConfig[], dataDir: string): ReadonlyMap<string, VolumePool> {
-  return new Map(configs.map(config => [config.name, openers[config.kind](config, join(dataDir, 'volumes', config.name))]))
+  return new Map(
+    configs.map(config => [config.name, openers[config.kind](config, join(dataDir, 'volumes', config.name))]),
+  )
 }
 
 const openers = {

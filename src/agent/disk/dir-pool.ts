@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, statfs, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
 import { StepError } from '../vm/errors.ts'
+import { makeEmpty } from './ext4.ts'
 import { makeLuks } from './luks.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 
@@ -85,17 +86,6 @@ async function appear(target: string, make: (partial: string) => Promise<void>):
 
 async function copy(from: string, to: string): Promise<void> {
   await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
-}
-
-async function makeEmpty(file: string, sizeMib: number): Promise<void> {
-  await writeFile(file, '', { mode: 0o600, flag: 'wx' })
-  await truncate(file, sizeMib * 2 ** 20)
-  await run('mke2fs', emptyFileSystem(file))
-}
-
-/** Arguments of mke2fs for a volume: no blocks kept back for root, and nothing written that need not be. */
-export function emptyFileSystem(file: string): string[] {
-  return ['-q', '-F', '-t', 'ext4', '-m', '0', '-E', 'nodiscard,lazy_itable_init=1', file]
 }
 
 async function sync(path: string): Promise<void> {

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { run } from '../../lib/exec.ts'
 import { StepError } from '../vm/errors.ts'
-import { emptyFileSystem } from './dir-pool.ts'
+import { emptyFileSystem } from './ext4.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 
 export type RunProgram = (program: string, args: readonly string[]) => Promise<string>

@@ -57,7 +57,11 @@ const kinds: readonly Kind[] = [
     async open(dir) {
       const lvm = fakeLvm(join(dir, 'dev'))
       const options = { name: 'fast', group: 'vg', thinPool: 'pool', run: lvm.run, devDir: join(dir, 'dev') }
-      return { pool: lvmThinPool(options), names: async () => lvm.names(), [Symbol.asyncDispose]: async () => undefined }
+      return {
+        pool: lvmThinPool(options),
+        names: async () => lvm.names(),
+        [Symbol.asyncDispose]: async () => undefined,
+      }
     },
   },
   {
@@ -208,19 +212,22 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
     expect(await place.names()).toEqual([])
   })
 
-  test.skipIf(missing !== undefined || !sharesBlocks)(`a snapshot of much costs next to nothing${because}`, async () => {
-    await using dir = await testDir()
-    await using place = await openKind(dir.path)
-    const { pool } = place
-    await pool.create('v1', 256)
-    const file = await pool.open('v1', 1)
-    await fill(file, 16 * mib, 176 * mib)
-    const before = await pool.freeBytes()
-    for (const id of ['s1', 's2', 's3']) await pool.snapshot('v1', id)
-    await pool.create('v2', 256, { volumeId: 'v1', snapshotId: 's2' })
-    expect(before - (await pool.freeBytes())).toBeLessThan(64 * mib)
-    await pool.close('v1')
-  })
+  test.skipIf(missing !== undefined || !sharesBlocks)(
+    `a snapshot of much costs next to nothing${because}`,
+    async () => {
+      await using dir = await testDir()
+      await using place = await openKind(dir.path)
+      const { pool } = place
+      await pool.create('v1', 256)
+      const file = await pool.open('v1', 1)
+      await fill(file, 16 * mib, 176 * mib)
+      const before = await pool.freeBytes()
+      for (const id of ['s1', 's2', 's3']) await pool.snapshot('v1', id)
+      await pool.create('v2', 256, { volumeId: 'v1', snapshotId: 's2' })
+      expect(before - (await pool.freeBytes())).toBeLessThan(64 * mib)
+      await pool.close('v1')
+    },
+  )
 
   it(`ids that could name something else are refused${because}`, async () => {
     await using dir = await testDir()
@@ -287,14 +294,24 @@ describe('the setting of the pools', () => {
       { name: 'fast', kind: 'lvm-thin', place: 'vg/pool' },
       { name: 'cluster', kind: 'rbd', place: 'volumes@mote' },
     ])
+    expect(parsePools('safe=dir-luks')).toEqual([{ name: 'safe', kind: 'dir-luks', place: '' }])
     expect(parsePools('')).toEqual([])
   })
-  test.each(['local', 'local=', 'local=tape', 'Local=dir', '../x=dir', 'a=dir,a=dir:/b', 'a=dir:', 'a=lvm-thin:vg', 'a=lvm-thin', 'a=rbd', 'a=rbd:x/y'])(
-    '%j is refused',
-    setting => {
-      expect(() => parsePools(setting)).toThrow()
-    },
-  )
+  test.each([
+    'local',
+    'local=',
+    'local=tape',
+    'Local=dir',
+    '../x=dir',
+    'a=dir,a=dir:/b',
+    'a=dir:',
+    'a=lvm-thin:vg',
+    'a=lvm-thin',
+    'a=rbd',
+    'a=rbd:x/y',
+  ])('%j is refused', setting => {
+    expect(() => parsePools(setting)).toThrow()
+  })
 })
 
 async function fill(file: string, from: number, to: number): Promise<void> {
@@ -326,5 +343,8 @@ async function bytesAt(file: string, at: number, length: number): Promise<Buffer
   }
 }
 const text = async (file: string, length: number) => (await bytesAt(file, 0, length)).toString()
-const digest = async (file: string) => createHash('sha256').update(await readFile(file)).digest('hex')
+const digest = async (file: string) =>
+  createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
 const contentSize = async (file: string) => (await stat(file)).size

@@ -1,10 +1,10 @@
-import { mkdir, rm, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../lib/exec.ts'
 import { StepError } from '../vm/errors.ts'
-import { emptyFileSystem } from './dir-pool.ts'
+import { makeEmpty } from './ext4.ts'
 import type { RunProgram } from './lvm-thin-pool.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 
@@ -81,9 +81,8 @@ export function rbdPool(options: RbdOptions): VolumePool {
     await mkdir(scratchDir, { recursive: true, mode: 0o700 })
     const file = join(scratchDir, spec.replace('/', '.'))
     try {
-      await writeFile(file, '', { mode: 0o600 })
-      await truncate(file, sizeMib * 2 ** 20)
-      await run('mke2fs', emptyFileSystem(file))
+      await rm(file, { force: true })
+      await makeEmpty(file, sizeMib)
       await rbd('import', '--no-progress', '--image-feature', features, file, spec)
     } finally {
       await rm(file, { force: true })
@@ -93,7 +92,10 @@ export function rbdPool(options: RbdOptions): VolumePool {
   const fence = async (spec: string, generation: number) => {
     const known = await rbd('image-meta', 'get', spec, generationKey).catch(absent)
     if (generation < Number(known.trim() || 0))
-      throw new StepError('stale_volume_generation', `the volume was attached under generation ${known.trim()} elsewhere`)
+      throw new StepError(
+        'stale_volume_generation',
+        `the volume was attached under generation ${known.trim()} elsewhere`,
+      )
     await rbd('image-meta', 'set', spec, generationKey, String(generation))
     for (const lock of await json(Locks, 'lock', 'ls', spec)) await rbd('lock', 'rm', spec, lock.id, lock.locker)
   }

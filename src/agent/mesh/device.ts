@@ -24,6 +24,8 @@ export interface DeviceState {
   readonly port: number
   /** This host's own. */
   readonly address: string
+  /** Where packets of this host's gateway to guests of others come from; undefined: it has no guests of its own. */
+  readonly gateway4: string | undefined
   readonly peers: readonly MeshPeer[]
 }
 
@@ -72,11 +74,16 @@ function configuration({ key, port, peers }: DeviceState): string {
     '[Peer]',
     `PublicKey = ${peer.publicKey}`,
     `Endpoint = ${peer.endpoint}`,
-    `AllowedIPs = ${[peer.address, ...peer.vmAddresses].map(address => `${address}/128`).join(', ')}`,
+    `AllowedIPs = ${allowed(peer).join(', ')}`,
     `PersistentKeepalive = ${keepaliveSeconds}`,
   ])
   return ['[Interface]', `PrivateKey = ${key.privateKey}`, `ListenPort = ${port}`, ...sections.flat(), ''].join('\n')
 }
+
+const allowed = ({ address, vmAddresses, ipv4 }: MeshPeer) => [
+  ...[address, ...vmAddresses].map(one => `${one}/128`),
+  ...(ipv4 ? [ipv4.guests] : []),
+]
 
 const Addresses = Type.Array(
   Type.Object({ addr_info: Type.Optional(Type.Array(Type.Object({ local: Type.String(), scope: Type.String() }))) }),
@@ -93,18 +100,31 @@ async function setAddress(name: string, address: string): Promise<void> {
 
 const Routes = Type.Array(Type.Object({ dst: Type.String(), metric: Type.Optional(Type.Integer()) }))
 
-/** The /64s of the hosts and of the projects that have VMs elsewhere. Which peer it is decides WireGuard. */
-async function setRoutes(name: string, { address, peers }: DeviceState): Promise<void> {
-  const wanted = new Set([address, ...peers.flatMap(peer => peer.vmAddresses)].map(subnetOf))
-  const listed: unknown = JSON.parse(await run('ip', ['-json', '-6', 'route', 'show', 'dev', name]))
+/** The /64s of the hosts and of the projects that have VMs elsewhere, and others' guests. Which peer it is decides WireGuard. */
+async function setRoutes(name: string, { address, gateway4, peers }: DeviceState): Promise<void> {
+  const ipv6 = [address, ...peers.flatMap(peer => peer.vmAddresses)].map(subnetOf)
+  await followRoutes(name, '-6', ipv6, '')
+  const ipv4 = gateway4 === undefined ? [] : peers.flatMap(peer => peer.ipv4?.guests ?? [])
+  await followRoutes(name, '-4', ipv4, ` src ${gateway4}`)
+}
+
+async function followRoutes(
+  name: string,
+  family: '-4' | '-6',
+  networks: readonly string[],
+  source: string,
+): Promise<void> {
+  const wanted = new Set(networks)
+  const listed: unknown = JSON.parse(await run('ip', ['-json', family, 'route', 'show', 'dev', name]))
   const there = new Set(
     Value.Check(Routes, listed) ? listed.filter(({ metric }) => metric === routeMetric).map(({ dst }) => dst) : [],
   )
+  const rest = `dev ${name} metric ${routeMetric}`
   const change = [
-    ...[...there].filter(dst => !wanted.has(dst)).map(dst => `route del ${dst} dev ${name} metric ${routeMetric}`),
-    ...[...wanted].filter(dst => !there.has(dst)).map(dst => `route add ${dst} dev ${name} metric ${routeMetric}`),
+    ...[...there].filter(dst => !wanted.has(dst)).map(dst => `route del ${dst} ${rest}`),
+    ...[...wanted].filter(dst => !there.has(dst)).map(dst => `route add ${dst} ${rest}${source}`),
   ]
-  if (change.length > 0) await run('ip', ['-6', '-batch', '-'], { input: `${change.join('\n')}\n` })
+  if (change.length > 0) await run('ip', [family, '-batch', '-'], { input: `${change.join('\n')}\n` })
 }
 
 function subnetOf(address: string): string {

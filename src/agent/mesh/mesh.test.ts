@@ -51,7 +51,16 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     }
     await where.ip('addr', 'add', `${address}/24`, 'dev', 'eth0')
     await where.ip('link', 'set', 'eth0', 'up')
-    const program = ['netns', 'exec', where.name, process.execPath, child, dir, `${address}:51820`]
+    const program = [
+      'netns',
+      'exec',
+      where.name,
+      process.execPath,
+      child,
+      dir,
+      `${address}:51820`,
+      `10.21${number}.0.0/16`,
+    ]
     const running = spawn('ip', program, { stdio: ['pipe', 'pipe', 'inherit'] })
     stack.defer(() => void running.kill('SIGKILL'))
     const ask = requests(running)
@@ -68,8 +77,9 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     }
   }
   const peer = async (of: Host): Promise<MeshPeer> => {
-    const { publicKey, endpoint } = await of.observed()
-    return { hostId: of.id, publicKey, endpoint, address: of.address, vmAddresses: [of.nic.guest.ip6 ?? ''] }
+    const { publicKey, endpoint, ipv4 } = await of.observed()
+    const vmAddresses = [of.nic.guest.ip6 ?? '']
+    return { hostId: of.id, publicKey, endpoint, address: of.address, vmAddresses, ...(ipv4 ? { ipv4 } : {}) }
   }
   /** What control does when a key or a VM changes. */
   const introduce = async () => {
@@ -158,6 +168,14 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     await two.ask('gateways', [one.address])
     expect(await one.place.reaches({ ...to, port: 8080 })).toBe(true)
     expect(await one.place.blocked({ ...to, port: 9090 })).toBe(true)
+
+    // Over IPv4 as well, where most programs listen; the kernel chooses the source, as for a gateway.
+    const to4 = { host: two.nic.guest.ip, port: 8080 }
+    expect(await one.place.blocked(to4)).toBe(true)
+    await two.ask('gateways', [one.address, (await one.observed()).ipv4?.gateway])
+    expect(await one.place.reaches(to4)).toBe(true)
+    expect(await one.place.blocked({ ...to4, port: 9090 })).toBe(true)
+    expect(await one.guest.blocked(to4), 'guests do not').toBe(true)
   })
 
   it('follows VMs that move, and forgets what is not told any more', async () => {

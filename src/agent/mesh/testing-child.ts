@@ -6,22 +6,22 @@ import { networkPlan } from '../net/addresses.ts'
 import { tapNetwork } from '../net/tap.ts'
 import { type Mesh, openMesh } from './mesh.ts'
 
-const [, , dataDir = '', endpoint = ''] = process.argv
+const [, , dataDir = '', endpoint = '', subnet = ''] = process.argv
 // wireguard-go keeps its control socket, named after the device, here: other namespaces have devices of the same name.
 for (const dir of ['/run/wireguard', '/run/mote']) {
   await mkdir(dir, { recursive: true })
   await run('mount', ['-t', 'tmpfs', 'tmpfs', dir])
 }
+let guestPlace = ''
+const network = await tapNetwork({
+  ...{ dataDir, subnet },
+  makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${guestPlace}`,
+})
 const mesh: Mesh = await openMesh({
-  ...{ dataDir, endpoint, device: 'wg-mote', rotateAfterMs: 3_600_000 },
+  ...{ dataDir, endpoint, device: 'wg-mote', rotateAfterMs: 3_600_000, ipv4: network.ipv4 },
   onError: error => process.stderr.write(`${String(error)}\n`),
 })
 
-let guestPlace = ''
-const network = await tapNetwork({
-  ...{ dataDir, subnet: '10.213.0.0/16' },
-  makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${guestPlace}`,
-})
 const connect = ({ vmId, place, ipv6Address }: { vmId: string; place: string; ipv6Address: string }) => {
   guestPlace = place
   return network.connect(vmId, 8080, networkPlan({ port: 8080, ipv6Address }))

@@ -6,7 +6,7 @@ import {
   baseTable,
   chainsOf,
   dropVm,
-  gatewaySet,
+  gatewaySets,
   type GuardedVm,
   tableName,
   type TableInput,
@@ -70,7 +70,7 @@ export class Firewall {
   setGateways(addresses: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
       this.#gateways = addresses
-      await this.#load(gatewaySet(this.#input.slot, addresses))
+      await this.#load(gatewaySets(this.#input.slot, addresses))
     })
   }
 
@@ -102,7 +102,7 @@ export class Firewall {
   /** Everything anew, in one transaction: no packet sees a table without rules. */
   async #rebuild(): Promise<void> {
     const vms = [...this.#vms.values()].map(vm => vmChains(this.#input.slot, vm))
-    const gateways = gatewaySet(this.#input.slot, this.#gateways)
+    const gateways = gatewaySets(this.#input.slot, this.#gateways)
     await this.#load([this.#deleteTable(), baseTable(this.#input), ...vms, gateways].join(''))
     await this.#remember()
   }

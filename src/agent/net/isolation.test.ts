@@ -2,12 +2,14 @@
  * Who reaches whom, with real packets: namespaces stand for guests, connected by the same code. Every pair is tried in
  * both directions, and each refusal has a control beside it: something that passes by the same way.
  */
+import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { FirewallRule } from '../../contract/network.ts'
 import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { testDir } from '../testing.ts'
 import { networkPlan } from './addresses.ts'
+import { evaluate } from './evaluate.ts'
 import type { Network, Nic } from './net.ts'
 import { tapNetwork } from './tap.ts'
 import { becomeGuest, type Place, place, type Reach, shortName, wire } from './testing.ts'
@@ -196,6 +198,41 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       expect(await outside.blocked(v4(sibling))).toBe(true)
       await one.rules()
     })
+  })
+
+  it('the kernel decides as the pure function does', async () => {
+    const ports = [appPort, otherPort]
+    const edges = fc.constantFrom(0, appPort, otherPort, 65_535)
+    const anyRule = fc.record({
+      ...{ protocol: fc.constantFrom('tcp', 'udp', 'icmp', 'any'), action: fc.constantFrom('allow', 'deny') },
+      ...{ portStart: edges, portEnd: edges, direction: fc.constantFrom('inbound', 'inbound', 'outbound') },
+      cidr: fc.constantFrom(null, `${sibling.nic.guest.ip6}/128`, 'fd77:1:1:1::/64', '10.0.0.0/8'),
+    })
+    const sets = fc.sample(fc.array(anyRule, { minLength: 2, maxLength: 5 }), { numRuns: 8, seed: 1 })
+    const seen: string[] = []
+    for (const set of sets) {
+      const rules = set.map(({ portStart, portEnd, ...rest }) => ({
+        ...{ ...rest, portStart: Math.min(portStart, portEnd), portEnd: Math.max(portStart, portEnd) },
+      }))
+      await one.rules(...rules)
+      const packets = [sibling, cousin].flatMap(from =>
+        ports.flatMap(port => (['tcp', 'udp'] as const).map(protocol => ({ from, port, protocol }))),
+      )
+      await Promise.all(
+        packets.map(async ({ from, port, protocol }) => {
+          const packet = { direction: 'inbound', protocol, port, remote: from.nic.guest.ip6 ?? '' } as const
+          const said = evaluate({ version: 0, rules: rules.map(rule) }, packet) ?? 'allow'
+          const to = { ...v6(one, port), protocol }
+          seen.push(said)
+          expect(
+            await (said === 'allow' ? from.reaches(to) : from.blocked(to)),
+            JSON.stringify({ rules, packet }),
+          ).toBe(true)
+        }),
+      )
+    }
+    expect(new Set(seen).size, 'both were tried').toBe(2)
+    await one.rules()
   })
 
   it('nobody speaks with an address that is not its own', async () => {

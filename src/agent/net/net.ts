@@ -1,4 +1,4 @@
-import type { FirewallObserved } from '../../contract/network.ts'
+import type { FirewallObserved, HostIpv4 } from '../../contract/network.ts'
 import type { GuestNetwork } from '../guest/config-disk.ts'
 import type { Endpoint } from '../hypervisor/driver.ts'
 import type { NetworkPlan } from './addresses.ts'
@@ -27,6 +27,8 @@ export interface Guard {
 
 export interface Network extends Guard {
   readonly mode: 'tap' | 'user' | 'fake'
+  /** What other hosts have to know to reach guests here; undefined where nobody can. */
+  readonly ipv4: HostIpv4 | undefined
   /** Where guests may ask for names; undefined where they have no such network. */
   readonly resolver: string | undefined
   /**
@@ -39,7 +41,7 @@ export interface Network extends Guard {
   release(vmId: string): Promise<void>
   /** Removes every device and address that belongs to none of `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>
-  /** Addresses of the hosts whose gateways may reach apps here, over the mesh. */
+  /** Addresses (IPv4 and IPv6) of the hosts whose gateways may reach apps here, over the mesh. */
   allowGateways(addresses: readonly string[]): Promise<void>
   close(): Promise<void>
 }

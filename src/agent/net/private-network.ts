@@ -42,7 +42,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   let mesh: Mesh | undefined
   const onError = (err: unknown) => log.warn({ err }, 'private network')
   if (options.mesh)
-    mesh = await openMesh({ dataDir, ...options.mesh, onError }).catch((cause: unknown) => {
+    mesh = await openMesh({ dataDir, ...options.mesh, ipv4: network.ipv4, onError }).catch((cause: unknown) => {
       error = cause instanceof Error ? cause.message : String(cause)
       log.error({ err: cause }, 'the mesh cannot start on this host')
       return undefined
@@ -57,7 +57,7 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
     zones.clear()
     for (const zone of next.zones)
       zones.set(zone.projectId, new Map(zone.names.map(({ name, addresses }) => [name, addresses])))
-    await network.allowGateways(next.peers.map(peer => peer.address))
+    await network.allowGateways(next.peers.flatMap(peer => [peer.address, ...(peer.ipv4 ? [peer.ipv4.gateway] : [])]))
     await mesh?.apply(next)
     view = next
   }

@@ -51,6 +51,7 @@ export function baseTable(input: TableInput): string {
     `add map ${table} leaving_vms { type ifname : verdict; }`,
     `add map ${table} entering_vms { type ifname : verdict; }`,
     `add set ${table} gateways { type ipv6_addr; }`,
+    `add set ${table} gateways4 { type ipv4_addr; }`,
     ...chain('leaving', '', [
       'ct state invalid drop',
       ...replies,
@@ -82,7 +83,9 @@ export function baseTable(input: TableInput): string {
       `ip saddr ${probe} accept`,
       'goto entering',
     ]),
-    ...chain('outside', 'nat hook postrouting priority srcnat', [`ip saddr ${guests} oifname != ${anyTap} masquerade`]),
+    ...chain('outside', 'nat hook postrouting priority srcnat', [
+      `ip saddr ${guests} oifname != ${anyTap} oifname != "${meshDevice}" masquerade`,
+    ]),
   ])
 }
 
@@ -123,6 +126,7 @@ export function vmChains(slot: number, { tap, plan }: GuardedVm): string {
       ...ownNetwork,
       `fib saddr type local tcp dport ${plan.appPort} return`,
       `iifname "${meshDevice}" ip6 saddr @gateways tcp dport ${plan.appPort} return`,
+      `iifname "${meshDevice}" ip saddr @gateways4 tcp dport ${plan.appPort} return`,
       'drop',
     ].map(rule => `add rule ${table} ${entering} ${rule}`),
     `add element ${table} leaving_vms { "${tap}" : goto ${leaving} }`,
@@ -149,11 +153,19 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
 }
 
 /** The hosts whose gateways may reach apps here. */
-export function gatewaySet(slot: number, addresses: readonly string[]): string {
-  const set = `inet ${tableName(slot)} gateways`
+export function gatewaySets(slot: number, addresses: readonly string[]): string {
+  const table = `inet ${tableName(slot)}`
+  const fill = (set: string, members: readonly string[]) => [
+    `flush set ${table} ${set}`,
+    ...(members.length > 0 ? [`add element ${table} ${set} { ${members.join(', ')} }`] : []),
+  ]
+  const isV6 = (address: string) => family(address) === 'ip6'
   return lines([
-    `flush set ${set}`,
-    ...(addresses.length > 0 ? [`add element ${set} { ${addresses.join(', ')} }`] : []),
+    ...fill('gateways', addresses.filter(isV6)),
+    ...fill(
+      'gateways4',
+      addresses.filter(address => !isV6(address)),
+    ),
   ])
 }
 

@@ -81,6 +81,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   return {
     mode: 'tap',
     probeFrom: probe,
+    ipv4: { guests, gateway: resolver },
     resolver,
     guard,
     guarded: vmId => guarded.get(vmId),

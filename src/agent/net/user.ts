@@ -32,10 +32,11 @@ export function userNetwork(): Network {
 /** For hosts that see no packets. Every version is acknowledged, with the reason why it is not enforced. */
 export function withoutFirewall(
   reason: string,
-): Pick<Network, 'probeFrom' | 'resolver' | 'vmAt' | 'guard' | 'guarded' | 'allowGateways' | 'close'> {
+): Pick<Network, 'probeFrom' | 'ipv4' | 'resolver' | 'vmAt' | 'guard' | 'guarded' | 'allowGateways' | 'close'> {
   const seen = new Map<string, FirewallObserved>()
   return {
     probeFrom: undefined,
+    ipv4: undefined,
     resolver: undefined,
     vmAt: () => undefined,
     guard: async (vmId, { firewall }) => {

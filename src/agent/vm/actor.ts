@@ -38,7 +38,15 @@ export class VmActor {
     this.#deps = deps
     this.#wish = wish
     this.#notebook = notebook
-    this.#adjuster = new Adjuster({ driver, volumes, guard, notebook, onChange, vmId: wish.vmId, onError: err => deps.log.error({ err }, 'cannot close a volume') })
+    this.#adjuster = new Adjuster({
+      driver,
+      volumes,
+      guard,
+      notebook,
+      onChange,
+      vmId: wish.vmId,
+      onError: err => deps.log.error({ err }, 'cannot close a volume'),
+    })
     this.#body = new Body({
       ...{ ...deps, vmId: wish.vmId, notebook, spec: () => this.#wish.spec, onChange },
       onFact: () => this.#poke(),

@@ -64,7 +64,9 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
     entry.busy = true
     const { wish } = entry
     work(entry)
-      .catch((err: unknown) => log.error({ snapshotId: wish.snapshotId, err }, 'cannot follow the snapshot of a volume'))
+      .catch((err: unknown) =>
+        log.error({ snapshotId: wish.snapshotId, err }, 'cannot follow the snapshot of a volume'),
+      )
       .finally(() => {
         entry.busy = false
         if (entry.wish !== wish && entries.has(wish.snapshotId)) follow(entry)

@@ -26,8 +26,17 @@ const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, wa
 })
 const fileOf = (host: TestAgent, id = volumeId) => join(host.config.dataDir, 'volumes', 'local', `${id}.raw`)
 const attached = (host: TestAgent, vmId: string, generation: number) =>
-  host.until(vmId, 'attached', vm => vm.disks?.some(one => one.state === 'attached' && one.generation === generation) ?? false)
-const snapshot = async (host: TestAgent, snapshotId: string, generation = 1, want: 'present' | 'absent' = 'present') => {
+  host.until(
+    vmId,
+    'attached',
+    vm => vm.disks?.some(one => one.state === 'attached' && one.generation === generation) ?? false,
+  )
+const snapshot = async (
+  host: TestAgent,
+  snapshotId: string,
+  generation = 1,
+  want: 'present' | 'absent' = 'present',
+) => {
   const put = { snapshotId, volumeId, pool: 'local', generation, want }
   const settled = async () => {
     const seen = (await host.request('volume.snapshot', put)) as VolumeSnapshotObserved
@@ -131,7 +140,9 @@ test('a clone is made of a snapshot; without it, it fails and says why', async (
   expect(lost).toMatchObject({ state: 'failed', error: expect.stringContaining('no such snapshot') })
   expect(await snapshot(host, 's1', 2, 'absent')).toMatchObject({ state: 'absent' })
   expect(await readFile(fileOf(host, 'clone'), 'utf8')).toBe('one')
-  await expect(host.volume({ volumeId: 'far', pool: 'elsewhere' })).rejects.toMatchObject({ remoteCode: 'no_such_pool' })
+  await expect(host.volume({ volumeId: 'far', pool: 'elsewhere' })).rejects.toMatchObject({
+    remoteCode: 'no_such_pool',
+  })
 })
 
 test('what volumes take is measured and told; beats tell of the pools', async () => {
@@ -139,7 +150,10 @@ test('what volumes take is measured and told; beats tell of the pools', async ()
   const usages: VolumeUsages['volumes'] = []
   const pools: HostBeat['pools'][] = []
   const { hostId } = host.agent
-  await host.bus.subscribe(subjects.volumeUsage(hostId), ({ data }) => void usages.push(...(data as VolumeUsages).volumes))
+  await host.bus.subscribe(
+    subjects.volumeUsage(hostId),
+    ({ data }) => void usages.push(...(data as VolumeUsages).volumes),
+  )
   await host.bus.subscribe(subjects.beat(hostId), ({ data }) => void pools.push((data as HostBeat).pools))
   await host.volume({ volumeId })
   await until(() => usages.some(one => one.volumeId === volumeId && one.usedBytes > 0 && one.usedBytes < 16 << 20), {
@@ -149,7 +163,60 @@ test('what volumes take is measured and told; beats tell of the pools', async ()
   expect(pools.at(-1)?.[0]).toMatchObject({ kind: 'dir', shared: false, freeBytes: expect.any(Number) })
 })
 
+const encrypted = { pools: [{ name: 'local', kind: 'dir-luks', place: '' }] } as const
+const key = Buffer.alloc(32, 'k').toString('base64')
+
+test.skipIf(!existsSync('/usr/bin/qemu-img'))(
+  'an encrypted volume is made and opened with its key only, which is in memory and nowhere else (needs qemu-img)',
+  async () => {
+    await using host = await testAgent({ ...fake, pools: [...encrypted.pools] })
+    await host.request('volume.put', { volumeId, generation: 1, want: 'present', pool: 'local', sizeMib: 32 })
+    expect(await host.request('volume.get', { volumeId })).toMatchObject({ state: 'creating', error: null })
+    expect(await host.volume({ volumeId, key })).toMatchObject({ state: 'ready', error: null })
+    expect((await readFile(fileOf(host))).subarray(0, 4).toString('latin1')).toBe('LUKS')
+    await host.put(wish('vm-1', 1, { disks: [disk(1, { key })] }))
+    await attached(host, 'vm-1', 1)
+    const said = await run('grep', ['-rlF', '-e', key, host.config.dataDir]).catch(() => 'nowhere')
+    expect(said).toBe('nowhere')
+
+    await host.restart()
+    await host.put(wish('vm-1', 2, {}, 'stopped'))
+    await host.until('vm-1', 'stopped', vm => vm.state === 'stopped')
+    await host.put(wish('vm-1', 3, { disks: [disk(1)] }))
+    await host.until('vm-1', 'locked', vm => vm.error?.code === 'volume_locked')
+    await host.put(wish('vm-1', 3, { disks: [disk(1, { key })] }))
+    await attached(host, 'vm-1', 1)
+  },
+)
+
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
+
+test.skipIf(!hasQemu || !existsSync('/usr/bin/qemu-img'))(
+  'what a guest writes to an encrypted volume cannot be read beside it, and a clone opens with the same key (needs qemu)',
+  { timeout: 120_000 },
+  async () => {
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    await using host = await testAgent({ hypervisor: 'qemu', network, pools: [...encrypted.pools] })
+    const secret = 'correct horse battery staple'
+    const sh = async (script: string) => (await host.exec('vm-1', ['sh', '-c', script])).stdout.trim()
+    await host.volume({ volumeId, key })
+    const spec: Partial<VmSpec> = { hypervisor: 'qemu', disks: [disk(1, { key })] }
+    await host.put(wish('vm-1', 1, spec))
+    await host.until('vm-1', 'healthy', vm => vm.healthy)
+    expect(await sh(`echo ${secret} > /data/file && sync && cat /data/file`)).toBe(secret)
+    expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready', error: null })
+    expect((await readFile(fileOf(host))).includes(secret)).toBe(false)
+    await host.volume({ volumeId: 'clone', from: { volumeId, snapshotId: 's1' }, key })
+    const clone = disk(1, { volumeId: 'clone', mountPoint: '/copy', key })
+    await host.put(wish('vm-1', 2, { ...spec, disks: [clone] }))
+    await host.until(
+      'vm-1',
+      'swapped',
+      vm => vm.disks?.length === 1 && vm.disks[0]?.volumeId === 'clone' && vm.disks[0].state === 'attached',
+    )
+    expect(await sh('cat /copy/file')).toBe(secret)
+  },
+)
 
 test.skipIf(!hasQemu)(
   'a snapshot under a writing guest is a whole file system with what was written, and the guest writes on (needs qemu)',

@@ -71,11 +71,17 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     await store.saveDone(entry.wish.volumeId, done)
     entry.done = done
   }
+  /** What cannot be opened waits until control tells the key, with its next wish. */
+  const isLocked = ({ wish }: Entry) => poolOf(deps.pools, wish.pool).encrypted && !keys.has(wish.volumeId)
+  const next = (entry: Entry): Action => {
+    const action = nextAction(entry, holders.of(entry.wish.volumeId).length > 0)
+    return action === 'create' && isLocked(entry) ? 'rest' : action
+  }
   /** The one next thing; false when there is none now. */
   const step = async (entry: Entry): Promise<boolean> => {
     const { wish, done } = entry
     const { volumeId, generation } = wish
-    const action = nextAction(entry, holders.of(volumeId).length > 0)
+    const action = next(entry)
     if (action === 'rest') return false
     const pool = poolOf(deps.pools, wish.pool)
     if (action === 'remove') {
@@ -96,8 +102,6 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         await finish(entry, { ...done, restored: wish.restore.count, failure: null })
       }
     } catch (error) {
-      // Control tells the key with its next wish.
-      if (error instanceof StepError && error.code === 'volume_locked') return false
       log.warn({ volumeId, action, err: error }, 'cannot make the volume as wished')
       await finish(entry, { ...done, failure: { generation, error: StepError.of(error).message } })
     }
@@ -118,7 +122,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       .catch((err: unknown) => log.error({ volumeId, err }, 'cannot follow the volume'))
       .finally(() => {
         entry.busy = false
-        const action = nextAction(entry, holders.of(volumeId).length > 0)
+        const action = next(entry)
         // A newer wish, or a VM that let go, came while the last step ended.
         if (entries.get(volumeId) === entry && action !== 'rest' && action !== 'remove') follow(entry)
       })
@@ -141,7 +145,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       throw new StepError('volume_not_ready', `volume ${volumeId} is being made or restored`)
     const pool = poolOf(deps.pools, entry.wish.pool)
     const key = keys.get(volumeId)
-    if (pool.encrypted && !key) throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
+    if (pool.encrypted && !key)
+      throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
     holders.add(volumeId, vmId, disk.readOnly ? 'read' : 'write')
     try {
       if (generation > seen) await store.saveAttachGeneration(volumeId, generation)
@@ -211,8 +216,10 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 const isRestoring = ({ wish, done }: Entry) =>
   wish.restore !== undefined && wish.restore.count > done.restored && done.failure?.generation !== wish.generation
 
+type Action = 'create' | 'restore' | 'remove' | 'rest'
+
 /** A failure stands until there is a newer wish. */
-function nextAction(entry: Entry, held: boolean): 'create' | 'restore' | 'remove' | 'rest' {
+function nextAction(entry: Entry, held: boolean): Action {
   const { wish, done } = entry
   if (wish.want === 'absent') return held ? 'rest' : 'remove'
   if (done.failure?.generation === wish.generation) return 'rest'

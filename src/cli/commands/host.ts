@@ -4,7 +4,7 @@ import { newId } from '../../lib/ids.ts'
 import { fleetCommands } from './host-fleet.ts'
 
 export function hostCommands(): Command {
-  const host = new Command('host').description('Hosts of the cloud')
+  const host = new Command('host').description('Hosts of the cloud').enablePositionalOptions()
   host
     .command('add')
     .argument('<name>', 'what the host is called')

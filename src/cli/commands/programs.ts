@@ -79,6 +79,7 @@ export function programCommands(): Command[] {
     'hostId',
     'migrationHost',
     'meshEndpoint',
+    'guestSubnet',
     'egressAllow',
     'egressDeny',
     'privateRegistries',

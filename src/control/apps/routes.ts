@@ -4,7 +4,7 @@ import type { Deps } from '../deps.ts'
 import { deployFromSource } from '../builds/index.ts'
 import { type DeployBody, assertReplicasFit, deploy } from '../deployments/index.ts'
 import { wakeApp } from '../fleet/index.ts'
-import { notFound } from '../http/errors.ts'
+import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { pageOf } from '../http/paging.ts'
 import { assertAllowed, lockProject } from '../projects/index.ts'
@@ -127,7 +127,7 @@ export const appFeature = (deps: Deps) =>
         return async tx => {
           const found = await store.lock(tx, call.project.id, name)
           if (!found && call.body.dry_run) throw notFound()
-          const app = found ?? (await create(tx))
+          const app = found ? await followRepository(tx, found, call.body) : await create(tx)
           return rollOut(deps, call, tx, app, call.body)
         }
       },
@@ -145,3 +145,22 @@ export const appFeature = (deps: Deps) =>
 /** Of the image that is named, else of the app's repository, else of the image it had before. */
 const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>
   !body.image && app.gitUrl !== '' ? deployFromSource(deps, call, tx, app, body) : deploy(deps, call, tx, app, body)
+
+/** A deploy may name another repository: the app follows that one from now on. */
+async function followRepository(
+  tx: Tx,
+  app: store.App,
+  { git_url: gitUrl, dry_run: isDryRun }: { readonly git_url?: string | null; readonly dry_run?: boolean | null },
+): Promise<store.App> {
+  if (!gitUrl || gitUrl === app.gitUrl || isDryRun) return app
+  if (app.scmRepoId !== null)
+    throw invalidState(
+      'The app follows a repository of the source host. Change git_url and scm_repo_id together, with PATCH.',
+    )
+  return store.change(tx, app, { ...keep, gitUrl: rules.checkGitUrl(gitUrl) })
+}
+
+const keep = {
+  ...{ port: undefined, healthCheckPath: undefined, drainTimeout: undefined, scmInstallationId: undefined },
+  ...{ scmRepoFullName: undefined, scmRepoId: undefined },
+}

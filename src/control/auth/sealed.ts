@@ -18,6 +18,8 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'account', column: 'totp_secret', key: { id: 'uuid' }, purpose: purposes.totpSecret },
   { table: 'idempotency_key', column: 'answer', key: { account_id: 'uuid', key: 'text' }, purpose: answerPurpose },
   { table: 'app', column: 'scm_webhook_secret', key: { id: 'uuid' }, purpose: 'app.webhook' },
+  { table: 'acme_account', column: 'key', key: { directory: 'text' }, purpose: 'acme.account' },
+  { table: 'certificate', column: 'private_key', key: { domain_id: 'uuid' }, purpose: 'certificate.key' },
   { table: 'app_env', column: 'value', key: { app_id: 'uuid', name: 'text' }, purpose: 'app.env' },
   { table: 'database', column: 'password', key: { id: 'uuid' }, purpose: 'database.password' },
   { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },

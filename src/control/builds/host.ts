@@ -34,7 +34,12 @@ export function buildHost(deps: BuildDeps): BuildHost {
   })
   return {
     async put(build, signal) {
-      const auth = await deps.sourceAuth(build)
+      // Once it is fetched, a source host that is down holds nothing up.
+      const isFetched = build.state === 'building' || build.state === 'pushing'
+      const auth = await deps.sourceAuth(build).catch((cause: unknown) => {
+        if (isFetched) return undefined
+        throw cause
+      })
       const { id, generation } = build
       return tell(placed(build).hostId, { buildId: id, generation, want: 'present', spec: wish(build, auth) }, signal)
     },

@@ -125,6 +125,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
         const progress = await storageOf(b).release(b, signal)
         if (progress.state === 'waiting') return wait(seconds(1), progress.write)
         return done(async tx => {
+          await store.lockForRemoval(tx, b.databaseId)
           await snapshots.removeOf(tx, b.id)
           await store.removeBranch(tx, b.id)
           await store.removeWhenEmpty(tx, b.databaseId)

@@ -131,6 +131,7 @@ const remainingDatabases = statement<{ count: number }>(
   'databases.remaining',
   `SELECT count(*)::int AS count FROM database WHERE project_id = $1`,
 )
+const lockById = statement('databases.lockById', `SELECT id FROM database WHERE id = $1 FOR UPDATE`)
 const removeEmpty = statement(
   'databases.removeEmpty',
   `DELETE FROM database d WHERE d.id = $1 AND d.want = 'deleted' AND NOT EXISTS (SELECT FROM branch WHERE database_id = d.id)`,
@@ -146,7 +147,6 @@ const currentBranches = statement<Branch>(
   `SELECT ${branchColumns} ${branchJoined} WHERE b.database_id = ANY($1::uuid[]) AND b.is_current`,
 )
 const branchIds = statement<{ id: string }>('databases.branchIds', `SELECT id FROM branch WHERE database_id = $1`)
-const branchOfApp = statement<{ id: string }>('databases.branchOfApp', `SELECT id FROM branch WHERE app_id = $1`)
 const insertBranch = statement(
   'databases.insertBranch',
   `INSERT INTO branch (id, database_id, project_id, name, kind, is_current, timeline_id, parent_id, from_snapshot_id, from_moment)
@@ -231,7 +231,9 @@ export const count = async (tx: Tx, projectId: string) => (await tx.one(countDat
 export const idsInProject = async (sql: Sql, projectId: string) =>
   (await sql.rows(liveIds, [projectId])).map(row => row.id)
 export const remaining = async (db: Db, projectId: string) => (await db.one(remainingDatabases, [projectId])).count
+/** Two branches that go at the same time must not each take the other for alive: call `lockForRemoval` before. */
 export const removeWhenEmpty = (tx: Tx, id: string) => tx.run(removeEmpty, [id])
+export const lockForRemoval = (tx: Tx, id: string) => tx.rows(lockById, [id])
 
 export const branch = (sql: Sql, id: string) => sql.maybe(branchById, [id])
 /** Newest first. */
@@ -241,7 +243,6 @@ export const current = async (sql: Sql, databaseIds: readonly string[]) =>
   new Map((await sql.rows(currentBranches, [databaseIds])).map(row => [row.databaseId, row]))
 export const branchIdsOf = async (sql: Sql, databaseId: string) =>
   (await sql.rows(branchIds, [databaseId])).map(row => row.id)
-export const branchIdOfApp = async (sql: Sql, appId: string) => (await sql.maybe(branchOfApp, [appId]))?.id
 export const addBranch = (
   tx: Tx,
   b: Pick<

@@ -140,7 +140,11 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     streamDeploymentLogs: {
       stream: async (call, stream) => {
         const d = await job(call)
-        const vms = [...(d.build ? [d.build] : []), ...d.vms].map(vm => ({ id: vm.id, hostId: vm.hostId, deploymentId: d.id }))
+        const vms = [...(d.build ? [d.build] : []), ...d.vms].map(vm => ({
+          id: vm.id,
+          hostId: vm.hostId,
+          deploymentId: d.id,
+        }))
         const scope = { projectId: call.project.id, appId: d.appId, deploymentId: d.id }
         await streamLogs(deps, stream, scope, vms, call.query.tail ?? 100)
       },
@@ -160,6 +164,7 @@ async function activate(tx: Tx, d: Deployment): Promise<void> {
   if (d.activeDeploymentId === d.id) return
   if (d.phase === 'draining' && d.vms.some(vm => vm.healthy && vm.want === 'running')) {
     await store.renew(tx, d.id)
+    await store.rolledBackTo(tx, d.id)
     await store.makeActive(tx, d.id)
     await poke(tx, 'deployment', d.id)
     if (d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)

@@ -131,8 +131,9 @@ export function deploySizes(
   return { hypervisor, vcpus, memoryMib, diskMib, port }
 }
 
-/** The tag or digest of a reference, for display: `latest` where none is written. */
+/** The tag or digest of a reference, for display: `latest` where none is written; empty while there is no image. */
 export function imageTag(image: string): string {
+  if (image === '') return ''
   const digest = image.indexOf('@')
   if (digest !== -1) return image.slice(digest + 1)
   const name = image.startsWith('oci:') ? image.slice(4) : image.slice(image.lastIndexOf('/') + 1)

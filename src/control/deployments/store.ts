@@ -50,15 +50,7 @@ export interface Deployment extends DeploymentFacts {
   /** What makes its image; null when nothing was built. */
   readonly build: {
     readonly id: string
-    readonly state:
-      | 'queued'
-      | 'fetching'
-      | 'building'
-      | 'pushing'
-      | 'succeeded'
-      | 'failed'
-      | 'cancelled'
-      | 'superseded'
+    readonly state: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
     readonly image: string | null
     readonly error: string | null
     readonly hostId: string | null
@@ -212,8 +204,12 @@ const setWant = statement(
 const revive = statement(
   'deployments.revive',
   `UPDATE deployment SET want = 'running', outcome = NULL, error_message = NULL, scheduled_at = NULL, started_at = NULL,
-     stopped_at = NULL, rollout = nextval('rollout_order'), updated_at = now()
+     stopped_at = NULL, rollout = nextval('rollout_order'), trigger_source = 'rollback', updated_at = now()
    WHERE id = $1 AND want <> 'deleted'`,
+)
+const markRollback = statement(
+  'deployments.markRollback',
+  `UPDATE deployment SET trigger_source = 'rollback' WHERE id = $1`,
 )
 const renewRollout = statement(
   'deployments.renewRollout',
@@ -335,6 +331,8 @@ export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [i
 export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
   (await tx.run(setWant, [id, want])) === 1
 export const startAgain = (tx: Tx, id: string) => tx.run(revive, [id])
+/** It is here again because somebody went back to it. */
+export const rolledBackTo = (tx: Tx, id: string) => tx.run(markRollback, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])
 /** False when a later rollout is active already. */
 export async function makeActive(tx: Tx, id: string): Promise<boolean> {

@@ -1,3 +1,6 @@
+export { createIssuer } from './acme.ts'
+export { startCertificateServer } from './certificate-bus.ts'
+export { certificates } from './certificate-sweep.ts'
 export { createResolver } from './resolver.ts'
 export { domainFeature } from './routes.ts'
 export { domainChecks } from './sweep.ts'

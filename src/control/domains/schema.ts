@@ -16,6 +16,11 @@ export const Domain = resource('Domain', {
   status: text({ description: '`pending` (record not found yet), `verified` (routed) or `lost` (the record has gone)' }),
   message: nullable(text({ description: 'What the last look at DNS missed.' })),
   records: list(DnsRecord, { description: 'To be set at the name servers of the domain.' }),
+  certificate: resource('DomainCertificate', {
+    status: text({ description: '`none`, `valid` or `expired`' }),
+    not_after: nullable(dateTime()),
+    message: nullable(text({ description: 'Why there is none, or no newer one.' })),
+  }),
   checked_at: nullable(dateTime()),
   verified_at: nullable(dateTime()),
   created_at: dateTime(),

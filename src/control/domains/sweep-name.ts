@@ -1,1 +1,3 @@
+/** Poked from the transactions that give them something to do. */
 export const sweepName = 'domains'
+export const certificateSweepName = 'certificates'

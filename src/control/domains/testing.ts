@@ -10,6 +10,8 @@ export interface TestDns extends AsyncDisposable {
   /** `address:port`. */
   readonly server: string
   readonly txt: Map<string, readonly string[]>
+  /** Names that are at 127.0.0.1. */
+  readonly local: Set<string>
   /** As long as it is set, every question is answered with SERVFAIL. */
   broken: boolean
 }
@@ -17,14 +19,18 @@ export interface TestDns extends AsyncDisposable {
 export async function startTestDns(): Promise<TestDns> {
   const socket = createSocket('udp4')
   const txt = new Map<string, readonly string[]>()
+  const local = new Set<string>()
   const state = { broken: false }
   socket.on('message', (message, from) => {
     const { id, questions = [] } = decode(message)
     const [question] = questions
     if (!question) return
     const values = question.type === 'TXT' ? txt.get(question.name.toLowerCase()) : undefined
-    const answers = (values ?? []).map(data => ({ type: 'TXT' as const, name: question.name, ttl: 1, data }))
-    const code = state.broken ? rcode.serverFailure : values ? rcode.ok : rcode.noSuchName
+    const isHere = local.has(question.name.toLowerCase())
+    const texts = (values ?? []).map(data => ({ type: 'TXT' as const, name: question.name, ttl: 1, data }))
+    const here = isHere && question.type === 'A' ? [{ type: 'A' as const, name: question.name, ttl: 1, data: '127.0.0.1' }] : []
+    const answers = [...texts, ...here]
+    const code = state.broken ? rcode.serverFailure : values || isHere ? rcode.ok : rcode.noSuchName
     socket.send(encode({ type: 'response', id: id ?? 0, flags: 0x180 | code, questions, answers }), from.port, from.address)
   })
   socket.bind(0, '127.0.0.1')
@@ -32,6 +38,7 @@ export async function startTestDns(): Promise<TestDns> {
   return {
     server: `127.0.0.1:${socket.address().port}`,
     txt,
+    local,
     get broken() {
       return state.broken
     },

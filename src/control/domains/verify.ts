@@ -5,7 +5,7 @@ import { publishEvent } from '../events/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { type Found, decide } from './rules.ts'
 import * as store from './store.ts'
-import { sweepName } from './sweep-name.ts'
+import { certificateSweepName, sweepName } from './sweep-name.ts'
 
 /**
  * Idempotent. A name that another app has keeps serving it; that app's record is looked at next, and when it has gone
@@ -34,6 +34,7 @@ async function refuse(tx: Tx, domain: store.Domain, holderId: string): Promise<s
 
 async function announce(tx: Tx, domain: store.Domain): Promise<void> {
   await refreshRoute(tx, domain.appId)
+  if (domain.state === 'verified') await pokeSweep(tx, certificateSweepName)
   const data = { domain: domain.name, message: domain.message }
   await publishEvent(tx, { projectId: domain.projectId, kind: `domain.${domain.state}`, appId: domain.appId, data })
 }

@@ -17,7 +17,14 @@ export const domainView = (domain: Domain, app: Pick<DomainApp, 'hostname'>): wi
     },
     { type: 'CNAME', name: domain.name, value: app.hostname, purpose: 'Leads visitors to the app.' },
   ],
+  certificate: certificateView(domain),
   checked_at: domain.checkedAt?.toISOString() ?? null,
   verified_at: domain.verifiedAt?.toISOString() ?? null,
   created_at: domain.createdAt.toISOString(),
+})
+
+const certificateView = ({ certificateUntil: until, certificateMessage: message }: Domain) => ({
+  status: until === null ? 'none' : until.getTime() > Date.now() ? 'valid' : 'expired',
+  not_after: until?.toISOString() ?? null,
+  message,
 })

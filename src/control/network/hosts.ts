@@ -1,7 +1,7 @@
 /** What each host is told of the private networks. Pure: rows in, one full state for each host out. */
 import { createHash } from 'node:crypto'
-import type { HostNetwork, MeshPeer, Zone } from '../../contract/network.ts'
-import { formatIp, parseCidr } from '../../lib/cidr.ts'
+import type { HostIpv4, HostNetwork, MeshPeer, Zone } from '../../contract/network.ts'
+import { contains, formatIp, parseCidr } from '../../lib/cidr.ts'
 
 export interface PlacedVm {
   readonly projectId: string
@@ -19,6 +19,8 @@ export interface MeshHost {
   readonly hostId: string
   readonly publicKey: string
   readonly endpoint: string
+  /** Null where guests have no network of their own. */
+  readonly ipv4: HostIpv4 | null
 }
 
 export interface NetworkState {
@@ -72,11 +74,21 @@ function peersOf(
 ): MeshPeer[] {
   const others = meshHosts.filter(peer => peer.hostId !== hostId).toSorted((a, b) => (a.hostId < b.hostId ? -1 : 1))
   return others.map(peer => ({
-    ...peer,
+    ...{ hostId: peer.hostId, publicKey: peer.publicKey, endpoint: peer.endpoint },
     address: meshAddress(prefix, peer.hostId),
+    ...(peer.ipv4 && isAlone(peer.ipv4, peer.hostId, meshHosts) ? { ipv4: peer.ipv4 } : {}),
     vmAddresses: (vmsByHost.get(peer.hostId) ?? [])
       .filter(vm => projects.has(vm.projectId))
       .map(vm => vm.address)
       .sort(),
   }))
+}
+
+/** Two hosts with one network of guests: where a packet to it would go is anybody's guess, so it goes to neither. */
+export function isAlone({ guests }: HostIpv4, hostId: string, hosts: readonly MeshHost[]): boolean {
+  const own = parseCidr(guests)
+  return hosts.every(other => {
+    const theirs = other.hostId !== hostId && other.ipv4 ? parseCidr(other.ipv4.guests) : undefined
+    return !own || !theirs || !(contains(own, theirs) || contains(theirs, own))
+  })
 }

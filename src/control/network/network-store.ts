@@ -30,15 +30,19 @@ const networkNames = statement<NetworkName>(
 )
 const meshHosts = statement<MeshHost>(
   'network.meshHosts',
-  `SELECT m.host_id AS "hostId", m.public_key AS "publicKey", m.endpoint FROM mesh_host m JOIN host h ON h.id = m.host_id
+  `SELECT m.host_id AS "hostId", m.public_key AS "publicKey", m.endpoint,
+     CASE WHEN m.guests IS NOT NULL THEN jsonb_build_object('guests', m.guests, 'gateway', m.gateway) END AS ipv4
+   FROM mesh_host m JOIN host h ON h.id = m.host_id
    WHERE h.removed_at IS NULL`,
 )
 const putMeshHost = statement(
   'network.putMeshHost',
-  `INSERT INTO mesh_host AS m (host_id, public_key, endpoint)
-   SELECT id, $2, $3 FROM host WHERE id = $1 AND removed_at IS NULL
-   ON CONFLICT (host_id) DO UPDATE SET public_key = excluded.public_key, endpoint = excluded.endpoint, changed_at = now()
-   WHERE (m.public_key, m.endpoint) IS DISTINCT FROM (excluded.public_key, excluded.endpoint)`,
+  `INSERT INTO mesh_host AS m (host_id, public_key, endpoint, guests, gateway)
+   SELECT id, $2, $3, $4, $5 FROM host WHERE id = $1 AND removed_at IS NULL
+   ON CONFLICT (host_id) DO UPDATE SET public_key = excluded.public_key, endpoint = excluded.endpoint,
+     guests = excluded.guests, gateway = excluded.gateway, changed_at = now()
+   WHERE (m.public_key, m.endpoint, m.guests, m.gateway)
+     IS DISTINCT FROM (excluded.public_key, excluded.endpoint, excluded.guests, excluded.gateway)`,
 )
 
 /**
@@ -55,5 +59,7 @@ export async function networkState(db: Db): Promise<NetworkState> {
 export const adoptPrefix = (sql: Sql, prefix: string) => sql.run(setPrefix, [prefix])
 export const listMeshHosts = (sql: Sql) => sql.rows(meshHosts)
 export const recordMeshHost = (sql: Sql, host: MeshHost) =>
-  sql.run(putMeshHost, [host.hostId, host.publicKey, host.endpoint])
+  sql.run(putMeshHost, [
+    ...[host.hostId, host.publicKey, host.endpoint, host.ipv4?.guests ?? null, host.ipv4?.gateway ?? null],
+  ])
 export const prefixOf = async (sql: Sql) => (await sql.one(prefixNow)).prefix

@@ -24,7 +24,10 @@ const state: NetworkState = {
     { projectId: 'p1', name: 'web', addresses: ['fd12:3456:789a:1::2', 'fd12:3456:789a:1::1'] },
     { projectId: 'p2', name: 'web', addresses: ['fd12:3456:789a:2::1'] },
   ],
-  meshHosts: ['a', 'b'].map(hostId => ({ hostId, publicKey: `key of ${hostId}`, endpoint: `${hostId}:51820` })),
+  meshHosts: ['a', 'b'].map((hostId, n) => ({
+    ...{ hostId, publicKey: `key of ${hostId}`, endpoint: `${hostId}:51820` },
+    ipv4: { guests: `10.2${n}.0.0/20`, gateway: `10.2${n}.15.255` },
+  })),
 }
 
 describe('what a host is told', () => {
@@ -51,6 +54,12 @@ describe('what a host is told', () => {
     expect(hash({ vms: state.vms.slice(0, 1) })).not.toBe(all.get('a')?.hash)
   })
 
+  it('leads gateways to guests of other hosts, unless two hosts have one network', () => {
+    expect(all.get('a')?.peers[0]?.ipv4).toEqual({ guests: '10.21.0.0/20', gateway: '10.21.15.255' })
+    const same = state.meshHosts.map(host => ({ ...host, ipv4: { guests: '10.20.0.0/16', gateway: '10.20.15.255' } }))
+    expect(hostNetworks({ ...state, meshHosts: same }, ['a']).get('a')?.peers[0]).not.toHaveProperty('ipv4')
+  })
+
   it('gives each host an address of its own, in the first /64', () => {
     expect(meshAddress(prefix, 'a')).toMatch(/^fd12:3456:789a:0:/)
     expect(meshAddress(prefix, 'a')).not.toBe(meshAddress(prefix, 'b'))
@@ -70,7 +79,7 @@ describe('the mesh as a whole', () => {
   const statuses = (seen: MeshInput['seen']) => {
     const ids = ['a', 'b', 'c']
     const hosts = ids.map(id => ({ id, name: id }))
-    const meshHosts = ids.map(hostId => ({ hostId, publicKey: 'k', endpoint: 'e' }))
+    const meshHosts = ids.map(hostId => ({ hostId, publicKey: 'k', endpoint: 'e', ipv4: null }))
     return meshStatus({ prefix, hosts, meshHosts, seen, isAdmin: false })
   }
   const names = (seen: MeshInput['seen']) => statuses(seen).nodes.map(node => node.status)
@@ -196,6 +205,7 @@ async function simulated(system: TestSystem, name: string) {
         ...{ hash: told?.hash ?? '', error: null },
         mesh: {
           ...{ publicKey: `key of ${name}`, endpoint: `${name}:51820` },
+          ipv4: { gateway: '10.30.0.1', guests: `10.3${name.length}.0.0/20` },
           peers: (told?.peers ?? []).map(peer => ({
             ...{ hostId: peer.hostId, lastHandshakeAtMs: 1, rxBytes: 7, txBytes: 8, latencyMs: host.latencyMs },
           })),

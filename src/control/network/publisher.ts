@@ -3,12 +3,12 @@
  * with what it should have. Every control plane does so; a host that is told twice has nothing to do the second time.
  */
 import type { Subscription } from '../../bus/bus.ts'
-import type { HostNetwork } from '../../contract/network.ts'
+import type { HostNetwork, NetworkObserved } from '../../contract/network.ts'
 import { subjects } from '../../contract/agent.ts'
 import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
-import { hostNetworks, type NetworkState } from './hosts.ts'
+import { hostNetworks, type MeshHost, type NetworkState } from './hosts.ts'
 import { adoptPrefix, networkState, recordMeshHost } from './network-store.ts'
 
 const lookEveryMs = 1_000
@@ -79,16 +79,22 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
 
 /** Keys that hosts made, and where they are reached. True when something was new. */
 async function recordKeys(
-  { db, live }: PublisherDeps,
-  seen: ReturnType<typeof live.networks>,
+  { db }: Pick<PublisherDeps, 'db'>,
+  seen: ReadonlyMap<string, NetworkObserved>,
   state: NetworkState | undefined,
 ): Promise<boolean> {
-  const known = new Map(state?.meshHosts.map(host => [host.hostId, host]))
+  const known = new Map(state?.meshHosts.map(host => [host.hostId, JSON.stringify(meshHost(host))]))
   let changed = 0
   for (const [hostId, { mesh }] of seen) {
-    if (!mesh || (known.get(hostId)?.publicKey === mesh.publicKey && known.get(hostId)?.endpoint === mesh.endpoint))
-      continue
-    changed += await recordMeshHost(db, { hostId, publicKey: mesh.publicKey, endpoint: mesh.endpoint })
+    if (!mesh) continue
+    const host = meshHost({ hostId, ...mesh, ipv4: mesh.ipv4 ?? null })
+    if (known.get(hostId) !== JSON.stringify(host)) changed += await recordMeshHost(db, host)
   }
   return changed > 0
 }
+
+/** With its members in one order, to be compared. */
+const meshHost = ({ hostId, publicKey, endpoint, ipv4 }: MeshHost): MeshHost => ({
+  ...{ hostId, publicKey, endpoint },
+  ipv4: ipv4 && { guests: ipv4.guests, gateway: ipv4.gateway },
+})

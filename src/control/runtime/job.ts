@@ -45,7 +45,10 @@ export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployme
 }
 
 /** @throws ApiError 409 `unsupported_by_hypervisor` */
-export function requireCapability({ vm, capabilities }: Placed, name: 'snapshot' | 'balloon' | 'migrate' | 'hotplugDisk'): void {
+export function requireCapability(
+  { vm, capabilities }: Placed,
+  name: 'snapshot' | 'balloon' | 'migrate' | 'hotplugDisk',
+): void {
   const able = capabilities[name]
   if (able === false || able === 'none') throw unsupported(vm.hypervisor, name)
 }

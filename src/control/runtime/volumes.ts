@@ -29,7 +29,9 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
       for (const vm of d.vms) {
         if (vm.want === 'absent' || vm.hostId === null) continue
         if (!(await claimRunning(tx, vm.id, vm.hostId, volume.id)))
-          throw invalidState(`The VM on host ${placed.host.name} cannot reach volume ${volume.name}, or has no room for it.`)
+          throw invalidState(
+            `The VM on host ${placed.host.name} cannot reach volume ${volume.name}, or has no room for it.`,
+          )
       }
       const details = { name: volume.name, mount_point: mountPoint, read_only: readOnly }
       call.audit({ action: 'volume.attach_runtime', resourceType: 'deployment', resourceId: d.id, details })

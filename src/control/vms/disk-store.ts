@@ -120,8 +120,7 @@ export const take = async (
   tx: Tx,
   disk: { readonly volumeId: string; readonly readOnly: boolean },
   place: { readonly hostId: string; readonly pool: string; readonly bound: boolean },
-) =>
-  (await tx.maybe(takeVolume, [disk.volumeId, disk.readOnly, place.hostId, place.pool, place.bound]))?.generation
+) => (await tx.maybe(takeVolume, [disk.volumeId, disk.readOnly, place.hostId, place.pool, place.bound]))?.generation
 /** False when another VM has it, or it has been detached meanwhile. */
 export const insert = async (tx: Tx, vmId: string, attachmentId: string, generation: number) =>
   (await tx.run(insertDisk, [vmId, attachmentId, generation])) === 1

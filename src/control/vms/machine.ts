@@ -110,7 +110,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
         const seen: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
         // A host that lost its disk knows nothing of the VM: tell it again.
         // An agent that has started anew has to be told the keys of encrypted volumes again.
-        if (seen.state === 'absent' || seen.error?.code === 'volume_locked') return go('starting', undefined, minutes(10))
+        if (seen.state === 'absent' || seen.error?.code === 'volume_locked')
+          return go('starting', undefined, minutes(10))
         return wait(steadyLookMs, async tx => {
           await recordSeen(tx, hostId, seen, vm.seenCount)
         })

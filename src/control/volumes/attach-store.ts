@@ -42,7 +42,10 @@ const ofApp = statement<Attachment>(
   `SELECT ${columns} ${joined} WHERE t.app_id = $1 ORDER BY t.id`,
 )
 const volumesAndAttachments = statement<
-  Pick<Volume, 'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' | 'hostId' | 'state' | 'error' | 'createdAt' | 'updatedAt'> & {
+  Pick<
+    Volume,
+    'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' | 'hostId' | 'state' | 'error' | 'createdAt' | 'updatedAt'
+  > & {
     readonly attachments: readonly Pick<Attachment, 'accessMode' | 'appId' | 'appName' | 'mountPoint'>[]
   }
 >(
@@ -86,8 +89,7 @@ export const insert = (
   t: Pick<Attachment, 'id' | 'volumeId' | 'appId' | 'deploymentId' | 'mountPoint' | 'accessMode'> & {
     readonly projectId: string
   },
-) =>
-  tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
+) => tx.run(insertAttachment, [t.id, t.projectId, t.volumeId, t.appId, t.deploymentId, t.mountPoint, t.accessMode])
 export const wishGone = (tx: Tx, id: string) => tx.run(wishDetached, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteAttachment, [id])
 /** The app, locked until the transaction ends; `owner` null: whoever it was made for. */

@@ -73,7 +73,15 @@ async function insert(
   const before = Math.ceil(used.sizeMib / 1024)
   assertWithin(limits, 'maxStorageGibTotal', before, Math.ceil((used.sizeMib + request.sizeMib) / 1024) - before)
   const id = newId()
-  const whole = { hostId: null, bound: true, fromVolumeId: null, fromSnapshotId: null, poolName: '', ownerId: null, key: null }
+  const whole = {
+    hostId: null,
+    bound: true,
+    fromVolumeId: null,
+    fromSnapshotId: null,
+    poolName: '',
+    ownerId: null,
+    key: null,
+  }
   try {
     await store.insert(tx, { ...whole, ...request, id, owner })
   } catch (cause) {
@@ -113,7 +121,8 @@ export async function createVolumeSnapshot(
 ): Promise<snapshots.VolumeSnapshot> {
   const volume = await store.lock(tx, volumeId)
   if (!volume) throw notFound()
-  if (volume.state === 'restoring') throw rules.underWay(`Volume ${volume.name} is being restored. Try again after that.`)
+  if (volume.state === 'restoring')
+    throw rules.underWay(`Volume ${volume.name} is being restored. Try again after that.`)
   if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; there is nothing in it.`)
   if ((await snapshots.list(tx, volumeId)).length >= mostSnapshots)
     throw invalidState(`A volume has at most ${mostSnapshots} snapshots. Delete one first.`)

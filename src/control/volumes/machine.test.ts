@@ -118,7 +118,9 @@ describe('snapshots by schedule', () => {
   const round = async (at: string, signal = new AbortController().signal) => {
     await db.run({ name: 'test.back', text: `UPDATE volume SET scheduled_at = scheduled_at - interval '1 day'` })
     const counts = await sweep.run({ now: new Date(at), signal })
-    await world.until(async () => (await world.rows(`SELECT id FROM volume_snapshot WHERE state = 'creating'`)).length === 0)
+    await world.until(
+      async () => (await world.rows(`SELECT id FROM volume_snapshot WHERE state = 'creating'`)).length === 0,
+    )
     return counts
   }
   it('are taken when they are due, and the oldest go; those of people stay', async () => {
@@ -206,7 +208,8 @@ describe('a VM with a volume', () => {
     host.behaviour.set('example/bad:1', 'crash')
     const bad = await world.deploy(app, { image: 'example/bad:1' })
     await world.until(
-      async () => (await world.rows(`SELECT id FROM deployment WHERE id = $1 AND outcome = 'failed'`, bad.id)).length === 1,
+      async () =>
+        (await world.rows(`SELECT id FROM deployment WHERE id = $1 AND outcome = 'failed'`, bad.id)).length === 1,
     )
     await world.until(
       async () => (await world.rows(`SELECT id FROM vm WHERE deployment_id = $1 AND healthy`, good.id)).length === 1,
@@ -262,7 +265,7 @@ describe('a VM with a volume', () => {
     await expect(attach((await oneVmApp()).id, id, 0)).rejects.toMatchObject({ code: 'volume_in_use' })
     for (const app of apps) await world.deploy(app, { replicas: 2 })
     await world.until(async () => holders(id).length === 4)
-    expect(new Set(world.hosts.flatMap(one => one.storage.volumes.has(id) ? [one.id] : [])).size).toBe(1)
+    expect(new Set(world.hosts.flatMap(one => (one.storage.volumes.has(id) ? [one.id] : []))).size).toBe(1)
   })
 })
 
@@ -274,7 +277,14 @@ describe('attaching', () => {
       const tries = apps.slice(0, 2 + (round % 7)).map(app =>
         db
           .tx(tx =>
-            attachVolume(tx, { projectId, volumeId: id, appId: app.id, mountPoint: '/data', accessMode: 0, by: 'user' }),
+            attachVolume(tx, {
+              projectId,
+              volumeId: id,
+              appId: app.id,
+              mountPoint: '/data',
+              accessMode: 0,
+              by: 'user',
+            }),
           )
           .catch((error: unknown) => error),
       )
@@ -300,7 +310,9 @@ describe('attaching', () => {
     const volumes = [id, ...(await Promise.all(Array.from({ length: 24 }, create))).map(volume => volume.id)]
     const race = async (volumeId: string, n: number) => {
       const contenders = apps.slice(0, 2 + (n % 7))
-      const won = await Promise.all(contenders.map(app => db.run(lock, [newId(), projectId, volumeId, app.id, `/${volumeId}`])))
+      const won = await Promise.all(
+        contenders.map(app => db.run(lock, [newId(), projectId, volumeId, app.id, `/${volumeId}`])),
+      )
       expect(won.reduce((sum, one) => sum + one, 0)).toBe(1)
       expect(await db.run(free, [volumeId])).toBe(1)
     }

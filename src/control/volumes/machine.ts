@@ -21,9 +21,7 @@ type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
 /** The wish as the host gets it. */
 const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...{ volumeId: v.id, generation: v.generation, want: v.want, pool: v.poolName, sizeMib: v.sizeMib },
-  ...(v.fromVolumeId && v.fromSnapshotId
-    ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } }
-    : {}),
+  ...(v.fromVolumeId && v.fromSnapshotId ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } } : {}),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.restoreSnapshotId ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } } : {}),
 })
@@ -71,7 +69,8 @@ export const volumeMachine = (deps: VolumeDeps) =>
         return carryOut(deps, step, seen => {
           if (seen.restored >= v.restores) return tx => settle(tx, v, 'ready', null)
           // The content is what it was: a restore that fails changes nothing.
-          if (seen.state === 'failed') return tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`)
+          if (seen.state === 'failed')
+            return tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`)
           return undefined
         })
       },

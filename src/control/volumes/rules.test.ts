@@ -44,7 +44,11 @@ describe('attaching', () => {
   })
   const attempt = (
     ofVolume: readonly Attachment[],
-    { accessMode = 0, maxReplicas = 1, ofApp = [] }: { accessMode?: 0 | 1; maxReplicas?: number; ofApp?: Attachment[] } = {},
+    {
+      accessMode = 0,
+      maxReplicas = 1,
+      ofApp = [],
+    }: { accessMode?: 0 | 1; maxReplicas?: number; ofApp?: Attachment[] } = {},
   ) => {
     try {
       const wish = { mountPoint: '/data', accessMode }
@@ -94,7 +98,9 @@ describe('where volumes go', () => {
     const there = need({ hostId: 'a', poolName: 'local' })
     expect(nameOf(pools, 'a', there)).toBe('local')
     expect(nameOf(pools, 'b', there)).toBeUndefined()
-    expect(nameOf([pool('b', 'ceph', 0, true)], 'b', need({ hostId: 'a', poolName: 'ceph', bound: false }))).toBe('ceph')
+    expect(nameOf([pool('b', 'ceph', 0, true)], 'b', need({ hostId: 'a', poolName: 'ceph', bound: false }))).toBe(
+      'ceph',
+    )
   })
   it('two that fit alone need not fit together', () => {
     const both = [need({ volumeId: 'v' }), need({ volumeId: 'w' })]

@@ -5,11 +5,27 @@ import type { Volume } from './store.ts'
 import type { VolumeSnapshot } from './snapshot-store.ts'
 
 /** What the guest's own files need: hidden under a volume, nothing would start. */
-const systemTrees = ['/bin', '/boot', '/dev', '/etc', '/lib', '/lib32', '/lib64', '/libx32', '/mote', '/proc', '/run']
-  .concat(['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'])
+const systemTrees = [
+  '/bin',
+  '/boot',
+  '/dev',
+  '/etc',
+  '/lib',
+  '/lib32',
+  '/lib64',
+  '/libx32',
+  '/mote',
+  '/proc',
+  '/run',
+].concat(['/sbin', '/sys', '/usr/bin', '/usr/lib', '/usr/lib64', '/usr/libexec', '/usr/sbin'])
 /** Only these themselves; below them there is room for data. */
-const systemRoots = ['/', '/home', '/opt', '/root', '/srv', '/tmp', '/usr', '/usr/local', '/usr/share', '/var']
-  .concat(['/var/cache', '/var/lib', '/var/log', '/var/run', '/var/tmp'])
+const systemRoots = ['/', '/home', '/opt', '/root', '/srv', '/tmp', '/usr', '/usr/local', '/usr/share', '/var'].concat([
+  '/var/cache',
+  '/var/lib',
+  '/var/log',
+  '/var/run',
+  '/var/tmp',
+])
 const lengthLimit = 200
 
 const isWithin = (path: string, tree: string) => path === tree || path.startsWith(`${tree}/`)
@@ -83,10 +99,17 @@ export function assertAttachable(
   if (writer) throw inUse(`Volume ${volume.name} is attached read-write to ${writer.appName}. Detach it there first.`)
   const reader = ofVolume[0]
   if (reader && wish.accessMode === 0)
-    throw inUse(`Volume ${volume.name} is attached read-only to ${reader.appName}. Detach it there, or attach it read-only.`)
-  const nested = ofApp.find(one => isWithin(one.mountPoint, wish.mountPoint) || isWithin(wish.mountPoint, one.mountPoint))
+    throw inUse(
+      `Volume ${volume.name} is attached read-only to ${reader.appName}. Detach it there, or attach it read-only.`,
+    )
+  const nested = ofApp.find(
+    one => isWithin(one.mountPoint, wish.mountPoint) || isWithin(wish.mountPoint, one.mountPoint),
+  )
   if (nested)
-    throw new ApiError('volume_in_use', `Another volume of this app is at ${nested.mountPoint}. Choose another mount point.`)
+    throw new ApiError(
+      'volume_in_use',
+      `Another volume of this app is at ${nested.mountPoint}. Choose another mount point.`,
+    )
   if (wish.accessMode === 0 && app.maxReplicas > 1) throw invalidState(oneReplica(volume.name, app.name))
 }
 

@@ -67,10 +67,8 @@ export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(snapshotOfProject, [projectId, id])
 export const byName = (sql: Sql, volumeId: string, name: string) => sql.maybe(snapshotByName, [volumeId, name])
 export const list = (sql: Sql, volumeId: string) => sql.rows(snapshotsOf, [volumeId])
-export const insert = (
-  tx: Tx,
-  s: Pick<VolumeSnapshot, 'id' | 'projectId' | 'volumeId' | 'name' | 'kind'>,
-) => tx.run(insertSnapshot, [s.id, s.projectId, s.volumeId, s.name, s.kind])
+export const insert = (tx: Tx, s: Pick<VolumeSnapshot, 'id' | 'projectId' | 'volumeId' | 'name' | 'kind'>) =>
+  tx.run(insertSnapshot, [s.id, s.projectId, s.volumeId, s.name, s.kind])
 /** The volume when the observation ended the making of the snapshot; undefined when it is no news. */
 export const record = async (
   tx: Tx,

@@ -19,7 +19,7 @@ export function Environment() {
       flush
       title="Environment"
       lead="Values are stored encrypted and never shown again. Changes take effect with the next deploy."
-      actions={<SetVariable app_name={app.name} />}
+      actions={env.data && env.data.length > 0 && <SetVariable app_name={app.name} />}
     >
       <Loaded query={env}>
         {variables =>

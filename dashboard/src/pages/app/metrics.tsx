@@ -1,5 +1,6 @@
 import { Activity } from 'lucide-react'
-import { Chart, type Series } from '../../ui/chart.tsx'
+import { lazy, type ReactNode, Suspense } from 'react'
+import type { Series } from '../../ui/chart.tsx'
 import { bytes, percent } from '../../ui/format.ts'
 import { Card } from '../../ui/layout.tsx'
 import { LiveDot } from '../../ui/log-view.tsx'
@@ -7,6 +8,9 @@ import { Empty, Skeleton } from '../../ui/states.tsx'
 import type { Point } from './samples.ts'
 import { useApp } from './use-app.ts'
 import { useMetrics } from './use-metrics.ts'
+
+/** 22 KB that no page needs before its first numbers have come. */
+const Chart = lazy(async () => ({ default: (await import('../../ui/chart.tsx')).Chart }))
 
 const rate = (value: number) => `${bytes(value)}/s`
 
@@ -73,7 +77,7 @@ function Numbers({
 }: {
   readonly title: string
   readonly now: string
-  readonly children: React.ReactNode
+  readonly children: ReactNode
   readonly className?: string
 }) {
   return (
@@ -82,7 +86,7 @@ function Numbers({
       actions={<span className="font-medium text-muted tabular-nums">{now}</span>}
       {...(className ? { className } : {})}
     >
-      {children}
+      <Suspense fallback={<Skeleton className="h-30" />}>{children}</Suspense>
     </Card>
   )
 }

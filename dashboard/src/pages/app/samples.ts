@@ -1,6 +1,6 @@
 /** The live numbers of an app over the last minutes. Pure. */
 import type { Sample } from '../../api/shapes.ts'
-import { windowSeconds } from '../../ui/chart.tsx'
+import { windowSeconds } from '../../ui/window.ts'
 
 /** The whole app at one instant. */
 export interface Point {

@@ -5,12 +5,7 @@ import { Field, Form } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Badge } from '../../ui/status.tsx'
 import { whyNotRunning } from './machine.ts'
-
-/** Words as a shell would split them: blanks part them, quotes keep them together. Nothing else has a meaning. */
-export const wordsOf = (line: string): readonly string[] =>
-  [...line.matchAll(/(?:"([^"]*)"|'([^']*)'|[^\s"']+)+/g)].map(([word]) =>
-    word.replaceAll(/"([^"]*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? ''),
-  )
+import { wordsOf } from './words.ts'
 
 export function Exec({ app_name, live }: { readonly app_name: string; readonly live: LiveDeploymentStatus }) {
   const [answer, setAnswer] = useState<ExecAnswer>()

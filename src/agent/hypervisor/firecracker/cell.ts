@@ -23,6 +23,7 @@ export interface Cell {
 
 /** In the VM's directory; behind the jailer a link to the directory deep below. */
 export const cellName = 'cell'
+const jailName = 'jail'
 export const apiSocket = 'api.sock'
 export const vsockSocket = 'vsock.sock'
 export const consoleFile = 'console'
@@ -47,7 +48,7 @@ export async function makeCell(
 ): Promise<Cell> {
   const cell = join(dir, cellName)
   await removeCell(dir)
-  const inside = jailer && user ? join('jail', basename(firecracker), id, 'root') : undefined
+  const inside = jailer && user ? join(jailName, basename(firecracker), id, 'root') : undefined
   if (inside) {
     await mkdir(join(dir, inside), { recursive: true, mode: 0o700 })
     await symlink(inside, cell)
@@ -61,9 +62,10 @@ export async function makeCell(
 }
 
 export async function removeCell(dir: string): Promise<void> {
-  await unbindBelow(join(dir, cellName))
-  await rm(join(dir, cellName), { recursive: true, force: true })
-  await rm(join(dir, 'jail'), { recursive: true, force: true })
+  for (const name of [cellName, jailName]) {
+    await unbindBelow(join(dir, name))
+    await rm(join(dir, name), { recursive: true, force: true })
+  }
 }
 
 /** Shows a file in the cell under this name. */
@@ -89,7 +91,7 @@ export async function spawnFirecracker(
   const { uid, gid } = cell.user
   const args = [
     ...['--id', cell.id, '--exec-file', firecracker, '--uid', String(uid), '--gid', String(gid)],
-    ...['--chroot-base-dir', join(vmDir, 'jail'), '--cgroup-version', '2', '--parent-cgroup', 'mote-none'],
+    ...['--chroot-base-dir', join(vmDir, jailName), '--cgroup-version', '2', '--parent-cgroup', 'mote-none'],
     ...['--resource-limit', 'no-file=256', '--', ...own],
   ]
   return spawnVmm({ ...common, program: jailer, args })

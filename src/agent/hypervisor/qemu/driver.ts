@@ -37,6 +37,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
+    opensLuks: true,
     network: deps.network.mode,
     async probe(signal) {
       const proof = await probeQemu(deps.cacheDir, deps.kernel, signal)

@@ -16,7 +16,7 @@ const serialChars = 36
 
 /** Volumes of one running machine: SCSI disks, since virtio-mmio devices cannot come later. */
 export interface Hotplug {
-  /** @param key of the LUKS container that the file is, base64 */
+  /** @param key of the LUKS container that the file is: its text is the passphrase */
   attach(disk: DiskSpec, file: string, key?: string): Promise<void>
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
 }
@@ -73,7 +73,7 @@ const secretOf = (node: string) => `key-${node}`
 
 async function addSecret(qmp: Qmp, id: string, key: string): Promise<void> {
   await removeSecret(qmp, id) // of a try that failed half-way
-  await qmp.execute('object-add', { 'qom-type': 'secret', id, data: key, format: 'base64' })
+  await qmp.execute('object-add', { 'qom-type': 'secret', id, data: key })
 }
 
 async function removeSecret(qmp: Qmp, id: string): Promise<void> {

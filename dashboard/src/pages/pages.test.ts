@@ -1,0 +1,138 @@
+import type { App, LiveDeployment, LiveDeploymentStatus } from '@mote/client'
+import { describe, expect, it } from 'vitest'
+import { can, deploymentStatuses } from '../../../src/contract/deployments.ts'
+import { sampleOf } from '../api/shapes.ts'
+import { ago, bytes, duration } from '../ui/format.ts'
+import { deviceOf } from './account/device.ts'
+import { appStatus, liveOf } from './app/live.ts'
+import { pointOf, withPoint } from './app/samples.ts'
+import { whyNot } from './app/verbs.ts'
+import { stepsOf } from './deployment/steps.ts'
+import { wordsOf } from './deployment/words.ts'
+import { placesOf } from './mesh-places.ts'
+
+const app: App = {
+  ...{ id: 'a', name: 'web', git_url: '', port: 80, health_check_path: '/', drain_timeout: 1, created_at: '' },
+  ...{ desired_replicas: 1, min_replicas: 1, max_replicas: 1, autoscaling_enabled: false },
+  ...{ cpu_threshold: 80, mem_threshold: 80, scale_state: 'active', active_deployment_id: 'd1' },
+}
+const live: LiveDeploymentStatus = {
+  ...{ app_id: 'a', app_name: 'web', deployment_id: 'd1', job_id: 'j1', vm_id: 'v', host_id: 'h', hypervisor: 'qemu' },
+  ...{ image: 'i', ipv6_address: '', status: 'running', scale_state: 'active', cpu_usage: 1, memory_mib: 512 },
+  ...{ ram_used_bytes: 1, rx_bytes: 0, tx_bytes: 0, vcpus: 1, error_message: '', scheduled_at: 1, started_at: 2 },
+  ...{ stopped_at: 0, steps: [] },
+}
+
+describe('verbs', () => {
+  it('are possible only where the server allows them', () => {
+    for (const verb of ['stop', 'cancel', 'pause', 'resume', 'delete', 'activate'] as const)
+      for (const status of deploymentStatuses) {
+        const possible: readonly string[] = can[verb]
+        if (whyNot(verb, status) === undefined) expect(possible, `${verb} while ${status}`).toContain(status)
+        else expect(whyNot(verb, status)).toMatch(/^It is|cannot be/)
+      }
+  })
+  it('say where they would be possible', () => {
+    expect(whyNot('cancel', 'running')).toBe(
+      'A deployment that is running cannot be cancelled. Possible while: pending, building, scheduled, starting.',
+    )
+    expect(whyNot('activate', 'running', true)).toBe('It serves already.')
+    expect(whyNot('pause', 'running')).toBeUndefined()
+  })
+})
+
+describe('an app', () => {
+  const other = (change: Partial<LiveDeployment>): LiveDeployment => ({ ...live, deployment_id: 'd2', ...change })
+  it('shows the deployment that serves, and that another one is coming', () => {
+    expect(liveOf(app, [other({}), live])?.deployment_id).toBe('d1')
+    expect(appStatus(app, [live])).toBe('running')
+    expect(appStatus(app, [live, other({ status: 'starting' })])).toBe('deploying')
+    expect(appStatus(app, [other({ app_id: 'b', status: 'starting' })])).toBe('stopped')
+    expect(appStatus({ ...app, active_deployment_id: null }, [])).toBe('not deployed')
+    expect(appStatus({ ...app, scale_state: 'scaled_to_zero' }, [])).toBe('sleeping')
+  })
+})
+
+describe('steps', () => {
+  const states = (change: Partial<LiveDeploymentStatus>) =>
+    stepsOf({ ...live, ...change }).map(step => `${step.name}: ${step.state}`)
+  it('say what is done, what is now and what failed', () => {
+    const starting = { status: 'starting', started_at: 0, steps: [{ name: 'image', ms: 5 }] }
+    expect(states(starting).slice(2, 4)).toEqual(['Image fetched: done', 'Base disk made: now'])
+    expect(states({ ...starting, status: 'failed' })).toContain('Base disk made: failed')
+    expect(states({ status: 'pending', host_id: '', scheduled_at: 0, started_at: 0 })[1]).toBe('Placed on a host: now')
+  })
+  it('leave out what the host did not need', () => {
+    expect(states({ steps: [{ name: 'boot', ms: 1 }] })).toEqual([
+      ...['Accepted: done', 'Placed on a host: done', 'System booted: done', 'Online: done'],
+    ])
+  })
+})
+
+describe('live numbers', () => {
+  const sample = (rx_bytes: number, second: number) =>
+    sampleOf({
+      rx_bytes,
+      tx_bytes: 0,
+      cpu_usage: 10,
+      ram_used_bytes: 5,
+      memory_mib: 1,
+      at: new Date(second * 1000).toISOString(),
+    })
+  it('become rates, but not where counters began again', () => {
+    const first = pointOf([sample(100, 10)], undefined)
+    expect(first.rxRate).toBeNull()
+    expect(pointOf([sample(300, 12)], first).rxRate).toBe(100)
+    expect(pointOf([sample(50, 12)], first).rxRate).toBeNull()
+    expect(pointOf([sample(100, 12), sample(200, 12)], first)).toMatchObject({
+      ramBytes: 10,
+      cpuPercent: 10,
+      rxRate: 100,
+    })
+  })
+  it('are kept as long as they are in sight', () => {
+    const points = [0, 100, 400].reduce<ReturnType<typeof withPoint>>(
+      (all, at) => withPoint(all, pointOf([sample(0, at)], undefined)),
+      [],
+    )
+    expect(points.map(point => point.at)).toEqual([100, 400])
+  })
+})
+
+describe('words', () => {
+  it('are said as people say them', () => {
+    expect([bytes(0), bytes(1023), bytes(1536), bytes(1024 ** 3)]).toEqual(['0 B', '1 KiB', '1.5 KiB', '1 GiB'])
+    expect([duration(0.4), duration(999), duration(61_000)]).toEqual(['0.4 ms', '999 ms', '1 min 1 s'])
+    const now = new Date('2026-01-02T00:00:00Z')
+    expect([ago(new Date('2026-01-01T22:00:00Z'), now), ago(now, now)]).toEqual(['2h ago', 'just now'])
+    expect(deviceOf('Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36')).toBe(
+      'Chrome on Linux',
+    )
+    expect(deviceOf('curl/8.5')).toBe('curl/8.5')
+  })
+  it('of a command are parted as by a shell', () => {
+    expect(wordsOf(`echo "a b" 'c "d"' e"f g"h`)).toEqual(['echo', 'a b', 'c "d"', 'ef gh'])
+    expect(wordsOf('  ')).toEqual([])
+  })
+})
+
+describe('the map', () => {
+  it('gives each host a place of its own inside it', () => {
+    const node = (name: string) => ({
+      host_id: name,
+      name,
+      address: null,
+      public_key: null,
+      endpoint: null,
+      status: 'up',
+      last_handshake_at: null,
+      rx_bytes: 0,
+      tx_bytes: 0,
+      latency_ms: null,
+    })
+    const places = placesOf(['c', 'a', 'b'].map(node))
+    expect(places.map(place => place.node.name)).toEqual(['a', 'b', 'c'])
+    expect(new Set(places.map(({ x, y }) => `${Math.round(x)} ${Math.round(y)}`)).size).toBe(3)
+    expect(placesOf([node('a')])).toEqual([{ node: node('a'), x: 320, y: 185.6 }])
+  })
+})

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { hasProgram } from '../../lib/programs.ts'
+import { environment, installCommand } from './install.ts'
+
+const hasSystemd = await hasProgram('systemd-analyze')
+
+describe('mote install', () => {
+  it('keeps what was set, sets what is given, and leaves the rest to fill in', () => {
+    expect(environment('gateway', '', [])).toBe('NATS_URL=\n')
+    expect(environment('agent', 'NATS_URL=nats://a\nEXTRA=1\n', ['MOTE_HOST_ID=7'])).toBe(
+      'NATS_URL=nats://a\nMOTE_HOST_ID=7\nMOTE_HOST_NAME=\nEXTRA=1\n',
+    )
+    expect(environment('gateway', 'NATS_URL=a\n', ['NATS_URL=b'])).toBe('NATS_URL=b\n')
+  })
+
+  it.each(['lower=1', 'A B=1'])('refuses %j as a setting', set => {
+    expect(() => environment('agent', '', [set])).toThrow(/no name of a setting/)
+  })
+
+  it('refuses a value that would be a line of its own', () => {
+    expect(() => environment('agent', '', ['A=1\nB=2'])).toThrow(/line break/)
+  })
+
+  it.each(['control', 'gateway', 'agent'])('writes a unit for %s and settings that only root reads', async program => {
+    const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
+    try {
+      await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
+      expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
+      const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
+      expect(unit).toMatch(new RegExp(`^ExecStart=/.*/bin/mote ${program}`, 'm'))
+    } finally {
+      await rm(root, { recursive: true, force: true })
+    }
+  })
+
+  it.skipIf(!hasSystemd).each(['control', 'gateway', 'agent'])(
+    'the unit of %s is one that systemd understands (needs systemd)',
+    async program => {
+      const root = await mkdtemp(join(tmpdir(), 'mote-install-'))
+      try {
+        await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
+        const file = join(root, 'etc/systemd/system', `mote-${program}.service`)
+        const { stderr } = await promisify(execFile)('systemd-analyze', ['verify', file]).catch(error => error)
+        const about = String(stderr)
+          .split('\n')
+          .filter(line => line.includes(`mote-${program}`))
+        expect(about).toEqual([])
+      } finally {
+        await rm(root, { recursive: true, force: true })
+      }
+    },
+  )
+})

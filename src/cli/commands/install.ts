@@ -1,0 +1,77 @@
+import { Argument, Command } from 'commander'
+import { basename } from 'node:path'
+
+const programs = ['control', 'gateway', 'agent'] as const
+type Program = (typeof programs)[number]
+
+/** What the settings file of each program begins with; empty values are for the operator to fill in. */
+const settings: Readonly<Record<Program, readonly string[]>> = {
+  control: ['DATABASE_URL=', 'NATS_URL=', 'MOTE_SECRET_KEY=', 'MOTE_DOMAIN=', 'MOTE_PUBLIC_URL='],
+  gateway: ['NATS_URL='],
+  agent: ['NATS_URL=', 'MOTE_HOST_ID=', 'MOTE_HOST_NAME='],
+}
+
+interface Flags {
+  readonly print?: boolean
+  readonly set: readonly string[]
+  readonly root: string
+}
+
+export const installCommand = () =>
+  new Command('install')
+    .description('Make this machine run a program at every start, by systemd')
+    .addArgument(new Argument('<program>', 'what it shall run').choices(programs))
+    .option(
+      '--set <name=value>',
+      'a setting; repeat it',
+      (value: string, all: readonly string[]) => [...all, value],
+      [],
+    )
+    .option('--print', 'show the unit and the settings, and change nothing')
+    .option('--root <dir>', 'write below this directory and start nothing', '/')
+    .addHelpText('after', "\nExample:\n  $ mote install agent --set NATS_URL='nats://...' --set MOTE_HOST_ID=...")
+    .action((program: Program, flags: Flags) => install(program, flags))
+
+async function install(program: Program, { print, set, root }: Flags): Promise<void> {
+  const { readFile, mkdir, writeFile } = await import('node:fs/promises')
+  const { join } = await import('node:path')
+  const { run } = await import('../../lib/exec.ts')
+  const name = `mote-${program}.service`
+  const template = await readFile(new URL(`../../../packaging/systemd/${name}`, import.meta.url), 'utf8')
+  const mote = new URL('../../../bin/mote', import.meta.url).pathname
+  const unit = template.replaceAll('@MOTE@', mote)
+  if (print) return void process.stdout.write(`${unit}\n# ${program}.env\n${environment(program, '', set)}`)
+  const unitFile = join(root, 'etc/systemd/system', name)
+  const envFile = join(root, 'etc/mote', `${program}.env`)
+  await mkdir(join(root, 'etc/mote'), { recursive: true, mode: 0o755 })
+  await mkdir(join(root, 'etc/systemd/system'), { recursive: true })
+  const before = await readFile(envFile, 'utf8').catch(() => '')
+  // It holds secrets; the unit's user never reads it, systemd does.
+  await writeFile(envFile, environment(program, before, set), { mode: 0o600 })
+  await writeFile(unitFile, unit)
+  process.stdout.write(`${unitFile}\n${envFile}\n`)
+  const missing = missingIn(environment(program, before, set))
+  if (missing.length > 0)
+    return void process.stdout.write(
+      `Fill in ${missing.join(', ')}, then: systemctl enable --now ${basename(unitFile)}\n`,
+    )
+  if (root !== '/') return
+  await run('systemctl', ['daemon-reload'])
+  await run('systemctl', ['enable', '--now', name])
+  process.stdout.write(`${name} runs. Its log: journalctl -u ${name} -f\n`)
+}
+
+/** What is there stays; what is given is set; what the program cannot do without gets an empty line. */
+export function environment(program: Program, before: string, set: readonly string[]): string {
+  const lines = new Map<string, string>()
+  for (const line of [...settings[program], ...before.split('\n'), ...set]) {
+    const at = line.indexOf('=')
+    if (at <= 0 || line.startsWith('#')) continue
+    if (!/^[A-Z][A-Z0-9_]*$/.test(line.slice(0, at))) throw new Error(`"${line.slice(0, at)}" is no name of a setting`)
+    if (line.includes('\n')) throw new Error(`the value of ${line.slice(0, at)} has a line break`)
+    lines.set(line.slice(0, at), line.slice(at + 1))
+  }
+  return [...lines].map(([name, value]) => `${name}=${value}\n`).join('')
+}
+
+const missingIn = (text: string) => [...text.matchAll(/^([A-Z0-9_]+)=$/gm)].map(match => match[1] ?? '')

@@ -1,0 +1,74 @@
+/** Asks a certificate authority for a certificate (RFC 8555), proven by HTTP-01, which every gateway answers. */
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Agent } from 'node:https'
+import acme from 'acme-client'
+import type { Deps } from '../deps.ts'
+import * as store from './certificate-store.ts'
+
+export interface Issued {
+  readonly chain: string
+  readonly key: string
+  readonly notBefore: Date
+  readonly notAfter: Date
+}
+
+/** The key never leaves us: the authority sees a signing request. @throws Error saying what the authority refused */
+export type Issue = (hostname: string, signal: AbortSignal) => Promise<Issued>
+
+export const sealedAs = { account: 'acme.account', key: 'certificate.key' } as const
+
+/** Undefined when no certificate authority is configured. */
+export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue | undefined {
+  const { acmeDirectory, acmeEmail, acmeCa } = deps.config
+  if (acmeDirectory === '') return undefined
+  // The client has no option for it; a private authority signs its own API.
+  if (acmeCa !== '') acme.axios.defaults.httpsAgent = new Agent({ ca: readFileSync(acmeCa, 'utf8') })
+  const accountKey = async () => {
+    const make = async () => deps.vault.seal(sealedAs.account, String(await acme.crypto.createPrivateEcdsaKey('P-256')))
+    return deps.vault.open(sealedAs.account, await store.account(deps.db, acmeDirectory, make))
+  }
+  return async (hostname, signal) => {
+    const client = new acme.Client({
+      ...{ directoryUrl: acmeDirectory, accountKey: await accountKey() },
+      ...{ backoffAttempts: 12, backoffMin: 500, backoffMax: 10_000 },
+    })
+    await signIn(client, acmeEmail)
+    const [key, csr] = await acme.crypto.createCsr({ commonName: hostname, altNames: [hostname] }, await newKey())
+    const order = client.auto({
+      csr,
+      challengePriority: ['http-01'],
+      // It would ask our own name from here, where it may lead elsewhere.
+      skipChallengeVerification: true,
+      challengeCreateFn: (_authorization, { token }, answer) => store.setChallenge(deps.db, token, hostname, answer),
+      challengeRemoveFn: (_authorization, { token }) => store.clearChallenge(deps.db, token),
+    })
+    const chain = await Promise.race([order, rejection(signal)])
+    const own = new X509Certificate(chain)
+    return { chain, key: String(key), notBefore: own.validFromDate, notAfter: own.validToDate }
+  }
+}
+
+/** Makes the account of the key, or finds it. */
+async function signIn(client: acme.Client, email: string): Promise<void> {
+  const contact = email === '' ? {} : { contact: [`mailto:${email}`] }
+  try {
+    await client.createAccount({ termsOfServiceAgreed: true, ...contact })
+  } catch (cause) {
+    // For an account that exists the client sends an update with nothing new, which some authorities refuse. It knows
+    // the account by then.
+    try {
+      client.getAccountUrl()
+    } catch {
+      throw cause
+    }
+  }
+}
+
+const newKey = () => acme.crypto.createPrivateEcdsaKey('P-256')
+
+/** The client cannot be stopped: what it still does is harmless, and its result is dropped. */
+const rejection = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })

@@ -1,0 +1,50 @@
+/** Gets certificates for verified domains, and newer ones in time. */
+import { gatewaySubjects } from '../../contract/gateway.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { type Issue, sealedAs } from './acme.ts'
+import * as store from './certificate-store.ts'
+import { certificateSweepName } from './sweep-name.ts'
+
+const atOnce = 4
+const eachRun = 20
+const longestMs = seconds(90)
+
+type SweepDeps = Pick<Deps, 'db' | 'bus' | 'vault' | 'log'>
+
+/** @param issue undefined: no certificate authority is configured */
+export const certificates = (deps: SweepDeps, issue: Issue | undefined): Sweep => ({
+  name: certificateSweepName,
+  everyMs: seconds(30),
+  async run({ now, signal }) {
+    if (!issue) return { due: 0 }
+    await store.forgetExpired(deps.db)
+    const due = await store.dueAt(deps.db, now, eachRun)
+    let issued = 0
+    for (let at = 0; at < due.length && !signal.aborted; at += atOnce) {
+      const tries = due.slice(at, at + atOnce).map(one => issueOne(deps, issue, one, signal))
+      issued += (await Promise.all(tries)).filter(Boolean).length
+    }
+    return { due: due.length, issued }
+  },
+})
+
+async function issueOne(deps: SweepDeps, issue: Issue, due: store.DueCertificate, signal: AbortSignal): Promise<boolean> {
+  try {
+    const made = await issue(due.name, AbortSignal.any([signal, AbortSignal.timeout(longestMs)]))
+    const privateKey = deps.vault.seal(sealedAs.key, made.key)
+    await deps.db.tx(tx => store.keep(tx, due.domainId, { ...made, privateKey }))
+    await deps.bus.publish(gatewaySubjects.certificateChanged, { hostname: due.name })
+    return true
+  } catch (cause) {
+    if (signal.aborted) return false
+    const message = cause instanceof Error ? cause.message : String(cause)
+    deps.log.warn({ err: cause, hostname: due.name }, 'a certificate could not be had')
+    await store.fail(deps.db, due.domainId, message.slice(0, 1000), pauseMs(due.failures))
+    return false
+  }
+}
+
+/** Authorities allow few failures an hour (Let's Encrypt: five for each name). */
+const pauseMs = (failures: number) => Math.min(minutes(15) * 2 ** failures, hours(24))

@@ -1,0 +1,108 @@
+/**
+ * gRPC: HTTP/2 to the app without TLS (prior knowledge, RFC 9113, 3.3), since its trailers and its streams in both
+ * directions have no place in HTTP/1.1. One connection for each backend.
+ */
+import {
+  type ClientHttp2Session,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  connect,
+  constants,
+} from 'node:http2'
+import type { Pool } from 'undici'
+import type { Route } from '../contract/gateway.ts'
+import { type BackendPools, type Target, originOf } from './backends.ts'
+import { type Exchange, isHttp2 } from './exchange.ts'
+import { faultOf } from './faults.ts'
+import { forwardHeaders, peerOf } from './headers.ts'
+import { type ProxyDeps, refuse } from './proxy.ts'
+
+const connectTimeoutMs = 2000
+
+export const isGrpc = ({ request, response }: Exchange) =>
+  isHttp2(response) && (request.headers['content-type'] ?? '').startsWith('application/grpc')
+
+export interface GrpcSessions {
+  of(target: Target): ClientHttp2Session
+}
+
+export function createGrpcSessions(pools: BackendPools): GrpcSessions {
+  const sessions = new WeakMap<Pool, ClientHttp2Session>()
+  return {
+    of(target) {
+      const open = sessions.get(target.pool)
+      if (open && !open.closed && !open.destroyed) return open
+      const session = connect(originOf(target.backend))
+      const late = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' })
+      const timer = setTimeout(() => session.destroy(late), connectTimeoutMs)
+      const forget = pools.onCut(target, () => session.destroy())
+      session
+        .once('connect', () => clearTimeout(timer))
+        .once('close', () => {
+          clearTimeout(timer)
+          forget()
+        })
+        // Its streams tell; here it would end the process.
+        .on('error', () => {})
+      sessions.set(target.pool, session)
+      return session
+    },
+  }
+}
+
+/** @param sessions kept by the gateway; a request is sent once, since it may have begun to stream */
+export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: Exchange, route: Route): void {
+  const { request, response } = exchange
+  const target = deps.pools.pick(route)
+  if (!isHttp2(response) || !target) return refuse(exchange, 'starting')
+  exchange.vmId = target.backend.vmId
+  exchange.tries++
+  const done = deps.pools.begin(target)
+  const client = response.stream
+  const upstream = sessions.of(target).request(requestHeaders(deps, exchange), { endStream: false })
+  exchange.abort = () => upstream.close(constants.NGHTTP2_CANCEL)
+  upstream.once('trailers', headers => response.addTrailers(plain(headers)))
+  upstream.once('response', (headers, flags) => {
+    deps.pools.answered(target)
+    if (client.destroyed) return
+    const isLast = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+    // "Trailers-Only" of gRPC: the headers are the last frame.
+    if (isLast) return client.respond(plain(headers), { endStream: true })
+    const { ':status': status = 502, ...rest } = headers
+    response.writeHead(status, plain(rest))
+    upstream.on('data', (chunk: Buffer) => (exchange.bytes += chunk.length))
+    upstream.pipe(response)
+  })
+  upstream.once('error', (error: Error) => {
+    deps.pools.failed(target, faultOf(error))
+    if (client.headersSent) client.close(constants.NGHTTP2_INTERNAL_ERROR)
+    else refuse(exchange, 'bad_gateway')
+  })
+  upstream.once('close', () => {
+    exchange.abort = undefined
+    done()
+  })
+  request.pipe(upstream)
+}
+
+/** Node hands out a list of what it must not be given back. */
+const plain = (headers: IncomingHttpHeaders): OutgoingHttpHeaders => ({ ...headers })
+
+function requestHeaders(deps: ProxyDeps, exchange: Exchange): OutgoingHttpHeaders {
+  const { request, secure } = exchange
+  const flat = forwardHeaders(request, { trusted: deps.trusts(peerOf(request)), secure })
+  const headers: Record<string, string | string[]> = {
+    [constants.HTTP2_HEADER_METHOD]: request.method ?? 'POST',
+    [constants.HTTP2_HEADER_PATH]: request.url ?? '/',
+    [constants.HTTP2_HEADER_SCHEME]: 'http',
+    // gRPC asks for it (the only value that HTTP/2 allows).
+    te: 'trailers',
+  }
+  for (let at = 0; at + 1 < flat.length; at += 2) {
+    const [name, value] = [flat[at]!.toLowerCase(), flat[at + 1]!]
+    const key = name === 'host' ? constants.HTTP2_HEADER_AUTHORITY : name
+    const before = headers[key]
+    headers[key] = before === undefined ? value : [...(Array.isArray(before) ? before : [before]), value]
+  }
+  return headers
+}

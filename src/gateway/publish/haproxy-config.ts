@@ -1,0 +1,48 @@
+/**
+ * A configuration of HAProxy (2.4 or newer) that needs no reload when routes change: a fixed number of backends, each
+ * with a fixed number of servers, are filled over the runtime API; a map leads hostnames to them.
+ */
+import type { Activator } from './names.ts'
+
+export interface HaproxyShape {
+  /** Apps that can be served directly; those above come to the gateway. */
+  readonly backends: number
+  /** Replicas of one app that can be served directly. */
+  readonly servers: number
+  /** Of the runtime API. */
+  readonly socket: string
+  /** File of the map; HAProxy reads it at its start, so it must exist (empty). */
+  readonly mapFile: string
+}
+
+export const haproxyDefaults = { backends: 200, servers: 16 } as const
+export const backendName = (n: number) => `mote_${n}`
+export const serverName = (n: number) => `s${n}`
+export const activatorBackend = 'mote_activator'
+
+/** @param bind where HAProxy listens, e.g. `:80` or `:443 ssl crt /etc/ssl/site.pem alpn h2,http/1.1` */
+export function haproxyConfig(shape: HaproxyShape, activator: Activator, bind: string): string {
+  const backends = Array.from({ length: shape.backends }, (_, n) => backendBlock(backendName(n + 1), shape.servers))
+  return `${[
+    ...['global', `  stats socket ${shape.socket} mode 600 level admin`, '  maxconn 20000'],
+    ...['defaults', '  mode http', '  timeout connect 2s', '  timeout client 1h', '  timeout server 1h'],
+    ...['  timeout http-request 30s', '  timeout queue 30s', '  option forwardfor', '  option redispatch 1', '  retries 2'],
+    // What never reached an app may be sent again, whatever it was.
+    ...['  retry-on conn-failure', '  http-reuse safe'],
+    ...['frontend mote', `  bind ${bind}`, '  http-request set-header X-Forwarded-Proto https if { ssl_fc }'],
+    ...['  http-request set-header X-Forwarded-Proto http unless { ssl_fc }'],
+    ...['  http-request set-header X-Forwarded-Host %[req.hdr(host)]'],
+    `  use_backend %[req.hdr(host),field(1,:),lower,map(${shape.mapFile},${activatorBackend})]`,
+    ...[`backend ${activatorBackend}`, `  server gateway ${activator.host}:${activator.port}`],
+    ...backends,
+  ].join('\n')}\n`
+}
+
+const backendBlock = (name: string, servers: number) =>
+  [
+    `backend ${name}`,
+    '  balance leastconn',
+    // A server that refuses is left out, and tried again.
+    '  default-server observe layer4 error-limit 3 on-error mark-down check inter 1s fastinter 500ms fall 1 rise 1',
+    `  server-template s 1-${servers} 0.0.0.0:80 disabled`,
+  ].join('\n')

@@ -1,0 +1,87 @@
+/** What HAProxy should have, and the commands that bring it there. Pure. */
+import type { Route } from '../../contract/gateway.ts'
+import { type HaproxyShape, backendName } from './haproxy-config.ts'
+import { isDirect, isPlainName } from './names.ts'
+
+export interface HaproxyWish {
+  /** Backend by hostname; names that are not in it lead to the gateway. */
+  readonly map: ReadonlyMap<string, string>
+  /** Addresses (`host:port`) by backend. */
+  readonly servers: ReadonlyMap<string, readonly string[]>
+}
+
+/** As `show map` and `show servers state` tell it. */
+export interface HaproxyState {
+  readonly map: ReadonlyMap<string, string>
+  /** By backend, by name of the server. */
+  readonly servers: ReadonlyMap<string, ReadonlyMap<string, ServerState>>
+}
+export interface ServerState {
+  readonly address: string
+  /** False while it is in maintenance: it gets no requests. */
+  readonly enabled: boolean
+}
+
+/**
+ * An app keeps the backend that it has; apps for which there is none, or that have more replicas than a backend has
+ * servers, come to the gateway.
+ * @param assigned backend by app; changed
+ */
+export function wishOf(routes: Iterable<Route>, shape: HaproxyShape, assigned: Map<string, string>): HaproxyWish {
+  const all = [...routes].filter(route => isPlainName(route.hostname))
+  const apps = new Set(all.map(route => route.appId))
+  for (const appId of assigned.keys()) if (!apps.has(appId)) assigned.delete(appId)
+  const taken = new Set(assigned.values())
+  const free = Array.from({ length: shape.backends }, (_, n) => backendName(n + 1)).filter(name => !taken.has(name))
+  const map = new Map<string, string>()
+  const servers = new Map<string, readonly string[]>()
+  for (const route of all) {
+    if (!isDirect(route) || route.backends.length > shape.servers) continue
+    const backend = assigned.get(route.appId) ?? free.shift()
+    if (backend === undefined) continue
+    assigned.set(route.appId, backend)
+    map.set(route.hostname, backend)
+    servers.set(backend, route.backends.map(({ host, port }) => `${host}:${port}`).sort())
+  }
+  return { map, servers }
+}
+
+/**
+ * In an order in which no request meets a server that is not there: first the new servers, then the map, then the old
+ * servers. `drained`: servers to disable later, once what they serve has had time to end.
+ */
+export function commandsFor(wish: HaproxyWish, state: HaproxyState, mapFile: string): string[] {
+  const fill: string[] = []
+  const empty: string[] = []
+  for (const [backend, servers] of state.servers) {
+    const wanted = wish.servers.get(backend) ?? []
+    const present = new Set([...servers.values()].filter(one => one.enabled).map(one => one.address))
+    const missing = wanted.filter(address => !present.has(address))
+    for (const [name, one] of servers) {
+      const server = `${backend}/${name}`
+      if (one.enabled && wanted.includes(one.address)) continue
+      if (one.enabled) empty.push(`set server ${server} state maint`)
+      else if (missing.length > 0) fill.push(...startServer(server, missing.shift() ?? ''))
+    }
+  }
+  return [...fill, ...mapCommands(wish.map, state.map, mapFile), ...empty]
+}
+
+/** An address of a VM is never a name, so it can be set as it is. */
+function startServer(server: string, address: string): string[] {
+  const at = address.lastIndexOf(':')
+  return [
+    `set server ${server} addr ${address.slice(0, at)} port ${address.slice(at + 1)}`,
+    `set server ${server} state ready`,
+  ]
+}
+
+function mapCommands(wish: ReadonlyMap<string, string>, state: ReadonlyMap<string, string>, file: string): string[] {
+  const commands: string[] = []
+  for (const [hostname, backend] of wish) {
+    if (!state.has(hostname)) commands.push(`add map ${file} ${hostname} ${backend}`)
+    else if (state.get(hostname) !== backend) commands.push(`set map ${file} ${hostname} ${backend}`)
+  }
+  for (const hostname of state.keys()) if (!wish.has(hostname)) commands.push(`del map ${file} ${hostname}`)
+  return commands
+}

@@ -1,0 +1,111 @@
+/** Keeps a running HAProxy in line with the routes, over its runtime API. */
+import { connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { RouteTable } from '../route-table.ts'
+import type { HaproxyShape } from './haproxy-config.ts'
+import { type HaproxyState, type ServerState, commandsFor, wishOf } from './haproxy-plan.ts'
+
+/** Also finds a HAProxy that was started again, and what somebody changed by hand. */
+const lookMs = 2000
+/** Changes that come together are told together. */
+const gatherMs = 20
+const answerMs = 2000
+/** HAProxy takes lines of 16 KiB at most. */
+const commandsAtOnce = 50
+
+export interface HaproxyPublisher {
+  /** Brings it in line now. @throws Error when it cannot be reached or refuses */
+  sync(): Promise<number>
+  stop(): Promise<void>
+}
+
+export function startHaproxyPublisher(table: RouteTable, shape: HaproxyShape, log: Logger): HaproxyPublisher {
+  const stopping = new AbortController()
+  const assigned = new Map<string, string>()
+  let changed = Promise.withResolvers<void>()
+  const syncOnce = async () => {
+    const state = await readState(shape)
+    const commands = commandsFor(wishOf(table.all(), shape, assigned), state, shape.mapFile)
+    for (let at = 0; at < commands.length; at += commandsAtOnce)
+      await tell(shape.socket, commands.slice(at, at + commandsAtOnce))
+    return commands.length
+  }
+  // One at a time: two would both fill the same server.
+  let turn: Promise<unknown> = Promise.resolve()
+  const sync = () => {
+    const mine = turn.then(syncOnce)
+    turn = mine.catch(() => {})
+    return mine
+  }
+  table.onChange(() => changed.resolve())
+  const loop = (async () => {
+    let failing = false
+    while (!stopping.signal.aborted) {
+      changed = Promise.withResolvers()
+      try {
+        if (table.loaded()) await sync()
+        failing = false
+      } catch (cause) {
+        if (!failing) log.warn({ err: cause }, 'HAProxy does not take the routes; trying again')
+        failing = true
+      }
+      const pause = new AbortController()
+      const signal = AbortSignal.any([stopping.signal, pause.signal])
+      await Promise.race([changed.promise, delay(lookMs, undefined, { signal }).catch(() => {})])
+      pause.abort()
+      await delay(gatherMs, undefined, { signal: stopping.signal }).catch(() => {})
+    }
+  })()
+  return {
+    sync,
+    async stop() {
+      stopping.abort()
+      await loop
+      await turn
+    },
+  }
+}
+
+async function readState({ socket, mapFile }: HaproxyShape): Promise<HaproxyState> {
+  const [map, servers] = [await ask(socket, `show map ${mapFile}`), await ask(socket, 'show servers state')]
+  return { map: readMap(map), servers: readServers(servers) }
+}
+
+/** `<address of the entry> <key> <value>` on each line. */
+export function readMap(text: string): Map<string, string> {
+  const lines = text.split('\n').map(line => line.trim().split(' '))
+  return new Map(lines.flatMap(([, key, value]) => (key && value ? [[key, value] as const] : [])))
+}
+
+/** Version 1 (management guide, 9.3, "show servers state"): be_name 2, srv_name 4, srv_addr 5, srv_admin_state 7, srv_port 19. */
+export function readServers(text: string): Map<string, Map<string, ServerState>> {
+  const found = new Map<string, Map<string, ServerState>>()
+  for (const line of text.split('\n')) {
+    const fields = line.split(' ')
+    const [backend, server, host, port] = [fields[1], fields[3], fields[4], fields[18]]
+    if (!backend || !server || !/^mote_\d+$/.test(backend)) continue
+    const servers = found.get(backend) ?? new Map<string, ServerState>()
+    // Any of the three kinds of maintenance (0x01, 0x02, 0x20).
+    servers.set(server, { address: `${host}:${port}`, enabled: (Number(fields[6]) & 0x23) === 0 })
+    found.set(backend, servers)
+  }
+  return found
+}
+
+/** @throws Error with what it said, when it said anything but "done" */
+async function tell(socket: string, commands: readonly string[]): Promise<void> {
+  const answer = (await ask(socket, commands.join(';'))).replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '').trim()
+  if (answer !== '') throw new Error(`HAProxy refuses: ${answer.slice(0, 500)}`)
+}
+
+function ask(path: string, command: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const client = connect(path)
+  let text = ''
+  client.setTimeout(answerMs, () => client.destroy(new Error(`HAProxy does not answer at ${path}`)))
+  client.setEncoding('utf8').on('data', chunk => (text += chunk))
+  client.once('end', () => resolve(text)).once('error', reject)
+  client.write(`${command}\n`)
+  return promise
+}

@@ -1,0 +1,55 @@
+/**
+ * What an edge of the site reads, on loopback: Traefik's HTTP provider asks for `/traefik`, an operator takes
+ * `/haproxy.cfg` once. `/ready` is for whoever supervises this gateway.
+ */
+import { type ServerResponse, createServer } from 'node:http'
+import type { RouteTable } from '../route-table.ts'
+import { listen } from '../listener.ts'
+import { type HaproxyShape, haproxyConfig } from './haproxy-config.ts'
+import type { Activator } from './names.ts'
+import { traefikConfiguration } from './traefik.ts'
+
+export interface PublishConfig {
+  /** On loopback; undefined: none. */
+  readonly port: number | undefined
+  /** Of Traefik; empty: all. */
+  readonly entryPoints: readonly string[]
+  /** Undefined: no HAProxy is kept in line. */
+  readonly haproxy: HaproxyShape | undefined
+}
+
+/** @throws Error when the port is taken */
+export async function startPublishServer(
+  config: PublishConfig & { readonly port: number },
+  table: RouteTable,
+  activator: Activator,
+): Promise<{ readonly port: number; stop(): Promise<void> }> {
+  const pages: Readonly<Record<string, (response: ServerResponse) => void>> = {
+    '/ready': response => response.writeHead(table.loaded() ? 200 : 503).end(),
+    '/traefik': response => {
+      // An empty table would take every route away.
+      if (!table.loaded()) return void response.writeHead(503).end()
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify(traefikConfiguration(table.all(), activator, config.entryPoints)))
+    },
+    '/haproxy.cfg': response => {
+      if (!config.haproxy) return void response.writeHead(404).end('MOTE_HAPROXY_SOCKET is not set\n')
+      response.setHeader('content-type', 'text/plain; charset=utf-8')
+      response.end(haproxyConfig(config.haproxy, activator, ':80'))
+    },
+  }
+  const server = createServer((request, response) => {
+    const page = pages[request.url ?? '']
+    if (page && request.method === 'GET') page(response)
+    else response.writeHead(404).end()
+  })
+  const port = await listen(server, { host: '127.0.0.1', port: config.port })
+  return {
+    port,
+    stop: () =>
+      new Promise(resolve => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

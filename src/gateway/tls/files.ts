@@ -1,0 +1,84 @@
+/** Certificates from a directory: `<name>.crt` (its own first, then the chain) with `<name>.key`, in PEM. */
+import { X509Certificate, createPrivateKey } from 'node:crypto'
+import { readFile, readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type SecureContext, createSecureContext } from 'node:tls'
+import type { Logger } from 'pino'
+
+export interface CertificateFiles {
+  /** The exact name first, then a wildcard one level up (RFC 9525, 6.3). */
+  find(hostname: string): SecureContext | undefined
+  stop(): Promise<void>
+}
+
+/** Tools replace files by renaming or by moving a link, which watchers miss. */
+const lookMs = 2000
+
+interface Loaded {
+  readonly fingerprint: string
+  readonly names: readonly string[]
+  readonly context: SecureContext
+}
+
+/** @throws Error when the directory cannot be read at the start; a faulty pair is told and left out, or kept as it was */
+export async function watchCertificateFiles(
+  dir: string,
+  log: Logger,
+  options: { readonly everyMs?: number } = {},
+): Promise<CertificateFiles> {
+  const stopping = new AbortController()
+  let pairs = new Map<string, Loaded>()
+  let byName = new Map<string, SecureContext>()
+  const look = async () => {
+    const next = new Map<string, Loaded>()
+    for (const file of (await readdir(dir)).filter(one => one.endsWith('.crt'))) {
+      const loaded = await load(dir, file, pairs.get(file), log)
+      if (loaded) next.set(file, loaded)
+    }
+    pairs = next
+    byName = new Map([...next.values()].flatMap(({ names, context }) => names.map(name => [name, context] as const)))
+  }
+  await look()
+  const looking = (async () => {
+    while (!stopping.signal.aborted) {
+      await delay(options.everyMs ?? lookMs, undefined, { signal: stopping.signal }).catch(() => {})
+      if (!stopping.signal.aborted)
+        await look().catch((cause: unknown) => log.warn({ err: cause, dir }, 'could not look for certificates'))
+    }
+  })()
+  return {
+    find: hostname => byName.get(hostname) ?? byName.get(`*.${hostname.slice(hostname.indexOf('.') + 1)}`),
+    async stop() {
+      stopping.abort()
+      await looking
+    },
+  }
+}
+
+async function load(dir: string, file: string, before: Loaded | undefined, log: Logger): Promise<Loaded | undefined> {
+  const crt = join(dir, file)
+  const key = crt.replace(/\.crt$/, '.key')
+  let fingerprint = ''
+  try {
+    const stats = await Promise.all([stat(crt), stat(key)])
+    fingerprint = stats.map(one => `${one.ino} ${one.mtimeMs} ${one.size}`).join(' ')
+    if (before?.fingerprint === fingerprint) return before
+    const [chain, privateKey] = await Promise.all([readFile(crt, 'utf8'), readFile(key, 'utf8')])
+    const certificate = new X509Certificate(chain)
+    if (!certificate.checkPrivateKey(createPrivateKey(privateKey))) throw new Error('the key is of another certificate')
+    const context = createSecureContext({ cert: chain, key: privateKey })
+    log.info({ file, names: namesOf(certificate), until: certificate.validTo }, 'a certificate was loaded')
+    return { fingerprint, names: namesOf(certificate), context }
+  } catch (cause) {
+    // Half written, perhaps: the old one goes on until the new one is whole.
+    log.warn({ err: cause, file }, 'a certificate could not be loaded')
+    return before && { ...before, fingerprint }
+  }
+}
+
+const namesOf = (certificate: X509Certificate): string[] =>
+  (certificate.subjectAltName ?? '')
+    .split(', ')
+    .filter(entry => entry.startsWith('DNS:'))
+    .map(entry => entry.slice(4).toLowerCase())

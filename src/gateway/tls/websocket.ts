@@ -1,0 +1,36 @@
+/** WebSockets over HTTP/2 (RFC 8441): an extended CONNECT here, an ordinary upgrade towards the app. */
+import { randomBytes } from 'node:crypto'
+import type { Http2ServerResponse } from 'node:http2'
+import { type ClientRequest, newExchange } from '../exchange.ts'
+import { clientAddress } from '../headers.ts'
+import type { ProxyDeps } from '../proxy.ts'
+import { joinStreams, openUpgrade } from '../upgrade.ts'
+
+/** What the app and the client agree on. */
+const negotiated = ['sec-websocket-protocol', 'sec-websocket-extensions'] as const
+
+export async function handleConnect(
+  deps: ProxyDeps,
+  request: ClientRequest,
+  response: Http2ServerResponse,
+): Promise<void> {
+  const { stream } = response
+  stream.on('error', () => stream.destroy())
+  if (request.headers[':protocol'] !== 'websocket') {
+    response.writeHead(501)
+    response.end()
+    return
+  }
+  const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
+  const key = randomBytes(16).toString('base64')
+  const wish = ['Connection', 'Upgrade', 'Upgrade', 'websocket', 'Sec-WebSocket-Key', key]
+  const agreed = await openUpgrade(deps, exchange, stream, wish)
+  if (!agreed) return
+  const headers: Record<string, string | number> = { ':status': 200 }
+  for (const name of negotiated) {
+    const value = agreed.answer.headers[name]
+    if (value !== undefined) headers[name] = value
+  }
+  stream.respond(headers)
+  joinStreams(stream, agreed)
+}

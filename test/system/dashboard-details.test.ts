@@ -1,0 +1,147 @@
+// once-is-enough: about the browser, not the database.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { dashboardDirectory } from '../../src/control/dashboard/pages.ts'
+import { noBrowser, openBrowser, requireBuild, visit } from '../support/browser.ts'
+import { type TestSystem, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const suite = noBrowser
+  ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
+  : describe
+
+interface Chunk {
+  readonly file: string
+  readonly imports?: readonly string[]
+}
+
+describe('the first load', () => {
+  /** Everything a browser needs before a page of this source is there. */
+  async function scriptsFor(source: string): Promise<readonly string[]> {
+    requireBuild()
+    const text = await readFile(join(dashboardDirectory, '.vite', 'manifest.json'), 'utf8')
+    const manifest = JSON.parse(text) as Readonly<Record<string, Chunk>>
+    const files = new Set<string>()
+    const add = (name: string) => {
+      const chunk = manifest[name]
+      if (!chunk) throw new Error(`the build has no ${name}`)
+      if (files.has(chunk.file)) return
+      files.add(chunk.file)
+      for (const imported of chunk.imports ?? []) add(imported)
+    }
+    add('index.html')
+    add(source)
+    return [...files]
+  }
+  const gzipBytes = async (files: readonly string[]) => {
+    const sizes = await Promise.all(
+      files.map(async file => {
+        const path = join(dashboardDirectory, file)
+        return (await readFile(`${path}.gz`).catch(() => readFile(path))).byteLength
+      }),
+    )
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
+  it.each(['apps', 'sign-in', 'app/overview', 'deployment/page'])('of %s is at most 200 KB of script', async page => {
+    const bytes = await gzipBytes(await scriptsFor(`src/pages/${page}.tsx`))
+    expect(bytes).toBeGreaterThan(50_000)
+    expect(bytes).toBeLessThan(200_000)
+  })
+})
+
+suite('the dashboard in detail', () => {
+  vi.setConfig({ testTimeout: 120_000 })
+  let browser: Browser
+  let system: TestSystem
+  const base = () => `http://127.0.0.1:${system.control.port}`
+  beforeAll(async () => {
+    browser = await openBrowser()
+    system = await testSystem({ config: { accessTokenTtlSeconds: 5 } })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await system?.[Symbol.asyncDispose]()
+  })
+
+  async function signIn(page: Page) {
+    const { email, password } = await system.user()
+    await page.goto('/signin')
+    await page.getByLabel('E-mail').fill(email)
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('No apps yet').waitFor()
+    return email
+  }
+
+  it('follows a log of 100,000 lines, finds in it, and has only what is seen in the page', async () => {
+    await using seen = await visit(browser, base(), { viewport: { width: 1280, height: 860 } })
+    const { page } = seen
+    await signIn(page)
+    await page.goto('/apps/new')
+    await page.getByLabel('Name').fill('talkative')
+    await page.getByLabel('Image').fill('nginx:1.27')
+    await page.getByRole('button', { name: 'Create and deploy' }).click()
+    await page.getByRole('listitem').filter({ hasText: 'done: Online' }).waitFor()
+    const count = 100_000
+    let asked = 0
+    await page.route('**/logs/stream**', route => {
+      asked += 1
+      const events = Array.from({ length: asked === 1 ? count : 0 }, (_, index) => {
+        const data = JSON.stringify({ at: new Date(index).toISOString(), stream: 'stdout', line: `line ${index}` })
+        return `id: ${index}\nevent: log\ndata: ${data}\n\n`
+      })
+      return route.fulfill({ contentType: 'text/event-stream', body: `retry: 60000\n\n${events.join('')}` })
+    })
+    await page.goto('/apps/talkative/logs')
+    await page.getByText('100,000 lines').waitFor()
+    await page.getByRole('log').getByText('line 99999', { exact: true }).waitFor()
+    expect(await page.getByRole('log').locator('div').count()).toBeLessThan(200)
+
+    await page.getByRole('searchbox', { name: 'Search the log' }).fill('line 54321')
+    await page.getByText('1 of 100,000').waitFor()
+    await page.getByRole('searchbox', { name: 'Search the log' }).fill('')
+    await page.getByText('100,000 lines').waitFor()
+    await page.getByRole('log').getByText('line 99999', { exact: true }).waitFor()
+    await page.getByRole('log').evaluate('element => { element.scrollTop = element.scrollHeight / 2 }')
+    await page
+      .getByRole('log')
+      .getByText(/^line (?:49|50)\d{3}$/)
+      .first()
+      .waitFor()
+    await page.getByRole('button', { name: 'Newest' }).click()
+    await page.getByRole('log').getByText('line 99999', { exact: true }).waitFor()
+    expect(seen.complaints).toEqual([])
+  })
+
+  it('keeps a session over reloads and tabs, although each refresh token is good once', async () => {
+    await using seen = await visit(browser, base(), {})
+    const email = await signIn(seen.page)
+    const tabs = [seen.page, await seen.page.context().newPage(), await seen.page.context().newPage()]
+    for (const tab of tabs.slice(1)) await tab.goto('/apps')
+    const audited = async (action: string) => {
+      const { count } = await system.database.db.one<{ count: number }>(
+        {
+          name: `test.audited.${action}`,
+          text: `SELECT count(*)::int AS count FROM audit_log l JOIN account a ON a.id = l.account_id WHERE a.email = $1 AND l.action = $2`,
+        },
+        [email, action],
+      )
+      return count
+    }
+    const used = async () => {
+      for (const tab of tabs)
+        await tab
+          .getByRole('link', { name: /^(?:Volumes|Apps)$/ })
+          .last()
+          .click()
+      await tabs[0]?.reload()
+      return (await audited('auth.refresh')) >= 3
+    }
+    await until(used, { what: 'three refreshes', timeoutMs: 90_000, everyMs: 300 })
+    expect(await audited('auth.refresh_reused')).toBe(0)
+    for (const tab of tabs) expect(new URL(tab.url()).pathname).not.toBe('/signin')
+  })
+})

@@ -10,6 +10,8 @@ import { apiClient, type ApiClient } from '../src/cli/api.ts'
 
 export interface BenchCloud extends AsyncDisposable {
   readonly client: ApiClient
+  readonly apiUrl: string
+  readonly person: { readonly email: string; readonly password: string }
   readonly dir: string
   readonly gatewayPort: number
 }
@@ -52,7 +54,7 @@ export async function startBenchCloud(hypervisor: 'qemu' | 'fake'): Promise<Benc
   await client.call('POST', '/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })
   token = (await client.call<{ token: string }>('POST', '/v1/auth/login', person)).token
   const all = cleanup.move()
-  return { client, dir, gatewayPort, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  return { client, apiUrl: api, person, dir, gatewayPort, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
 async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {

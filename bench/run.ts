@@ -4,9 +4,11 @@ import { audit } from './audit.ts'
 import { auth } from './auth.ts'
 import { type Benchmark, type Report, summarise } from './benchmark.ts'
 import { chaosBenchmark } from './chaos.ts'
+import { dashboard } from './dashboard.ts'
 import { database } from './database.ts'
 import { deployLatency } from './deploy-latency.ts'
 import { deployToAnswer } from './deploy-to-answer.ts'
+import { gateway } from './gateway.ts'
 import { loginStorm } from './login-storm.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
@@ -18,9 +20,11 @@ const benchmarks: readonly Benchmark[] = [
   audit,
   deployLatency,
   deployToAnswer,
+  gateway,
   database,
   volumeClone,
   secondStart,
+  dashboard,
   chaosBenchmark,
   scale,
 ]

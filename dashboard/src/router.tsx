@@ -193,6 +193,11 @@ const accountPages = [
   }),
   createRoute({
     ...ofAccount,
+    path: '/ssh-keys',
+    component: lazyRouteComponent(() => import('./pages/account/ssh-keys.tsx'), 'SshKeys'),
+  }),
+  createRoute({
+    ...ofAccount,
     path: '/tokens',
     component: lazyRouteComponent(() => import('./pages/account/tokens.tsx'), 'Tokens'),
   }),

@@ -74,7 +74,7 @@ test.skipIf(!hasQemu)(
     await host.until('vm-1', 'healthy', seen => seen.healthy)
     expect((await runningProcess(dataDir)).pid).toBe(pid)
     const snapshot = await host.snapshot('snap-1', 'vm-1')
-    expect(snapshot.state).toBe('ready')
+    expect(snapshot).toMatchObject({ state: 'ready', error: null })
     expect(existsSync(partial)).toBe(false)
     const spec = testSpec({ from: { snapshotId: 'snap-1', renew: true } })
     await host.put({ vmId: 'clone', generation: 1, want: 'running', spec })

@@ -7,6 +7,7 @@ import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
 import { deployCommands } from './commands/deploy.ts'
 import { doctorCommand } from './commands/doctor.ts'
+import { domainCommands } from './commands/domain.ts'
 import { hostCommands } from './commands/host.ts'
 import { installCommand } from './commands/install.ts'
 import { imageCommands } from './commands/image.ts'
@@ -28,7 +29,7 @@ const mote = new Command('mote')
 
 const groups: Readonly<Record<string, readonly Command[]>> = {
   'Your apps': [...sessionCommands(), ...deployCommands(), ...appCommands(), ...vmCommands()],
-  'Data and settings': [...storageCommands(), ...databaseCommands(), ...projectCommands()],
+  'Data and settings': [...storageCommands(), ...databaseCommands(), ...domainCommands(), ...projectCommands()],
   'Run a cloud': [
     ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],
     ...[installCommand(), imageCommands(), kernelCommands()],

@@ -150,8 +150,9 @@ export function createBackendPools(options: {
       const kept = new Set(backends.map(backendKey))
       for (const [key, entry] of entries) if (entry.appId === appId && !kept.has(key)) letGo(entry, drainMs)
       const present = new Set(backends.map(backend => backend.vmId))
+      // One that is back where it was goes on with what it has.
       for (const entry of closing)
-        if (present.has(entry.backend.vmId)) void cut(entry, 'the VM is at another address now')
+        if (present.has(entry.backend.vmId) && !kept.has(entry.key)) void cut(entry, 'the VM is at another address now')
     },
     async close() {
       const all = [...entries.values(), ...closing]

@@ -154,7 +154,9 @@ it('closes connections above the limit of an address at once', async () => {
 
 it('reports what it served, and for how long', async () => {
   const fixture = await gatewayFixture()
-  const app = await fixture.backend((req, res) => void (req.url === '/fail' ? res.writeHead(500).end() : res.end('12345')))
+  const app = await fixture.backend(
+    (req, res) => void (req.url === '/fail' ? res.writeHead(500).end() : res.end('12345')),
+  )
   await fixture.publish({ backends: [app] })
   await fixture.get()
   await fixture.get('/fail')
@@ -178,9 +180,22 @@ it('writes a line for each request, and no query string, header or credential', 
   await fixture.get('/nothing', { headers: { host: 'nobody.localhost' } })
   await fixture[Symbol.asyncDispose]()
   const text = await readFile(accessLog, 'utf8')
-  const lines = text.trimEnd().split('\n').map(line => JSON.parse(line))
+  const lines = text
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line))
   expect(lines).toMatchObject([
-    { host: hostname, app: 'a', project: 'p', method: 'GET', path: '/path', status: 200, bytes: 5, vm: app.vmId, tries: 1 },
+    {
+      host: hostname,
+      app: 'a',
+      project: 'p',
+      method: 'GET',
+      path: '/path',
+      status: 200,
+      bytes: 5,
+      vm: app.vmId,
+      tries: 1,
+    },
     { host: 'nobody.localhost', app: null, path: '/nothing', status: 404, vm: null, gateway_said: 'not_found' },
   ])
   expect(text).not.toContain('sesame')
@@ -213,10 +228,15 @@ it('believes one Host only, and takes no absolute addresses', async () => {
     new Promise<string>(resolve => {
       let text = ''
       const socket = connect(fixture.gateway.port, '127.0.0.1')
-      socket.setEncoding('utf8').on('data', chunk => (text += chunk)).once('close', () => resolve(text))
+      socket
+        .setEncoding('utf8')
+        .on('data', chunk => (text += chunk))
+        .once('close', () => resolve(text))
       socket.write(`${head}\r\nconnection: close\r\n\r\n`)
     })
-  expect(await raw(`GET / HTTP/1.1\r\nhost: ${hostname}\r\nhost: other.localhost`)).toContain(`{"hosts":1,"host":"${hostname}"}`)
+  expect(await raw(`GET / HTTP/1.1\r\nhost: ${hostname}\r\nhost: other.localhost`)).toContain(
+    `{"hosts":1,"host":"${hostname}"}`,
+  )
   expect(await raw(`GET http://other.localhost/ HTTP/1.1\r\nhost: ${hostname}`)).toContain('400')
 })
 

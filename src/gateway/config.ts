@@ -82,7 +82,11 @@ export const gatewaySettings = {
   appOpen: setting('MOTE_GATEWAY_APP_OPEN', limits.appOpen, 'open requests of one app; 0: no limit'),
   appRate: setting('MOTE_GATEWAY_APP_RATE', limits.appPerSecond, 'requests a second to one app; 0: no limit'),
   clientOpen: setting('MOTE_GATEWAY_CLIENT_OPEN', limits.clientOpen, 'open requests of one address; 0: no limit'),
-  clientRate: setting('MOTE_GATEWAY_CLIENT_RATE', limits.clientPerSecond, 'requests a second of one address; 0: no limit'),
+  clientRate: setting(
+    'MOTE_GATEWAY_CLIENT_RATE',
+    limits.clientPerSecond,
+    'requests a second of one address; 0: no limit',
+  ),
   connections: setting('MOTE_GATEWAY_CONNECTIONS', limits.connections, 'open connections; 0: no limit'),
   clientConnections: setting(
     'MOTE_GATEWAY_CLIENT_CONNECTIONS',
@@ -95,17 +99,29 @@ export const gatewaySettings = {
     '',
     'directory of <name>.crt (with its chain) and <name>.key in PEM; read again when they change',
   ),
-  redirect: setting('MOTE_GATEWAY_HTTPS_REDIRECT', 'false', 'true: send plain HTTP on to HTTPS where there is a certificate'),
+  redirect: setting(
+    'MOTE_GATEWAY_HTTPS_REDIRECT',
+    'false',
+    'true: send plain HTTP on to HTTPS where there is a certificate',
+  ),
   hsts: setting('MOTE_GATEWAY_HSTS_SECONDS', 0, 'seconds browsers shall use HTTPS only; 0: they are not told'),
   publishPort: setting(
     'MOTE_GATEWAY_PUBLISH_PORT',
     '',
     'port on loopback where an edge of yours finds the routes (/traefik, /haproxy.cfg) and /ready; none when empty',
   ),
-  traefikEntryPoints: setting('MOTE_TRAEFIK_ENTRY_POINTS', '', 'entry points of Traefik for the routes; all when empty'),
+  traefikEntryPoints: setting(
+    'MOTE_TRAEFIK_ENTRY_POINTS',
+    '',
+    'entry points of Traefik for the routes; all when empty',
+  ),
   haproxySocket: setting('MOTE_HAPROXY_SOCKET', '', 'runtime API of a HAProxy that is kept in line; none when empty'),
   haproxyMap: setting('MOTE_HAPROXY_MAP', '/etc/haproxy/mote.map', 'its map file, which must exist when it starts'),
-  accessLog: setting('MOTE_GATEWAY_ACCESS_LOG', '', 'file for a line per request, - for the standard output; none when empty'),
+  accessLog: setting(
+    'MOTE_GATEWAY_ACCESS_LOG',
+    '',
+    'file for a line per request, - for the standard output; none when empty',
+  ),
 } as const satisfies Record<string, GatewaySetting>
 
 type Env = Readonly<Record<string, string | undefined>>

@@ -9,7 +9,7 @@ import { type Exchange, flushHeaders, isGone, isHttp2, writeChunk } from './exch
 import { type Fault, faultOf } from './faults.ts'
 import { answerHeaders, forwardHeaders, peerOf } from './headers.ts'
 import type { Page } from './pages.ts'
-import { type ProxyDeps, awake, refuse } from './proxy.ts'
+import { type ProxyDeps, awake, refuse } from './admission.ts'
 
 /** Tries that reached nobody. */
 const maxTries = 3
@@ -17,6 +17,9 @@ const maxTries = 3
 const maxBroken = 2
 /** A VM that moved, or went, leaves its route a moment after its connections break. */
 const routeLagMs = 1500
+
+/** Up to this size copying a body costs less than a write of its own. */
+const smallBytes = 8192
 
 /** May be sent a second time although the first may have acted (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
@@ -56,6 +59,13 @@ function answerTo(
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange
+  /** The first part of the body, held back until it is known whether it is all: then one write is enough. */
+  let first: Buffer | undefined
+  const release = () => {
+    if (first) writeChunk(response, first)
+    else if (exchange.bytes === 0 && !response.writableEnded) flushHeaders(response)
+    first = undefined
+  }
   return {
     onRequestStart(controller) {
       exchange.abort = () => controller.abort(new Error('the client went away'))
@@ -69,12 +79,18 @@ function answerTo(
       if (isHttp2(response)) response.writeHead(statusCode, kept)
       else response.writeHead(statusCode, statusMessage ?? '', kept)
       // Headers must not wait for the first byte of a slow body (event streams); one that is there already goes along.
-      queueMicrotask(() => {
-        if (exchange.bytes === 0 && !response.writableEnded) flushHeaders(response)
-      })
+      queueMicrotask(release)
     },
     onResponseData(controller, chunk) {
+      const isFirst = exchange.bytes === 0
       exchange.bytes += chunk.length
+      if (isFirst && chunk.length <= smallBytes) {
+        first = chunk
+        // What comes later than the headers does not find the one that they have asked for.
+        queueMicrotask(release)
+        return
+      }
+      if (first) release()
       if (writeChunk(response, chunk)) return
       controller.pause()
       response.once('drain', () => controller.resume())
@@ -82,7 +98,8 @@ function answerTo(
     onResponseEnd() {
       exchange.abort = undefined
       done()
-      response.end()
+      endWith(response, first)
+      first = undefined
     },
     onResponseError(_controller, error) {
       exchange.abort = undefined
@@ -94,6 +111,13 @@ function answerTo(
       else failed(fault)
     },
   }
+}
+
+/** Headers and a small body leave in one write when Node gets the body as text. */
+function endWith(response: Exchange['response'], last: Buffer | undefined): void {
+  if (last === undefined) response.end()
+  else if (isHttp2(response)) response.end(last)
+  else response.end(last.toString('latin1'), 'latin1')
 }
 
 /** After a try without an answer: another one where that is safe, else a page. */

@@ -2,53 +2,16 @@
  * gRPC: HTTP/2 to the app without TLS (prior knowledge, RFC 9113, 3.3), since its trailers and its streams in both
  * directions have no place in HTTP/1.1. One connection for each backend.
  */
-import {
-  type ClientHttp2Session,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-  connect,
-  constants,
-} from 'node:http2'
-import type { Pool } from 'undici'
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, constants } from 'node:http2'
 import type { Route } from '../contract/gateway.ts'
-import { type BackendPools, type Target, originOf } from './backends.ts'
 import { type Exchange, isHttp2 } from './exchange.ts'
 import { faultOf } from './faults.ts'
+import type { GrpcSessions } from './grpc-sessions.ts'
 import { forwardHeaders, peerOf } from './headers.ts'
-import { type ProxyDeps, refuse } from './proxy.ts'
-
-const connectTimeoutMs = 2000
+import { type ProxyDeps, refuse } from './admission.ts'
 
 export const isGrpc = ({ request, response }: Exchange) =>
   isHttp2(response) && (request.headers['content-type'] ?? '').startsWith('application/grpc')
-
-export interface GrpcSessions {
-  of(target: Target): ClientHttp2Session
-}
-
-export function createGrpcSessions(pools: BackendPools): GrpcSessions {
-  const sessions = new WeakMap<Pool, ClientHttp2Session>()
-  return {
-    of(target) {
-      const open = sessions.get(target.pool)
-      if (open && !open.closed && !open.destroyed) return open
-      const session = connect(originOf(target.backend))
-      const late = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' })
-      const timer = setTimeout(() => session.destroy(late), connectTimeoutMs)
-      const forget = pools.onCut(target, () => session.destroy())
-      session
-        .once('connect', () => clearTimeout(timer))
-        .once('close', () => {
-          clearTimeout(timer)
-          forget()
-        })
-        // Its streams tell; here it would end the process.
-        .on('error', () => {})
-      sessions.set(target.pool, session)
-      return session
-    },
-  }
-}
 
 /** @param sessions kept by the gateway; a request is sent once, since it may have begun to stream */
 export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: Exchange, route: Route): void {

@@ -4,7 +4,8 @@ import { type Server as NetServer, type Socket, isIPv4 } from 'node:net'
 import type { Logger } from 'pino'
 import { trackConnections } from '../lib/http-close.ts'
 import { sendPage } from './pages.ts'
-import { type ProxyDeps, handleRequest } from './proxy.ts'
+import type { ProxyDeps } from './admission.ts'
+import { handleRequest } from './proxy.ts'
 import { handleUpgrade } from './upgrade.ts'
 
 export interface Listener {
@@ -29,11 +30,7 @@ export const serverOptions = {
   highWaterMark: 65_536,
 } as const
 
-export async function listenHttp(
-  options: ListenOptions,
-  proxy: ProxyDeps,
-  log: Logger,
-): Promise<Listener> {
+export async function listenHttp(options: ListenOptions, proxy: ProxyDeps, log: Logger): Promise<Listener> {
   const server = createServer(serverOptions)
   serveHttp1(server, proxy, log)
   limitConnections(server, options, proxy.trusts)

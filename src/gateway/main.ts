@@ -9,11 +9,11 @@ import { startBastion } from './bastion/bastion.ts'
 import { answerChallenge } from './challenge.ts'
 import type { GatewayConfig } from './config.ts'
 import type { Exchange } from './exchange.ts'
-import { createGrpcSessions } from './grpc.ts'
+import { createGrpcSessions } from './grpc-sessions.ts'
 import { peerOf } from './headers.ts'
 import { createLimiter } from './limits.ts'
 import { listenHttp } from './listener.ts'
-import type { ProxyDeps } from './proxy.ts'
+import type { ProxyDeps } from './admission.ts'
 import { type RouteTable, startRouteTable } from './route-table.ts'
 import { startHaproxyPublisher } from './publish/haproxy.ts'
 import { startPublishServer } from './publish/server.ts'
@@ -91,7 +91,11 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   const https =
     tls.port === undefined
       ? undefined
-      : await listenTls({ ...config.limits, host: config.host, port: tls.port, find: certificates.find }, proxy, deps.log)
+      : await listenTls(
+          { ...config.limits, host: config.host, port: tls.port, find: certificates.find },
+          proxy,
+          deps.log,
+        )
   started.defer(() => https?.stop(drainMs))
   tlsPort = https?.port
   const bastion = config.bastion && (await startBastion(config.bastion, deps))
@@ -132,7 +136,9 @@ async function publishRoutes({ publish, host }: GatewayConfig, table: RouteTable
   const activator = { host: ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host, port }
   const haproxy = publish.haproxy && startHaproxyPublisher(table, publish.haproxy, log)
   const server =
-    publish.port === undefined ? undefined : await startPublishServer({ ...publish, port: publish.port }, table, activator)
+    publish.port === undefined
+      ? undefined
+      : await startPublishServer({ ...publish, port: publish.port }, table, activator)
   return {
     port: server?.port,
     async stop() {

@@ -2,38 +2,15 @@
  * One request through the gateway: find the route, keep to the limits, wake the app if it sleeps, forward. What is
  * counted and logged at the end is gathered in the exchange.
  */
-import type { Route } from '../contract/gateway.ts'
-import type { BackendPools } from './backends.ts'
+import { type ProxyDeps, admit, awake, refuse } from './admission.ts'
 import { isChallenge } from './challenge.ts'
 import { type ClientRequest, type ClientResponse, type Exchange, isGone, newExchange } from './exchange.ts'
 import { forward } from './forward.ts'
-import { type GrpcSessions, forwardGrpc, isGrpc } from './grpc.ts'
-import { clientAddress, hostnameOf } from './headers.ts'
-import type { Limiter } from './limits.ts'
-import { type Page, sendPage } from './pages.ts'
-import type { RouteTable } from './route-table.ts'
+import { forwardGrpc, isGrpc } from './grpc.ts'
+import { clientAddress } from './headers.ts'
 import { redirectToTls } from './tls/redirect.ts'
-import type { Traffic } from './traffic.ts'
 
-export interface ProxyDeps {
-  readonly table: RouteTable
-  readonly pools: BackendPools
-  readonly traffic: Traffic
-  readonly limiter: Limiter
-  readonly trusts: (address: string) => boolean
-  /** Resolves with a route that has backends; undefined when it did not wake in time or the client left. */
-  readonly wake: (route: Route, signal: AbortSignal) => Promise<Route | undefined>
-  readonly grpc: GrpcSessions
-  /** Answers what a certificate authority asks; false: it was not for us. */
-  readonly challenge: (exchange: Exchange) => Promise<boolean>
-  readonly redirects: boolean
-  /** Port of HTTPS when a request for this name should go there. */
-  readonly redirect: (exchange: Exchange) => Promise<number | undefined>
-  /** Value of Strict-Transport-Security for answers over TLS. */
-  readonly hsts: string | undefined
-  /** Called once a request is over; `status` 499 when the client left before there was an answer. */
-  readonly ended?: ((exchange: Exchange, status: number) => void) | undefined
-}
+const untried: ReadonlySet<string> = new Set()
 
 export async function handleRequest(deps: ProxyDeps, request: ClientRequest, response: ClientResponse): Promise<void> {
   const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
@@ -47,36 +24,7 @@ export async function handleRequest(deps: ProxyDeps, request: ClientRequest, res
   if (isGone(response)) return
   if (!ready) return refuse(exchange, route.state === 'sleeping' ? 'asleep' : 'starting')
   if (isGrpc(exchange)) forwardGrpc(deps, deps.grpc, exchange, ready)
-  else forward(deps, exchange, ready, new Set())
-}
-
-/** Sends a page of our own and keeps it in mind for the log. */
-export function refuse(exchange: Exchange, page: Page): void {
-  exchange.page = page
-  if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
-}
-
-/** The route of a request that may be served; else what to answer. Once let in, its end is counted when it closes. */
-export function admit(deps: ProxyDeps, exchange: Exchange): Route | Page {
-  const { request } = exchange
-  const hostname = hostnameOf(request)
-  // The absolute form names a host of its own (RFC 9112, 3.2.2); only proxies need to take it.
-  if (!hostname || (request.url?.[0] !== '/' && request.method !== 'CONNECT')) return 'bad_host'
-  exchange.hostname = hostname
-  const route = deps.table.find(hostname)
-  if (!route) return 'not_found'
-  exchange.route = route
-  const refusal = deps.limiter.enter(route.appId, exchange.client)
-  if (refusal) {
-    deps.traffic.refused(route.appId)
-    return refusal === 'app' ? 'busy' : 'too_many'
-  }
-  const end = deps.traffic.begin(route.appId)
-  exchange.response.once('close', () => {
-    deps.limiter.leave(route.appId, exchange.client)
-    end(exchange.response.statusCode >= 500, exchange.bytes)
-  })
-  return route
+  else forward(deps, exchange, ready, untried)
 }
 
 function finish(deps: ProxyDeps, exchange: Exchange): void {
@@ -84,13 +32,4 @@ function finish(deps: ProxyDeps, exchange: Exchange): void {
   if (!deps.ended) return
   const { response } = exchange
   deps.ended(exchange, response.headersSent ? response.statusCode : 499)
-}
-
-/** The route once it has backends; undefined when it gets none in time. */
-export async function awake(deps: ProxyDeps, route: Route, { response }: Exchange): Promise<Route | undefined> {
-  if (route.state === 'live') return route
-  if (route.state !== 'sleeping') return undefined
-  const gone = new AbortController()
-  response.once('close', () => gone.abort())
-  return deps.wake(route, gone.signal)
 }

@@ -10,7 +10,7 @@ import type { Target } from './backends.ts'
 import { type Exchange, isHttp2, newExchange } from './exchange.ts'
 import { faultOf } from './faults.ts'
 import { answerHeaders, clientAddress, forwardHeaders, peerOf } from './headers.ts'
-import { type ProxyDeps, admit, awake, refuse } from './proxy.ts'
+import { type ProxyDeps, admit, awake, refuse } from './admission.ts'
 
 const answerTimeoutMs = 10_000
 const maxTries = 3

@@ -80,6 +80,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       rule_id: newId(),
       host_id: newId(),
       name: 'GREETING',
+      domain: 'www.example.com',
     },
   }
 }
@@ -115,6 +116,7 @@ const bodies: Readonly<Record<string, object>> = {
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
+  addDomain: { name: 'www.example.com' },
   forkVmSnapshot: { app_name: 'x' },
   execInVm: { command: ['true'] },
   deploy: { app_name: 'x', image: 'example.com/image:1' },
@@ -128,6 +130,7 @@ const bodies: Readonly<Record<string, object>> = {
   createVolume: { name: 'x', size_mib: 1024 },
   createVolumeSnapshot: { name: 'x' },
   restoreVolume: { snapshot_name: 'x' },
+  setVolumeSchedule: { every_minutes: 60, keep: 3 },
   cloneVolume: { name: 'x', snapshot_name: 'y' },
   attachVolume: { volume_id: newId() },
   createDatabase: { name: 'x', engine: 'postgres' },

@@ -33,7 +33,7 @@ export interface Visit extends AsyncDisposable {
 /** A page of its own context, as one person's browser. It may take long: two cores are shared with other tests. */
 export async function visit(browser: Browser, baseUrl: string, options: BrowserContextOptions): Promise<Visit> {
   const context = await browser.newContext({ baseURL: baseUrl, ...options })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(25_000)
   const complaints: string[] = []
   context.on('page', page => {
     page.on('pageerror', error => complaints.push(`${page.url()}: ${error.message}`))

@@ -66,7 +66,10 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const start = () =>
     startControl({ config, db: database.db, bus, log, host: '127.0.0.1', port: 0, checkAnswers: true })
   let control = await start()
-  const gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0, ...options.gateway }, { bus, log })
+  const gateway = await startGateway(
+    { ...gatewayDefaults, host: '127.0.0.1', port: 0, ...options.gateway },
+    { bus, log },
+  )
   const agents: Agent[] = []
   const addAgent = async (change: Partial<AgentConfig> = {}, fake?: FakeHost) => {
     const name = `host-${agents.length + 1}`

@@ -72,6 +72,11 @@ export const queries = {
       queryKey: inProject('env', app_name),
       queryFn: ({ signal }) => api.listAppEnv({ app_name }, { signal }),
     }),
+  domains: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('domains', app_name),
+      queryFn: ({ signal }) => api.listDomains({ app_name }, { signal }),
+    }),
   rules: (app_name: string) =>
     queryOptions({
       queryKey: inProject('rules', app_name),
@@ -138,6 +143,22 @@ export const queries = {
     queryOptions({
       queryKey: inProject('database-snapshots', id),
       queryFn: ({ signal }) => api.listDatabaseSnapshots({ id }, { signal }),
+    }),
+
+  schedule: (volume_id: string) =>
+    queryOptions({
+      queryKey: inProject('schedule', volume_id),
+      queryFn: ({ signal }) => api.getVolumeSchedule({ volume_id }, { signal }),
+    }),
+  usage: () =>
+    queryOptions({
+      queryKey: inProject('usage'),
+      queryFn: ({ signal }) => api.getUsage({}, { signal }),
+    }),
+  sshKeys: () =>
+    queryOptions({
+      queryKey: ['ssh-keys'],
+      queryFn: ({ signal }) => api.listSshKeys({ signal }),
     }),
 
   mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),

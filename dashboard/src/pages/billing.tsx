@@ -10,6 +10,7 @@ import { Meter } from '../ui/meter.tsx'
 import { Empty, Loaded, Notice } from '../ui/states.tsx'
 import { Badge, Status } from '../ui/status.tsx'
 import { Ago } from '../ui/time.tsx'
+import { Usage } from './billing-usage.tsx'
 
 export function Billing() {
   const billing = useQuery(queries.billing())
@@ -20,6 +21,7 @@ export function Billing() {
         {summary => (
           <div className="space-y-4">
             <Plan summary={summary} />
+            <Usage currency={summary.currency ?? 'EUR'} />
             {summary.plan_limits && <Limits limits={summary.plan_limits} />}
             <Loaded query={products}>
               {({ products: all }) => <Products summary={summary} products={all.filter(one => !one.is_archived)} />}

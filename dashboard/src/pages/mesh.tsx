@@ -7,7 +7,7 @@ import { useStream } from '../api/live.ts'
 import { queries, queryClient } from '../api/queries.ts'
 import { bytes } from '../ui/format.ts'
 import { Card, Mono, Page } from '../ui/layout.tsx'
-import { LiveDot } from '../ui/log-view.tsx'
+import { LiveDot } from '../ui/live-dot.tsx'
 import { Empty, Loaded, Notice, Problem } from '../ui/states.tsx'
 import { Status } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
@@ -68,8 +68,9 @@ function Live({ status }: { readonly status: MeshStatus }) {
 }
 
 const colourOf = (status: string) => {
-  if (['up', 'connected', 'ok', 'active', 'ready'].includes(status)) return 'var(--good)'
-  return ['down', 'lost', 'unreachable', 'failed'].includes(status) ? 'var(--bad)' : 'var(--warn)'
+  if (status === 'up' || status === 'alone') return 'var(--good)'
+  if (status === 'off') return 'var(--line-strong)'
+  return ['down', 'unreachable', 'failed'].includes(status) ? 'var(--bad)' : 'var(--warn)'
 }
 
 /** Every host on a circle, a line between each two; the table below says the same in words. */

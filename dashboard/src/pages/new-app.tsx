@@ -4,6 +4,8 @@ import { Container, GitBranch, type LucideIcon } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../api/client.ts'
 import { queries, refreshAll } from '../api/queries.ts'
+import { fieldOf } from '../api/shapes.ts'
+import { ActionButton } from '../ui/action.tsx'
 import { cx } from '../ui/cx.ts'
 import { Field, Form, type Values } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
@@ -125,6 +127,21 @@ export function NewApp() {
   )
 }
 
+/** Leads to the source host, where its owner says which repositories may be read. */
+function Connect() {
+  return (
+    <ActionButton
+      size="small"
+      act={async () => {
+        const url = fieldOf(await api.installScm(), 'url')
+        if (url !== '') location.assign(url)
+      }}
+    >
+      <GitBranch aria-hidden="true" size={13} /> Connect repositories
+    </ActionButton>
+  )
+}
+
 /** Of those the source host lets us read, or any by its address. */
 function Repository() {
   const repositories = useQuery(queries.repositories())
@@ -146,6 +163,7 @@ function Repository() {
             : 'The address of a repository that is public.'
         }
       />
+      {repositories.data && <Connect />}
       <datalist id="repositories">
         {known.map(repository => (
           <option key={repository.id} value={repository.clone_url}>

@@ -3,11 +3,12 @@ import type { StreamEvent, StreamOptions } from '@mote/client'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause, Play, Search } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
-import { type LiveState, useStream } from '../api/live.ts'
+import { useStream } from '../api/live.ts'
 import { type LogLine, logLineOf } from '../api/shapes.ts'
 import { Button } from './button.tsx'
 import { cx } from './cx.ts'
 import { controlLook } from './form.tsx'
+import { LiveDot } from './live-dot.tsx'
 import { plural } from './format.ts'
 import { append, asText, emptyLog, type LogBuffer, plain, search } from './log-buffer.ts'
 import { Problem } from './states.tsx'
@@ -174,24 +175,6 @@ function Marked({ text, wanted }: { readonly text: string; readonly wanted: stri
       <mark className="rounded-sm bg-warn-soft text-warn">{text.slice(at, end)}</mark>
       {text.slice(end)}
     </>
-  )
-}
-
-const liveWords = {
-  connecting: ['connecting', 'text-faint'],
-  open: ['live', 'text-good'],
-  waiting: ['connecting again', 'text-warn'],
-  refused: ['ended', 'text-bad'],
-  paused: ['paused', 'text-warn'],
-} as const satisfies Record<LiveState | 'paused', readonly [string, string]>
-
-export function LiveDot({ state }: { readonly state: LiveState | 'paused' }) {
-  const [word, look] = liveWords[state]
-  return (
-    <span role="status" className={cx('inline-flex items-center gap-1.5 text-xs font-medium', look)}>
-      <span aria-hidden="true" className={cx('size-1.5 rounded-full bg-current', state === 'open' && 'pulse-dot')} />
-      {word}
-    </span>
   )
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -61,6 +62,20 @@ describe('a fetch over smart HTTP', () => {
   ] as const)('%s is refused', async (_, change, message) => {
     await expect(fetched(change)).rejects.toThrow(message)
     await expect(fetched(change)).rejects.toBeInstanceOf(BuildFault)
+  })
+
+  test('one that is too large ends, and says so', async () => {
+    await using large = await gitServer()
+    // Random, so that no compression makes it small.
+    await large.push({ 'index.html': randomBytes(400_000).toString('base64') })
+    await using dir = await testDir()
+    const small = { ...limits, maxBytes: 100_000 }
+    await expect(fetchSource(source({ url: large.url }), join(dir.path, 'git'), small)).rejects.toThrow(/larger/)
+    const fits = await fetchSource(source({ url: large.url }), join(dir.path, 'other'), {
+      ...limits,
+      maxBytes: 500_000,
+    })
+    await expect(fits.archive(join(dir.path, 'source.tar'))).rejects.toThrow(/larger/)
   })
 
   test('a redirect is not followed', async () => {

@@ -53,7 +53,11 @@ export async function fetchSource(source: Source, dir: string, limits: FetchLimi
       const size = Number(await git(['cat-file', '-s', `${hash}:${path}`]).catch(() => Number.NaN))
       return size <= 1 << 20 ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
     },
-    archive: async file => void (await git(['archive', '--format=tar', '-o', file, hash])),
+    archive: async file => {
+      await git(['archive', '--format=tar', '-o', file, hash]).catch((cause: unknown) => {
+        throw tooLarge.test(String(cause)) ? new BuildFault('The source is larger than it may be.', { cause }) : cause
+      })
+    },
   }
 }
 
@@ -120,20 +124,28 @@ async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wante
   return hash.trim()
 }
 
+/** SIGXFSZ of git itself, or of one of its helpers. */
+const tooLarge = /died of signal 25|was killed|File too large/
+
 const yesNo = [() => true, () => false] as const
+
+/** How git's words are told to people. */
+const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
+  [tooLarge, 'is larger than a repository may be'],
+  [/not found|couldn't find remote ref/i, 'is not there'],
+  [
+    /Authentication failed|could not read Username|returned error: 40[13]/,
+    'may not be read; connect it, or make it public',
+  ],
+  [/returned error: 30\d/, 'has moved; give its new address'],
+]
 
 /** What git says names the address, and never the credential. */
 function unreachable(href: string, branch?: string) {
   return (cause: unknown): never => {
     const text = cause instanceof Error ? cause.message : String(cause)
     const what = branch === undefined ? 'The repository' : `The branch "${branch}" of the repository`
-    const why = /not found|couldn't find remote ref/i.test(text)
-      ? 'is not there'
-      : /Authentication failed|could not read Username|403|401/.test(text)
-        ? 'may not be read; connect it, or make it public'
-        : /error: 30\d/.test(text)
-          ? 'has moved; give its new address'
-          : `cannot be fetched (${text.slice(0, 300)})`
+    const why = reasons.find(([sign]) => sign.test(text))?.[1] ?? `cannot be fetched (${text.slice(0, 300)})`
     throw new BuildFault(`${what} ${why}: ${href}`, { cause })
   }
 }

@@ -107,3 +107,14 @@ async function outsideWorld() {
     },
   }
 }
+
+test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (needs root)', async () => {
+  await using dir = await testDir()
+  const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16' })
+  const ids = Array.from({ length: 12 }, (_, n) => `vm-${n}`)
+  const nics = await Promise.all(ids.map(id => network.connect(id, 80)))
+  await Promise.all(ids.map(id => network.release(id)))
+  await network.close()
+  expect(new Set(nics.map(nic => nic.endpoint.host)).size).toBe(ids.length)
+  expect(new Set(nics.map(nic => nic.mac)).size).toBe(ids.length)
+})

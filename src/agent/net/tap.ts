@@ -98,23 +98,26 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       const index = known ?? freeIndex(indexes)
       const { host, guest } = addresses.pair(index)
       const mac = macOf(vmId)
-      await guard(vmId, plan)
-      if (known === undefined) {
-        indexes.set(tap, index)
-        const device = {
-          tap,
-          make: options.makeDevice?.(tap) ?? `tuntap add dev ${tap} mode tap`,
-          host,
-          guest,
-          mac,
-          gatewayMac: macOf(`host of ${vmId}`),
-          ipv6: ipv6?.address ?? null,
-        }
-        await makeTap(device).catch(async (error: unknown) => {
+      // Taken before anything is waited for: VMs that start at once must not choose the same pair.
+      indexes.set(tap, index)
+      const device = {
+        tap,
+        make: options.makeDevice?.(tap) ?? `tuntap add dev ${tap} mode tap`,
+        host,
+        guest,
+        mac,
+        gatewayMac: macOf(`host of ${vmId}`),
+        ipv6: ipv6?.address ?? null,
+      }
+      try {
+        await guard(vmId, plan)
+        if (known === undefined) await makeTap(device)
+      } catch (error) {
+        if (known === undefined) {
           await removeTap(tap)
           indexes.delete(tap)
-          throw error
-        })
+        }
+        throw error
       }
       const v6 = ipv6 ? { ip6: ipv6.address, gateway6, route6: guestRoute6(ipv6) } : {}
       return {

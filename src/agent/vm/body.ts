@@ -82,7 +82,9 @@ export class Body {
     const { driver, guard, notebook, spec } = this.#deps
     const machine = this.#machine
     if (machine === undefined || notebook.record.paused) return
-    this.#health.start(probeOf(driver, machine, { to: machine.running.prepared.endpoint, from: guard.probeFrom }, spec()))
+    this.#health.start(
+      probeOf(driver, machine, { to: machine.running.prepared.endpoint, from: guard.probeFrom }, spec()),
+    )
   }
 
   /** The path that is asked for has changed. */

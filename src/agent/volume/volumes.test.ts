@@ -9,11 +9,12 @@ import {
   subjects,
   type VmSpec,
   type VmWant,
+  type VolumeObserved,
   type VolumeSnapshotObserved,
   type VolumeUsages,
 } from '../../contract/agent.ts'
 import { run } from '../../lib/exec.ts'
-import { type TestAgent, testAgent, testSpec } from '../testing.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
 
 const fake = { hypervisor: 'fake' } as const
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
@@ -145,6 +146,27 @@ test('a clone is made of a snapshot; without it, it fails and says why', async (
   })
 })
 
+test('an agent that has lost a pool leaves its volumes alone, and finds them when it has it again', async () => {
+  await using dir = await testDir()
+  const config = { ...fake, dataDir: dir.path, cacheDir: `${dir.path}/cache` }
+  const place = `${dir.path}/far`
+  {
+    await using host = await testAgent({ ...config, pools: [{ name: 'far', kind: 'dir', place }] })
+    await host.volume({ volumeId, pool: 'far' })
+  }
+  {
+    await using host = await testAgent(config)
+    const put = { volumeId, generation: 2, want: 'absent', pool: 'far', sizeMib: 32 }
+    expect(await host.request('volume.put', put)).toMatchObject({ state: 'removing' })
+    expect(await host.request('ping', {})).toBeDefined()
+    expect(existsSync(join(place, `${volumeId}.raw`))).toBe(true)
+  }
+  await using host = await testAgent({ ...config, pools: [{ name: 'far', kind: 'dir', place }] })
+  const state = async () => ((await host.request('volume.get', { volumeId })) as VolumeObserved).state
+  await until(async () => (await state()) === 'absent', { what: 'it is removed at last' })
+  expect(existsSync(join(place, `${volumeId}.raw`))).toBe(false)
+})
+
 test('what volumes take is measured and told; beats tell of the pools', async () => {
   await using host = await testAgent(fake)
   const usages: VolumeUsages['volumes'] = []
@@ -168,6 +190,7 @@ const key = Buffer.alloc(32, 'k').toString('base64')
 
 test.skipIf(!existsSync('/usr/bin/qemu-img'))(
   'an encrypted volume is made and opened with its key only, which is in memory and nowhere else (needs qemu-img)',
+  { timeout: 180_000 },
   async () => {
     await using host = await testAgent({ ...fake, pools: [...encrypted.pools] })
     await host.request('volume.put', { volumeId, generation: 1, want: 'present', pool: 'local', sizeMib: 32 })

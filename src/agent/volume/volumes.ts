@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
 import type { Turns } from '../../lib/turns.ts'
@@ -54,6 +55,8 @@ export interface Volumes {
   stop(): void
 }
 
+const brokenPauseMs = 1_000
+
 interface Entry {
   wish: VolumePut
   done: VolumeDone
@@ -72,7 +75,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     entry.done = done
   }
   /** What cannot be opened waits until control tells the key, with its next wish. */
-  const isLocked = ({ wish }: Entry) => poolOf(deps.pools, wish.pool).encrypted && !keys.has(wish.volumeId)
+  const isLocked = ({ wish }: Entry) => deps.pools.get(wish.pool)?.encrypted === true && !keys.has(wish.volumeId)
   const next = (entry: Entry): Action => {
     const action = nextAction(entry, holders.of(entry.wish.volumeId).length > 0)
     return action === 'create' && isLocked(entry) ? 'rest' : action
@@ -119,7 +122,11 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         deps.onSeen(observe(entry))
     }
     work()
-      .catch((err: unknown) => log.error({ volumeId, err }, 'cannot follow the volume'))
+      .catch(async (err: unknown) => {
+        // The disk is full, say, or the pool is not configured any more: again, but not in a spin.
+        log.error({ volumeId, err }, 'cannot follow the volume')
+        await sleep(brokenPauseMs, undefined, { ref: false })
+      })
       .finally(() => {
         entry.busy = false
         const action = next(entry)

@@ -5,21 +5,12 @@ import type { Command } from 'commander'
 import type { Database, DatabaseConnection } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { age, facts, listing, status } from '../output.ts'
-import { type Answer, type Call, noun, said, type Verb, wholeNumber } from '../verb.ts'
+import { type Answer, type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 
 export const databaseCommands = (): Command[] => [
   noun('db', 'Managed Postgres', [
-    list,
-    create,
-    connect,
-    connection,
-    branches,
-    backups,
-    snapshot,
-    snapshots,
-    restore,
-    removeSnapshot,
-    remove,
+    ...[list, create, update, connect, connection, branches, branch, promote, removeBranch],
+    ...[backups, snapshot, snapshots, restore, removeSnapshot, remove],
   ]),
 ]
 
@@ -192,6 +183,70 @@ const branches: Verb = {
     const all = await call.client.listDatabaseBranches({ id: (await databaseOf(call)).id })
     const rows = all.map(one => [one.branch_name, status(one.status), one.is_current ? 'yes' : '', age(one.created_at)])
     return said(all, listing(['BRANCH', 'STATUS', 'CURRENT', 'AGE'], rows, 'No branches.'))
+  },
+}
+
+const update: Verb = {
+  usage: 'update <database> [setting=value...]',
+  says: 'Change its size or settings, or let it rest; it restarts',
+  options: [
+    ['--memory <mib>', 'memory of its VM'],
+    ['--vcpus <count>', 'processors of its VM'],
+    ['--suspend', 'stop its VM; its disks stay'],
+    ['--resume', 'start it again'],
+  ],
+  example: 'mote db update main work_mem=16MB --memory 2048',
+  async run(call) {
+    const settings = Object.fromEntries(
+      call.rest.map(pair => {
+        const at = pair.indexOf('=')
+        if (at <= 0) throw new Error(`"${pair}" is not setting=value`)
+        return [pair.slice(0, at), pair.slice(at + 1)]
+      }),
+    )
+    const body = {
+      ...{ memory_mib: wholeNumber(call.flags, 'memory'), vcpus: wholeNumber(call.flags, 'vcpus') },
+      settings: call.rest.length > 0 ? settings : undefined,
+      suspended: call.flags.suspend === true ? true : call.flags.resume === true ? false : undefined,
+    }
+    const answer = await call.client.updateDatabase({ id: (await databaseOf(call)).id, body })
+    return said(answer, `${answer.name} is ${answer.status}.`)
+  },
+}
+
+const branch: Verb = {
+  usage: 'branch <database> <name>',
+  says: 'Start a copy of it, from a snapshot or an instant',
+  options: [
+    ['--from <snapshot>', 'from this snapshot'],
+    ['--at <instant>', 'as it was then (RFC 3339), or latest; from the backups'],
+  ],
+  example: 'mote db branch main try-it --from before-upgrade',
+  async run(call) {
+    const [, name = ''] = call.args
+    const body = { name, from_snapshot: text(call.flags, 'from'), at: text(call.flags, 'at') }
+    const made = await call.client.createDatabaseBranch({ id: (await databaseOf(call)).id, body })
+    return said(made, `Branch ${name} is ${made.status}.`)
+  },
+}
+
+const promote: Verb = {
+  usage: 'promote <database> <branch>',
+  says: 'Make a branch the current one',
+  async run(call) {
+    const [, branch_name = ''] = call.args
+    const answer = await call.client.promoteDatabaseBranch({ id: (await databaseOf(call)).id, branch_name })
+    return said(answer, `${branch_name} is the current branch.`)
+  },
+}
+
+const removeBranch: Verb = {
+  usage: 'delete-branch <database> <branch>',
+  says: 'Delete a branch that is not the current one',
+  async run(call) {
+    const [, branch_name = ''] = call.args
+    const answer = await call.client.deleteDatabaseBranch({ id: (await databaseOf(call)).id, branch_name })
+    return said(answer, `Branch ${branch_name} is being deleted.`)
   },
 }
 

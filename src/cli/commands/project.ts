@@ -282,9 +282,14 @@ const billing: Verb = {
   usage: 'billing',
   says: 'Plan, subscription and limits of the project',
   async run({ client }) {
-    const at = await client.getBilling()
+    const [at, used] = await Promise.all([client.getBilling(), client.getUsage()])
     const { plan_limits: limits } = at
-    return said(at, facts({ plan: at.plan_name ?? at.tier_slug, subscription: at.status, ...Object(limits) }))
+    const usage = {
+      'this month': `${(used.cost_cents / 100).toFixed(2)}, about ${(used.estimate_cents / 100).toFixed(2)} when it is over`,
+      budget: used.budget_cents === null ? 'none' : `${(used.budget_cents / 100).toFixed(2)} (${used.budget_state})`,
+    }
+    const text = facts({ plan: at.plan_name ?? at.tier_slug, subscription: at.status, ...usage, ...Object(limits) })
+    return said({ ...at, usage: used }, text)
   },
 }
 

@@ -6,6 +6,16 @@ export interface Acknowledgement {
   readonly status: string
 }
 
+export interface AddDomainRequest {
+  readonly name: string
+}
+
+export interface AddSshKeyRequest {
+  readonly name: string
+  /** A line as in `id_ed25519.pub`. */
+  readonly public_key: string
+}
+
 export interface App {
   readonly id: string
   readonly name: string
@@ -56,6 +66,10 @@ export interface AttachedVolume {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  readonly status?: string | undefined
+  /** What went wrong last, if anything did. */
+  readonly message?: string | null | undefined
   readonly mount_point: string
   /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
   readonly access_mode: number
@@ -181,6 +195,13 @@ export interface CreateAppRequest {
   readonly port?: number | null | undefined
 }
 
+export interface CreateDatabaseBranchRequest {
+  readonly name: string
+  readonly from_snapshot?: string | null | undefined
+  /** An instant (RFC 3339), or `latest`; played from the backups. */
+  readonly at?: string | null | undefined
+}
+
 export interface CreateDatabaseRequest {
   readonly name: string
   /** `postgres` */
@@ -218,6 +239,10 @@ export interface CreateSecurityRuleRequest {
   readonly port_start: number
   readonly port_end: number
   readonly action: 'allow' | 'deny'
+  /** Default: inbound. */
+  readonly direction?: 'inbound' | 'outbound' | null | undefined
+  /** The other side, IPv4 or IPv6. Default: everywhere. */
+  readonly cidr?: string | null | undefined
   /** Default: after the rules there are. */
   readonly priority?: number | null | undefined
 }
@@ -261,6 +286,10 @@ export interface Database {
   readonly tenant_gen: number
   readonly created_at: string
   readonly updated_at: string
+  /** Server settings by name. */
+  readonly settings?: Readonly<Record<string, string>> | undefined
+  /** Why it has failed, or does not answer. */
+  readonly message?: string | null | undefined
 }
 
 export interface DatabaseBackupInfo {
@@ -276,6 +305,14 @@ export interface DatabaseBackupInfo {
   readonly tenant_gen: number | null
   readonly created_at: string
   readonly updated_at: string
+  readonly newest_backup_at?: string | null | undefined
+  /** Whole backups that are kept. */
+  readonly backups?: number | undefined
+  readonly size_bytes?: number | undefined
+  /** When the newest restore drill ended. */
+  readonly checked_at?: string | null | undefined
+  /** Why the newest backup or restore drill failed. */
+  readonly error?: string | null | undefined
 }
 
 export interface DatabaseBranch {
@@ -313,6 +350,10 @@ export interface DatabaseSnapshot {
   readonly status: string
   readonly size_bytes: number
   readonly created_at: string
+  readonly branch_name?: string | undefined
+  /** `user`, or `restore`: the state before a restore, kept by itself. */
+  readonly kind?: string | undefined
+  readonly error?: string | null | undefined
 }
 
 export interface DatabaseSnapshotAction {
@@ -368,7 +409,7 @@ export interface DeploymentStep {
 
 export interface DeployRequest {
   readonly app_name: string
-  /** OCI image reference, or `oci:<directory>` on the host. */
+  /** OCI image reference; empty: built from the repository of the app. */
   readonly image: string
   readonly git_url?: string | null | undefined
   /** Writable disk of each VM. */
@@ -399,6 +440,39 @@ export interface DisableTotpRequest {
   readonly password?: string | null | undefined
   /** A code of the authenticator, or a recovery code. */
   readonly code?: string | null | undefined
+}
+
+export interface DnsRecord {
+  readonly type: 'TXT' | 'CNAME'
+  readonly name: string
+  readonly value: string
+  /** Why it is needed. */
+  readonly purpose: string
+}
+
+export interface Domain {
+  readonly id: string
+  readonly app_id: string
+  /** In ASCII; names in other scripts are converted. */
+  readonly name: string
+  /** `pending` (record not found yet), `verified` (routed) or `lost` (the record has gone) */
+  readonly status: string
+  /** What the last look at DNS missed. */
+  readonly message: string | null
+  /** To be set at the name servers of the domain. */
+  readonly records: readonly DnsRecord[]
+  readonly certificate: DomainCertificate
+  readonly checked_at: string | null
+  readonly verified_at: string | null
+  readonly created_at: string
+}
+
+export interface DomainCertificate {
+  /** `none`, `valid` or `expired` */
+  readonly status: string
+  readonly not_after: string | null
+  /** Why there is none, or no newer one. */
+  readonly message: string | null
 }
 
 /** What a deploy would do, and why. */
@@ -586,6 +660,7 @@ export interface MeshNode {
   readonly address: string | null
   readonly public_key: string | null
   readonly endpoint: string | null
+  /** `up`, `degraded`, `unreachable`, `alone`, `down`, `failed` or `off` */
   readonly status: string
   readonly last_handshake_at: string | null
   readonly rx_bytes: number
@@ -759,6 +834,14 @@ export interface SecurityRule {
   readonly action: string
   /** Lower comes first. */
   readonly priority: number
+  /** `inbound` or `outbound` */
+  readonly direction: string
+  /** The other side; null: everywhere. */
+  readonly cidr: string | null
+  /** Whether it holds for every VM of the app now. */
+  readonly enforced: boolean
+  /** Why it is not enforced (yet). */
+  readonly reason: string | null
   readonly created_at: string
   readonly updated_at: string
 }
@@ -775,6 +858,19 @@ export interface Session {
 
 export interface SetBalloonRequest {
   readonly target_memory_mib: number
+}
+
+export interface SetBudgetRequest {
+  readonly monthly_cents: number | null
+}
+
+export interface SshKey {
+  readonly id: string
+  readonly name: string
+  /** SHA-256, as `ssh-keygen -l` writes it. */
+  readonly fingerprint: string
+  readonly created_at: string
+  readonly last_used_at: string | null
 }
 
 export interface StartMigrationRequest {
@@ -819,6 +915,14 @@ export interface UpdateAppRequest {
   readonly scm_repo_id?: number | null | undefined
 }
 
+export interface UpdateDatabaseRequest {
+  readonly vcpus?: number | null | undefined
+  readonly memory_mib?: number | null | undefined
+  readonly settings?: Readonly<Record<string, string>> | null | undefined
+  /** True: its VMs stop, its disks stay. */
+  readonly suspended?: boolean | null | undefined
+}
+
 export interface UpdateMemberRequest {
   /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
@@ -833,6 +937,24 @@ export interface UpdateMeRequest {
 
 export interface UpdateProjectRequest {
   readonly name: string
+}
+
+export interface Usage {
+  /** UTC, as YYYY-MM. */
+  readonly month: string
+  readonly vcpu_seconds: number
+  readonly memory_mib_seconds: number
+  /** 10^9 bytes over 30 days. */
+  readonly storage_gb_months: number
+  readonly egress_bytes: number
+  /** So far, by the prices of the installation. */
+  readonly cost_cents: number
+  /** For the whole month, if it goes on as it was. */
+  readonly estimate_cents: number
+  readonly budget_cents: number | null
+  /** `warned` from 80 %, `grace` from 100 %, `capped` when the grace is over: apps sleep until more is allowed. */
+  readonly budget_state: 'none' | 'fine' | 'warned' | 'grace' | 'capped'
+  readonly budget_changed_at: string | null
 }
 
 export interface User {
@@ -870,6 +992,10 @@ export interface Volume {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  readonly status?: string | undefined
+  /** What went wrong last, if anything did. */
+  readonly message?: string | null | undefined
 }
 
 export interface VolumeAttachment {
@@ -880,6 +1006,13 @@ export interface VolumeAttachment {
   readonly mount_point: string
 }
 
+export interface VolumeSchedule {
+  /** How often a snapshot is taken, 15 to 527040; 0: not at all. */
+  readonly every_minutes: number
+  /** How many of them are kept, 1 to 100. */
+  readonly keep: number
+}
+
 export interface VolumeSnapshot {
   readonly id: string
   readonly tenant_id: string
@@ -888,6 +1021,10 @@ export interface VolumeSnapshot {
   readonly created_at: string
   /** `creating`, `ready` or `failed` */
   readonly status?: string | undefined
+  readonly size_bytes?: number | undefined
+  /** How long the VM that had the volume stood still. */
+  readonly pause_ms?: number | null | undefined
+  readonly error?: string | null | undefined
 }
 
 export interface VolumeUsage {
@@ -907,6 +1044,10 @@ export interface VolumeWithAttachments {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  readonly status?: string | undefined
+  /** What went wrong last, if anything did. */
+  readonly message?: string | null | undefined
   readonly attachments: readonly VolumeAttachment[]
 }
 
@@ -968,6 +1109,12 @@ export const createOperations = (transport: Transport) => ({
   createToken: (input: { readonly body: CreateTokenRequest }, options?: CallOptions) => transport.json<CreatedToken>({ method: 'POST', path: `/v1/auth/tokens`, body: input.body }, options),
   /** Revokes a personal access token at once. `DELETE /v1/auth/tokens/{token_id}` */
   revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
+  /** Public keys that open tunnels to databases. `GET /v1/auth/ssh-keys` */
+  listSshKeys: (options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys` }, options),
+  /** Registers a public key of the user. `POST /v1/auth/ssh-keys` */
+  addSshKey: (input: { readonly body: AddSshKeyRequest }, options?: CallOptions) => transport.json<SshKey>({ method: 'POST', path: `/v1/auth/ssh-keys`, body: input.body }, options),
+  /** Forgets a public key; no tunnel is opened with it any more. `DELETE /v1/auth/ssh-keys/{key_id}` */
+  removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** Where the account is signed in, newest first. `GET /v1/auth/sessions` */
   listSessions: (options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions` }, options),
   /** Signs one session out at once. `DELETE /v1/auth/sessions/{session_id}` */
@@ -1021,6 +1168,12 @@ export const createOperations = (transport: Transport) => ({
   changeInSandboxPortal: (input: { readonly query?: {
   readonly session: string
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
+  /** What the project used in a month, and what it will come to. `GET /v1/billing/usage` */
+  getUsage: (input: { readonly query?: {
+  readonly month?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<Usage>({ method: 'GET', path: `/v1/billing/usage`, query: input.query }, options),
+  /** How much the project may cost a month; null for no limit. `PUT /v1/billing/budget` */
+  setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
   /** Where to install the integration, as `{url}`. `GET /v1/scm/install` */
   installScm: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install` }, options),
   /** Where the source host sends the browser after an installation. `GET /v1/scm/callback` */
@@ -1087,6 +1240,14 @@ export const createOperations = (transport: Transport) => ({
   deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
   /** Deploys an app: the given image, or what was deployed last, or its source. `POST /v1/apps/{app_name}/deploy` */
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
+  /** Domains of an app. `GET /v1/apps/{app_name}/domains` */
+  listDomains: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains` }, options),
+  /** Asks for a domain; it is routed once its TXT record is found. `POST /v1/apps/{app_name}/domains` */
+  addDomain: (input: { readonly app_name: string; readonly body: AddDomainRequest }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, body: input.body }, options),
+  /** Looks for the TXT record now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
+  verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
+  /** Lets go of a domain; it stops being routed at once. `DELETE /v1/apps/{app_name}/domains/{domain}` */
+  deleteDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
   /** Deployments of an app, newest first. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {
   /** How many at most; more than 100 is 100. */
@@ -1185,6 +1346,10 @@ export const createOperations = (transport: Transport) => ({
   restoreVolume: (input: { readonly volume_id: string; readonly body: RestoreVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/restore`, body: input.body }, options),
   /** A new volume with the content of a snapshot. `POST /v1/volumes/{volume_id}/clone` */
   cloneVolume: (input: { readonly volume_id: string; readonly body: CloneVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/clone`, body: input.body }, options),
+  /** When snapshots of a volume are taken by themselves. `GET /v1/volumes/{volume_id}/schedule` */
+  getVolumeSchedule: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule` }, options),
+  /** Has snapshots of a volume taken by themselves, and the oldest of them dropped. `PUT /v1/volumes/{volume_id}/schedule` */
+  setVolumeSchedule: (input: { readonly volume_id: string; readonly body: VolumeSchedule }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'PUT', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule`, body: input.body }, options),
   /** Deletes a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
   deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
   /** Volumes attached to an app. `GET /v1/apps/{app_id}/volumes` */
@@ -1199,10 +1364,28 @@ export const createOperations = (transport: Transport) => ({
   createDatabase: (input: { readonly body: CreateDatabaseRequest }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases`, body: input.body }, options),
   /** Deletes a database with its branches and backups. `DELETE /v1/databases/{id}` */
   deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
+  /** One database. `GET /v1/databases/{id}` */
+  getDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
+  /** Changes size or settings, which restarts it; suspends and resumes it. `PATCH /v1/databases/{id}` */
+  updateDatabase: (input: { readonly id: string; readonly body?: UpdateDatabaseRequest | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'PATCH', path: `/v1/databases/${encodeURIComponent(input.id)}`, body: input.body }, options),
+  /** What the server of the current branch writes. `GET /v1/databases/{id}/logs/stream` */
+  streamDatabaseLogs: (input: { readonly id: string; readonly query?: {
+  /** Lines of the past. */
+  readonly tail?: number | undefined
+} | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
   /** How to connect, with commands to paste. `GET /v1/databases/{id}/connection` */
-  getDatabaseConnection: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseConnection>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/connection` }, options),
+  getDatabaseConnection: (input: { readonly id: string; readonly query?: {
+  /** Default: the current one. */
+  readonly branch?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<DatabaseConnection>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/connection`, query: input.query }, options),
   /** Branches of a database. `GET /v1/databases/{id}/branches` */
   listDatabaseBranches: (input: { readonly id: string }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches` }, options),
+  /** A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant. `POST /v1/databases/{id}/branches` */
+  createDatabaseBranch: (input: { readonly id: string; readonly body: CreateDatabaseBranchRequest }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, body: input.body }, options),
+  /** Deletes a branch, other than the current one, with its snapshots and backups. `DELETE /v1/databases/{id}/branches/{branch_name}` */
+  deleteDatabaseBranch: (input: { readonly id: string; readonly branch_name: string }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}` }, options),
+  /** Makes a branch the current one. `POST /v1/databases/{id}/branches/{branch_name}/promote` */
+  promoteDatabaseBranch: (input: { readonly id: string; readonly branch_name: string }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}/promote` }, options),
   /** How a database is backed up, and whether that works. `GET /v1/databases/{id}/backups` */
   getDatabaseBackups: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups` }, options),
   /** Backup snapshots of a database, newest first. `GET /v1/databases/{id}/backups/snapshots` */

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest'
 import { settle, startWholeApi } from '../../../test/security/cases.ts'
 import { statement } from '../../db/db.ts'
 import { createVault } from '../../lib/vault.ts'
+import type { Deps } from '../deps.ts'
 import { purposes } from './credentials.ts'
 import { resealAll, sealedColumns } from './sealed.ts'
 
@@ -55,6 +56,8 @@ it('seals everything with the new key, once', async () => {
   await api.call('POST', `/v1/apps/${params['app_name']}/deploy`, { token, body: { image: 'example.com/image:2' } })
   await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'once' }, headers: { 'idempotency-key': 'once' } })
 
+  await keepCertificate(deps)
+
   const [old = ''] = deps.config.secrets
   const counts = await resealAll(deps.db, createVault([newSecret, old]))
   expect(counts.map(({ column }) => column)).toEqual(sealedColumns.map(({ table, column }) => `${table}.${column}`))
@@ -79,6 +82,23 @@ it('seals everything with the new key, once', async () => {
   const stranger = await resealAll(deps.db, createVault([randomBytes(32).toString('hex')]))
   expect(stranger.map(({ resealed, unreadable }) => [resealed, unreadable])).toEqual(rows.map(count => [0, count]))
 })
+
+/** As a certificate authority would have given it. */
+async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promise<void> {
+  await db.run(
+    statement(
+      'test.certificate',
+      `WITH named AS (
+         INSERT INTO domain (id, project_id, app_id, name, token)
+         SELECT gen_random_uuid(), project_id, id, 'www.example.com', 'token' FROM app LIMIT 1 RETURNING id
+       ) INSERT INTO certificate (domain_id, chain, private_key) SELECT id, 'chain', $1 FROM named`,
+    ),
+    [vault.seal('certificate.key', 'a private key')],
+  )
+  await db.run(statement('test.account', `INSERT INTO acme_account (directory, key) VALUES ('https://ca.example', $1)`), [
+    vault.seal('acme.account', 'an account key'),
+  ])
+}
 
 it('goes through more rows than one page', async () => {
   await using api = await startWholeApi()

@@ -1,5 +1,6 @@
 /** A branch on volumes: one with its data, one with its backups and log. Copies are the pool's. */
 import type { Tx } from '../../db/db.ts'
+import { minutes } from '../../lib/duration.ts'
 import {
   cloneVolume,
   createVolume,
@@ -101,10 +102,7 @@ async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSigna
   if (!parent || !from) return { state: 'failed', error: 'The branch with the backups is gone.' }
   const copy = await findVolumeSnapshotByName(deps.db, from, b.id)
   if (!copy) {
-    // Without an answer, what is archived already has to do: it is at most a minute old.
-    await runInside(deps, parent, ['/usr/local/bin/mote-archive'], signal, 30_000).catch((err: unknown) => {
-      deps.log.warn({ err, branchId: parent.id }, 'the newest log could not be archived before a restore')
-    })
+    if (!(await isArchived(deps, parent, b, signal))) return { state: 'waiting', ms: 2000 }
     return {
       state: 'waiting',
       async write(tx) {
@@ -122,6 +120,21 @@ async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSigna
       const backup = await cloneVolume(tx, copy.id, { ...of, name: `${b.id}-backup` })
       await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
     },
+  }
+}
+
+/** How long a parent that runs may take to archive its newest log; then what is archived already has to do. */
+const archivingMs = minutes(5)
+
+/** Whether all that the parent has committed is in its archive. One that does not run has nothing to add. */
+async function isArchived(deps: DatabaseDeps, parent: Branch, b: Branch, signal: AbortSignal): Promise<boolean> {
+  if (Date.now() - b.createdAt.getTime() > archivingMs) return true
+  try {
+    const ran = await runInside(deps, parent, ['/usr/local/bin/mote-archive'], signal, 25_000)
+    return ran === undefined || ran.exitCode === 0
+  } catch (err) {
+    deps.log.warn({ err, branchId: parent.id }, 'the newest log is not archived yet; trying again')
+    return false
   }
 }
 

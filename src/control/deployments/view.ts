@@ -58,10 +58,15 @@ export function liveView(d: Deployment, live: LiveStats): Static<typeof LiveDepl
   }
 }
 
+/** Why it is not further yet. */
+const troubleOf = (d: Deployment) =>
+  d.build?.state === 'queued'
+    ? 'It waits for its turn to be built, or for room on a host.'
+    : (d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote)
+
 export const statusView = (d: Deployment, live: LiveStats): Static<typeof LiveDeploymentStatus> => ({
   ...liveView(d, live),
-  error_message:
-    d.errorMessage ?? d.vms.find(vm => vm.error)?.error ?? d.vms.find(vm => vm.placementNote)?.placementNote ?? '',
+  error_message: d.errorMessage ?? troubleOf(d) ?? '',
   scheduled_at: unixSeconds(d.scheduledAt),
   started_at: unixSeconds(d.startedAt),
   stopped_at: unixSeconds(d.stoppedAt),

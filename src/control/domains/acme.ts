@@ -16,7 +16,7 @@ export interface Issued {
 /** The key never leaves us: the authority sees a signing request. @throws Error saying what the authority refused */
 export type Issue = (hostname: string, signal: AbortSignal) => Promise<Issued>
 
-export const sealedAs = { account: 'acme.account', key: 'certificate.key' } as const
+const accountPurpose = 'acme.account'
 
 /** Undefined when no certificate authority is configured. */
 export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue | undefined {
@@ -25,8 +25,8 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
   // The client has no option for it; a private authority signs its own API.
   if (acmeCa !== '') acme.axios.defaults.httpsAgent = new Agent({ ca: readFileSync(acmeCa, 'utf8') })
   const accountKey = async () => {
-    const make = async () => deps.vault.seal(sealedAs.account, String(await acme.crypto.createPrivateEcdsaKey('P-256')))
-    return deps.vault.open(sealedAs.account, await store.account(deps.db, acmeDirectory, make))
+    const make = async () => deps.vault.seal(accountPurpose, String(await acme.crypto.createPrivateEcdsaKey('P-256')))
+    return deps.vault.open(accountPurpose, await store.account(deps.db, acmeDirectory, make))
   }
   return async (hostname, signal) => {
     const client = new acme.Client({

@@ -9,16 +9,20 @@ import {
   gatewaySubjects,
 } from '../../contract/gateway.ts'
 import type { Deps } from '../deps.ts'
-import { sealedAs } from './acme.ts'
+import { keyPurpose } from './certificate-sweep.ts'
 import * as store from './certificate-store.ts'
 
-export async function startCertificateServer({ db, bus, vault }: Pick<Deps, 'db' | 'bus' | 'vault'>): Promise<Subscription> {
+export async function startCertificateServer({
+  db,
+  bus,
+  vault,
+}: Pick<Deps, 'db' | 'bus' | 'vault'>): Promise<Subscription> {
   const certificate = await bus.serve(
     gatewaySubjects.certificate,
     async (data): Promise<CertificateAnswer> => {
       const kept = await store.find(db, Value.Parse(CertificateRequest, data).hostname)
       if (!kept) return { certificate: null }
-      const key = vault.open(sealedAs.key, kept.privateKey)
+      const key = vault.open(keyPurpose, kept.privateKey)
       return { certificate: { chain: kept.chain, key, notAfterMs: kept.notAfter.getTime() } }
     },
     { group: 'control' },

@@ -44,7 +44,10 @@ const putFailure = statement(
    ON CONFLICT (domain_id) DO UPDATE SET failures = certificate.failures + 1, message = excluded.message,
      next_try_at = excluded.next_try_at`,
 )
-const accountKey = statement<{ key: Buffer }>('certificates.account', `SELECT key FROM acme_account WHERE directory = $1`)
+const accountKey = statement<{ key: Buffer }>(
+  'certificates.account',
+  `SELECT key FROM acme_account WHERE directory = $1`,
+)
 const putAccount = statement(
   'certificates.putAccount',
   `INSERT INTO acme_account (directory, key) VALUES ($1, $2) ON CONFLICT (directory) DO NOTHING`,

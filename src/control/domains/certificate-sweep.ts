@@ -3,9 +3,12 @@ import { gatewaySubjects } from '../../contract/gateway.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
-import { type Issue, sealedAs } from './acme.ts'
+import type { Issue } from './acme.ts'
 import * as store from './certificate-store.ts'
 import { certificateSweepName } from './sweep-name.ts'
+
+/** What the private keys are sealed as. */
+export const keyPurpose = 'certificate.key'
 
 const atOnce = 4
 const eachRun = 20
@@ -30,10 +33,15 @@ export const certificates = (deps: SweepDeps, issue: Issue | undefined): Sweep =
   },
 })
 
-async function issueOne(deps: SweepDeps, issue: Issue, due: store.DueCertificate, signal: AbortSignal): Promise<boolean> {
+async function issueOne(
+  deps: SweepDeps,
+  issue: Issue,
+  due: store.DueCertificate,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     const made = await issue(due.name, AbortSignal.any([signal, AbortSignal.timeout(longestMs)]))
-    const privateKey = deps.vault.seal(sealedAs.key, made.key)
+    const privateKey = deps.vault.seal(keyPurpose, made.key)
     await deps.db.tx(tx => store.keep(tx, due.domainId, { ...made, privateKey }))
     await deps.bus.publish(gatewaySubjects.certificateChanged, { hostname: due.name })
     return true

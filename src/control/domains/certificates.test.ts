@@ -64,46 +64,75 @@ const shownAt = (port: number, servername: string) =>
     socket.once('error', () => resolve(undefined))
   })
 
-it.skipIf(!existsSync(pebble))('gets a certificate for a verified domain, serves it, and renews it', async () => {
-  await using cleanup = new AsyncDisposableStack()
-  const dir = await mkdtemp(join(tmpdir(), 'mote-acme-'))
-  cleanup.defer(() => rm(dir, { recursive: true, force: true }))
-  const dns = cleanup.use(await startTestDns())
-  const httpPort = await freePort()
-  const authority = await startAuthority(dir, dns.server, httpPort)
-  cleanup.defer(() => authority.stop())
-  const tls = { port: 0, certificates: '', redirect: false, hstsSeconds: 0 }
-  const config = { dnsServers: [dns.server], acmeDirectory: authority.directory, acmeCa: authority.crt }
-  const system = cleanup.use(await testSystem({ agents: 0, config, gateway: { port: httpPort, tls } }))
-  const user = await system.user()
-  await user.post('/v1/apps', { name: 'hello', git_url: '' })
-  const add = async (name: string) => {
-    const added = (await user.post('/v1/apps/hello/domains', { name })).body
-    dns.txt.set(added.records[0].name, [added.records[0].value])
-    await user.post(`/v1/apps/hello/domains/${name}/verify`)
-  }
-  const certificateOf = async (name: string) => {
-    const all = (await user.get('/v1/apps/hello/domains')).body as { name: string; certificate: { status: string; message: string } }[]
-    return all.find(one => one.name === name)?.certificate
-  }
-  dns.local.add('shop.example.com')
-  await add('shop.example.com')
-  await until(async () => (await certificateOf('shop.example.com'))?.status === 'valid', { timeoutMs: 30_000, what: 'it has one' })
-  const port = system.gateway.tlsPort ?? 0
-  const first = await until(() => shownAt(port, 'shop.example.com'), { timeoutMs: 10_000, what: 'the gateway shows it' })
-  expect(first.names).toBe('DNS:shop.example.com')
-  const { db } = system.database
-  const key = await db.one<{ key: string }>({ name: 'test.key', text: `SELECT encode(private_key, 'escape') AS key FROM certificate` })
-  expect(key.key).not.toContain('PRIVATE KEY')
+it.skipIf(!existsSync(pebble))(
+  'gets a certificate for a verified domain, serves it, and renews it',
+  async () => {
+    await using cleanup = new AsyncDisposableStack()
+    const dir = await mkdtemp(join(tmpdir(), 'mote-acme-'))
+    cleanup.defer(() => rm(dir, { recursive: true, force: true }))
+    const dns = cleanup.use(await startTestDns())
+    const httpPort = await freePort()
+    const authority = await startAuthority(dir, dns.server, httpPort)
+    cleanup.defer(() => authority.stop())
+    const tls = { port: 0, certificates: '', redirect: false, hstsSeconds: 0 }
+    const config = { dnsServers: [dns.server], acmeDirectory: authority.directory, acmeCa: authority.crt }
+    const system = cleanup.use(await testSystem({ agents: 0, config, gateway: { port: httpPort, tls } }))
+    const user = await system.user()
+    await user.post('/v1/apps', { name: 'hello', git_url: '' })
+    const add = async (name: string) => {
+      const added = (await user.post('/v1/apps/hello/domains', { name })).body
+      dns.txt.set(added.records[0].name, [added.records[0].value])
+      await user.post(`/v1/apps/hello/domains/${name}/verify`)
+    }
+    const certificateOf = async (name: string) => {
+      const all = (await user.get('/v1/apps/hello/domains')).body as {
+        name: string
+        certificate: { status: string; message: string }
+      }[]
+      return all.find(one => one.name === name)?.certificate
+    }
+    dns.local.add('shop.example.com')
+    await add('shop.example.com')
+    await until(async () => (await certificateOf('shop.example.com'))?.status === 'valid', {
+      timeoutMs: 30_000,
+      what: 'it has one',
+    })
+    const port = system.gateway.tlsPort ?? 0
+    const first = await until(() => shownAt(port, 'shop.example.com'), {
+      timeoutMs: 10_000,
+      what: 'the gateway shows it',
+    })
+    expect(first.names).toBe('DNS:shop.example.com')
+    const { db } = system.database
+    const key = await db.one<{ key: string }>({
+      name: 'test.key',
+      text: `SELECT encode(private_key, 'escape') AS key FROM certificate`,
+    })
+    expect(key.key).not.toContain('PRIVATE KEY')
 
-  // Two thirds of its life are over.
-  await db.run({ name: 'test.age', text: `UPDATE certificate SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'` })
-  await db.rows({ name: 'test.sweep', text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'certificates' RETURNING pg_notify('sweep', name)` })
-  await until(async () => (await shownAt(port, 'shop.example.com'))?.serial !== first.serial, { timeoutMs: 30_000, everyMs: 50, what: 'the newer one is shown' })
+    // Two thirds of its life are over.
+    await db.run({
+      name: 'test.age',
+      text: `UPDATE certificate SET not_before = now() - interval '80 days', not_after = now() + interval '10 days'`,
+    })
+    await db.rows({
+      name: 'test.sweep',
+      text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'certificates' RETURNING pg_notify('sweep', name)`,
+    })
+    await until(async () => (await shownAt(port, 'shop.example.com'))?.serial !== first.serial, {
+      timeoutMs: 30_000,
+      everyMs: 50,
+      what: 'the newer one is shown',
+    })
 
-  // Verified, but it leads nowhere: the authority says so, and the owner is told.
-  await add('nowhere.example.com')
-  const refused = await until(async () => (await certificateOf('nowhere.example.com'))?.message, { timeoutMs: 30_000, what: 'the reason is told' })
-  expect(refused).toMatch(/nowhere\.example\.com|resolv|No valid IP/i)
-  expect(await shownAt(port, 'nowhere.example.com')).toBeUndefined()
-}, 120_000)
+    // Verified, but it leads nowhere: the authority says so, and the owner is told.
+    await add('nowhere.example.com')
+    const refused = await until(async () => (await certificateOf('nowhere.example.com'))?.message, {
+      timeoutMs: 30_000,
+      what: 'the reason is told',
+    })
+    expect(refused).toMatch(/nowhere\.example\.com|resolv|No valid IP/i)
+    expect(await shownAt(port, 'nowhere.example.com')).toBeUndefined()
+  },
+  120_000,
+)

@@ -43,8 +43,14 @@ async function prove(user: TestUser, name: string) {
   dns.txt.set(record.name, [record.value])
   return { record, verified: await user.post(`${path}/${name}/verify`) }
 }
-const look = { name: 'test.look', text: `UPDATE domain SET next_check_at = now() WHERE name = $1 AND state = 'verified'` }
-const poke = { name: 'test.poke', text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'domains' RETURNING pg_notify('sweep', 'domains')` }
+const look = {
+  name: 'test.look',
+  text: `UPDATE domain SET next_check_at = now() WHERE name = $1 AND state = 'verified'`,
+}
+const poke = {
+  name: 'test.poke',
+  text: `UPDATE sweep_run SET pokes = pokes + 1 WHERE name = 'domains' RETURNING pg_notify('sweep', 'domains')`,
+}
 /** Lets the sweep look at a verified domain now. */
 async function recheck(name: string): Promise<void> {
   const user = name
@@ -65,7 +71,10 @@ it('routes a domain once its TXT record is there, not before, and no longer than
   dns.txt.set(name, ['v=spf1 -all', 'something else'])
   expect((await owner.post(`${path}/shop.example.com/verify`)).body.message).toContain('has another value')
   dns.txt.set(name, ['v=spf1 -all', value])
-  expect((await owner.post(`${path}/shop.example.com/verify`)).body).toMatchObject({ status: 'verified', message: null })
+  expect((await owner.post(`${path}/shop.example.com/verify`)).body).toMatchObject({
+    status: 'verified',
+    message: null,
+  })
   await routed('shop.example.com', 200)
   expect((await owner.get(path)).body).toMatchObject([{ name: 'shop.example.com', status: 'verified' }])
   expect((await owner.delete(`${path}/shop.example.com`)).status).toBe(200)
@@ -95,7 +104,8 @@ it('belongs to one app at a time: to the one whose record is there', async () =>
   expect(refused).toMatchObject({ status: 'pending', message: expect.stringContaining('in use by another app') })
   // Its record alone: the name changes hands after the third look.
   dns.txt.set(mine.record.name, [theirs.body.records[0].value])
-  const status = async () => (await owner.get(path)).body.find((one: { name: string }) => one.name === 'taken.example.com').status
+  const status = async () =>
+    (await owner.get(path)).body.find((one: { name: string }) => one.name === 'taken.example.com').status
   await until(
     async () => {
       await recheck('taken.example.com')
@@ -104,7 +114,10 @@ it('belongs to one app at a time: to the one whose record is there', async () =>
     { timeoutMs: 10_000, everyMs: 50, what: 'the first app has lost it' },
   )
   expect((await other.post(`${path}/taken.example.com/verify`)).body.status).toBe('verified')
-  const route = { name: 'test.route', text: `SELECT r.project_id AS "projectId" FROM route r WHERE r.hostname = 'taken.example.com'` }
+  const route = {
+    name: 'test.route',
+    text: `SELECT r.project_id AS "projectId" FROM route r WHERE r.hostname = 'taken.example.com'`,
+  }
   expect(await system.database.db.one(route)).toEqual({ projectId: theirs.body && (await projectOf(other)) })
   await routed('taken.example.com', 200)
 })
@@ -119,13 +132,15 @@ it('stays while name servers do not answer', async () => {
   expect(await ask('steady.example.com')).toBe(200)
 })
 
-it('is unknown to other projects, and refused when it cannot be anybody\'s own', async () => {
+it("is unknown to other projects, and refused when it cannot be anybody's own", async () => {
   await prove(owner, 'private.example.com')
   expect((await other.post(`${path}/private.example.com/verify`)).status).toBe(404)
   expect((await other.delete(`${path}/private.example.com`)).status).toBe(404)
   expect((await owner.post(path, { name: 'private.example.com' })).status).toBe(409)
   expect((await owner.post(path, { name: 'evil.localhost' })).body.details[0].field).toBe('name')
-  await system.database.db.run({ name: 'test.free', text: `UPDATE project SET plan = 'free' WHERE id = $1` }, [await projectOf(other)])
+  await system.database.db.run({ name: 'test.free', text: `UPDATE project SET plan = 'free' WHERE id = $1` }, [
+    await projectOf(other),
+  ])
   expect((await other.post(path, { name: 'free.example.com' })).body).toMatchObject({ limit: 'custom_domains' })
 })
 

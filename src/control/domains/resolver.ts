@@ -20,7 +20,10 @@ export function createResolver(servers: readonly string[]): TxtResolver {
 const absent = new Set(['ENOTFOUND', 'ENODATA'])
 
 /** Looks whether the record is there. Never throws. */
-export async function lookFor(resolver: TxtResolver, domain: { readonly name: string; readonly token: string }): Promise<Found> {
+export async function lookFor(
+  resolver: TxtResolver,
+  domain: { readonly name: string; readonly token: string },
+): Promise<Found> {
   const record = recordName(domain.name)
   try {
     const values = await resolver.txt(record)

@@ -13,7 +13,9 @@ export const Domain = resource('Domain', {
   id: uuid(),
   app_id: uuid(),
   name: text({ description: 'In ASCII; names in other scripts are converted.' }),
-  status: text({ description: '`pending` (record not found yet), `verified` (routed) or `lost` (the record has gone)' }),
+  status: text({
+    description: '`pending` (record not found yet), `verified` (routed) or `lost` (the record has gone)',
+  }),
   message: nullable(text({ description: 'What the last look at DNS missed.' })),
   records: list(DnsRecord, { description: 'To be set at the name servers of the domain.' }),
   certificate: resource('DomainCertificate', {

@@ -32,8 +32,14 @@ const columns = `d.id, d.project_id AS "projectId", d.app_id AS "appId", d.name,
 const ownApp = `SELECT id, name, hostname FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`
 const findApp = statement<DomainApp>('domains.app', ownApp)
 const lockApp = statement<DomainApp>('domains.lockApp', `${ownApp} FOR UPDATE`)
-const listDomains = statement<Domain>('domains.list', `SELECT ${columns} FROM domain d WHERE d.app_id = $1 ORDER BY d.name`)
-const byName = statement<Domain>('domains.byName', `SELECT ${columns} FROM domain d WHERE d.app_id = $1 AND d.name = $2`)
+const listDomains = statement<Domain>(
+  'domains.list',
+  `SELECT ${columns} FROM domain d WHERE d.app_id = $1 ORDER BY d.name`,
+)
+const byName = statement<Domain>(
+  'domains.byName',
+  `SELECT ${columns} FROM domain d WHERE d.app_id = $1 AND d.name = $2`,
+)
 const lockOne = statement<Domain>('domains.lock', `SELECT ${columns} FROM domain d WHERE d.id = $1 FOR UPDATE`)
 const countDomains = statement<{ count: number }>(
   'domains.count',
@@ -48,7 +54,10 @@ const holderOf = statement<{ id: string; appId: string }>(
   'domains.holder',
   `SELECT id, app_id AS "appId" FROM domain WHERE name = $1 AND state = 'verified'`,
 )
-const lockName = statement('domains.lockName', `SELECT pg_advisory_xact_lock(hashtextextended('domain ' || $1::text, 0))`)
+const lockName = statement(
+  'domains.lockName',
+  `SELECT pg_advisory_xact_lock(hashtextextended('domain ' || $1::text, 0))`,
+)
 const recordLook = statement<Domain>(
   'domains.record',
   `UPDATE domain d SET state = $2, misses = $3, message = $4, checked_at = now(),
@@ -81,7 +90,12 @@ export async function holder(tx: Tx, name: string): Promise<{ id: string; appId:
 export const record = (
   tx: Tx,
   id: string,
-  to: { readonly state: DomainState; readonly misses: number; readonly message: string | null; readonly nextCheckMs: number },
+  to: {
+    readonly state: DomainState
+    readonly misses: number
+    readonly message: string | null
+    readonly nextCheckMs: number
+  },
 ) => tx.one(recordLook, [id, to.state, to.misses, to.message, to.nextCheckMs])
 export const lookSoon = (tx: Tx, id: string) => tx.run(hasten, [id])
 export const due = (db: Db, limit: number) => db.rows(dueDomains, [limit])

@@ -28,10 +28,15 @@ export async function startTestDns(): Promise<TestDns> {
     const values = question.type === 'TXT' ? txt.get(question.name.toLowerCase()) : undefined
     const isHere = local.has(question.name.toLowerCase())
     const texts = (values ?? []).map(data => ({ type: 'TXT' as const, name: question.name, ttl: 1, data }))
-    const here = isHere && question.type === 'A' ? [{ type: 'A' as const, name: question.name, ttl: 1, data: '127.0.0.1' }] : []
+    const here =
+      isHere && question.type === 'A' ? [{ type: 'A' as const, name: question.name, ttl: 1, data: '127.0.0.1' }] : []
     const answers = [...texts, ...here]
     const code = state.broken ? rcode.serverFailure : values || isHere ? rcode.ok : rcode.noSuchName
-    socket.send(encode({ type: 'response', id: id ?? 0, flags: 0x180 | code, questions, answers }), from.port, from.address)
+    socket.send(
+      encode({ type: 'response', id: id ?? 0, flags: 0x180 | code, questions, answers }),
+      from.port,
+      from.address,
+    )
   })
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')

@@ -64,7 +64,9 @@ it('a VM that cannot be moved twice in a row is replaced', async () => {
   await drain(source)
   for (let failures = 1; failures <= 2; failures++) {
     await world.until(async () => (await world.rows(`SELECT id FROM migration WHERE state = 'copying'`)).length === 1)
-    await world.rows(`UPDATE migration SET want = 'cancel', error = 'the wire broke' WHERE ended_at IS NULL RETURNING id`)
+    await world.rows(
+      `UPDATE migration SET want = 'cancel', error = 'the wire broke' WHERE ended_at IS NULL RETURNING id`,
+    )
     await world.until(
       async () => (await world.rows(`SELECT id FROM migration WHERE state = 'failed'`)).length === failures,
     )

@@ -3,7 +3,10 @@ import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
+import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity, Reply } from '../../../test/support/identity.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Owner } from '../billing/testing.ts'
 
 export const webhookSecret = "It's a Secret to Everybody"
 export const installationToken = 'ghs_0123456789abcdefghijABCDEFGHIJ012345'
@@ -102,3 +105,65 @@ export function deliver(api: Identity, { id, event, payload }: Sent, secret = we
 /** Sends bytes to the webhook of one app. */
 export const deliverToApp = (api: Identity, app: string, raw: Buffer, headers: Record<string, string>) =>
   post(api, `/v1/webhooks/scm/${app}`, raw, headers)
+
+export const push = (repoId: number, commit: string, pushedAt: number | undefined, ref = 'refs/heads/main') => ({
+  ...{ ref, after: commit, head_commit: { message: `commit ${commit.slice(0, 4)}` } },
+  repository: { id: repoId, default_branch: 'main', ...(pushedAt === undefined ? {} : { pushed_at: pushedAt }) },
+})
+export const commitOf = (n: number) => n.toString(16).padStart(40, '0')
+
+export interface ScmWorld extends AsyncDisposable {
+  readonly host: FakeHost
+  readonly api: Identity
+  /** Installs the integration for the default project of the person, as a browser would. @returns the installation's id */
+  install(person: Owner): Promise<number>
+  appFor(
+    person: Owner,
+    installationId: number | null,
+    gitUrl?: string,
+  ): Promise<{ readonly name: string; readonly repoId: number; readonly id: string }>
+  /** Newest first. */
+  deploymentsOf(person: Owner, app: string): Promise<Array<Record<string, string>>>
+}
+
+/** The whole API with a source host beside it. */
+export async function scmWorld(): Promise<ScmWorld> {
+  const host = await fakeHost()
+  const api = await startWholeApi({ env: host.env })
+  let installations = 9000
+  let repositories = 100
+  const ok = (reply: Reply) => {
+    if (reply.status !== 200) throw new Error(`answered ${reply.status}: ${JSON.stringify(reply.body)}`)
+    return reply.body
+  }
+  return {
+    host,
+    api,
+    async install(person) {
+      const id = ++installations
+      host.installations.set(id, { login: `org-${id}` })
+      const { url } = ok(await api.call('GET', '/v1/scm/install', { token: person.token }))
+      const state = new URL(url).searchParams.get('state') ?? ''
+      const query = `installation_id=${id}&setup_action=install&state=${encodeURIComponent(state)}`
+      ok(await api.call('GET', `/v1/scm/callback?${query}`))
+      return id
+    },
+    async appFor(person, installationId, gitUrl = 'https://github.com/team/app.git') {
+      const repoId = ++repositories
+      const name = `app-${newId().slice(-8)}`
+      const source = { scm_installation_id: installationId, scm_repo_id: repoId, scm_repo_full_name: 'team/app' }
+      const made = ok(
+        await api.call('POST', '/v1/apps', { token: person.token, body: { name, git_url: gitUrl, ...source } }),
+      )
+      return { name, repoId, id: String(made['id']) }
+    },
+    async deploymentsOf(person, app) {
+      const found = await api.call('GET', `/v1/apps/${app}/deployments`, { token: person.token })
+      return ok(found) as unknown as Array<Record<string, string>>
+    },
+    async [Symbol.asyncDispose]() {
+      await api[Symbol.asyncDispose]()
+      await host[Symbol.asyncDispose]()
+    },
+  }
+}

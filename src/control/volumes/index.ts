@@ -3,7 +3,7 @@ import { wishVolumeGone } from './create.ts'
 import * as store from './store.ts'
 
 export { type AttachRequest, type Attached, attachVolume, detachVolume } from './attach.ts'
-export { type Attachment, attachmentsOf, attachmentsOfApp, writerOf } from './attach-store.ts'
+export { type Attachment, attachmentsOfApp, writerOf } from './attach-store.ts'
 export {
   type CloneRequest,
   type NewVolumeRequest,

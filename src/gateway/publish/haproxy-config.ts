@@ -24,13 +24,18 @@ export const activatorBackend = 'mote_activator'
 export function haproxyConfig(shape: HaproxyShape, activator: Activator, bind: string): string {
   const backends = Array.from({ length: shape.backends }, (_, n) => backendBlock(backendName(n + 1), shape.servers))
   return `${[
-    ...['global', `  stats socket ${shape.socket} mode 600 level admin`, '  maxconn 20000'],
+    ...['global', `  stats socket ${shape.socket} mode 600 level admin`],
     ...['defaults', '  mode http', '  timeout connect 2s', '  timeout client 1h', '  timeout server 1h'],
-    ...['  timeout http-request 30s', '  timeout queue 30s', '  option forwardfor', '  option redispatch 1', '  retries 2'],
+    ...[
+      '  timeout http-request 30s',
+      '  timeout queue 30s',
+      '  option forwardfor',
+      '  option redispatch 1',
+      '  retries 2',
+    ],
     // What never reached an app may be sent again, whatever it was.
     ...['  retry-on conn-failure', '  http-reuse safe'],
-    ...['frontend mote', `  bind ${bind}`, '  http-request set-header X-Forwarded-Proto https if { ssl_fc }'],
-    ...['  http-request set-header X-Forwarded-Proto http unless { ssl_fc }'],
+    ...['frontend mote', `  bind ${bind}`, '  http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]'],
     ...['  http-request set-header X-Forwarded-Host %[req.hdr(host)]'],
     `  use_backend %[req.hdr(host),field(1,:),lower,map(${shape.mapFile},${activatorBackend})]`,
     ...[`backend ${activatorBackend}`, `  server gateway ${activator.host}:${activator.port}`],

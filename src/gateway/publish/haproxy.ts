@@ -95,7 +95,9 @@ export function readServers(text: string): Map<string, Map<string, ServerState>>
 
 /** @throws Error with what it said, when it said anything but "done" */
 async function tell(socket: string, commands: readonly string[]): Promise<void> {
-  const answer = (await ask(socket, commands.join(';'))).replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '').trim()
+  const answer = (await ask(socket, commands.join(';')))
+    .replace(/^(no need to change.*|IP changed.*|port changed.*)$/gm, '')
+    .trim()
   if (answer !== '') throw new Error(`HAProxy refuses: ${answer.slice(0, 500)}`)
 }
 

@@ -27,7 +27,10 @@ const Configuration = Type.Object(
             {
               loadBalancer: Type.Object(
                 {
-                  servers: Type.Array(Type.Object({ url: Type.String({ pattern: '^http://(\\[[0-9a-f:]+\\]|[0-9.]+):\\d+$' }) }, strict), { minItems: 1 }),
+                  servers: Type.Array(
+                    Type.Object({ url: Type.String({ pattern: '^http://(\\[[0-9a-f:]+\\]|[0-9.]+):\\d+$' }) }, strict),
+                    { minItems: 1 },
+                  ),
                   passHostHeader: Type.Literal(true),
                 },
                 strict,
@@ -45,14 +48,22 @@ const Configuration = Type.Object(
 
 const route = (appId: string, change: Partial<Route> = {}): Route => ({
   ...{ hostname: `${appId}.example.com`, projectId: 'p', appId, state: 'live', drainSeconds: 1, version: 1 },
-  backends: [{ vmId: 'v', host: '10.0.0.1', port: 8080 }, { vmId: 'w', host: 'fd00::1', port: 8080 }],
+  backends: [
+    { vmId: 'v', host: '10.0.0.1', port: 8080 },
+    { vmId: 'w', host: 'fd00::1', port: 8080 },
+  ],
   ...change,
 })
 const activator = { host: '127.0.0.1', port: 7080 }
 
 it('sends what is up to its VMs, and only the rest to the gateway', () => {
   const made = traefikConfiguration(
-    [route('up'), route('asleep', { state: 'sleeping', backends: [] }), route('down', { state: 'down', backends: [] }), route('odd', { hostname: 'a`) || Host(`b' })],
+    [
+      route('up'),
+      route('asleep', { state: 'sleeping', backends: [] }),
+      route('down', { state: 'down', backends: [] }),
+      route('odd', { hostname: 'a`) || Host(`b' }),
+    ],
     activator,
     ['web'],
   )
@@ -62,7 +73,10 @@ it('sends what is up to its VMs, and only the rest to the gateway', () => {
     ['Host(`asleep.example.com`)', 'mote-activator'],
     ['Host(`down.example.com`)', 'mote-activator'],
   ])
-  expect(made.http.services['app-up']?.loadBalancer.servers).toEqual([{ url: 'http://10.0.0.1:8080' }, { url: 'http://[fd00::1]:8080' }])
+  expect(made.http.services['app-up']?.loadBalancer.servers).toEqual([
+    { url: 'http://10.0.0.1:8080' },
+    { url: 'http://[fd00::1]:8080' },
+  ])
   expect(made.http.services['mote-activator']?.loadBalancer.servers).toEqual([{ url: 'http://127.0.0.1:7080' }])
   const names = new Set(Object.keys(made.http.services))
   expect(Object.values(made.http.routers).every(router => names.has(router.service))).toBe(true)
@@ -72,5 +86,7 @@ it('the check itself refuses what Traefik would', () => {
   const made = traefikConfiguration([route('up')], activator)
   expect(Value.Check(Configuration, made)).toBe(true)
   expect(Value.Check(Configuration, { http: { ...made.http, middlewares: {} } })).toBe(false)
-  expect(Value.Check(Configuration, { http: { ...made.http, services: { x: { loadBalancer: { servers: [] } } } } })).toBe(false)
+  expect(
+    Value.Check(Configuration, { http: { ...made.http, services: { x: { loadBalancer: { servers: [] } } } } }),
+  ).toBe(false)
 })

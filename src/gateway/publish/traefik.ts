@@ -31,7 +31,9 @@ export function traefikConfiguration(
   entryPoints: readonly string[] = [],
 ): TraefikConfiguration {
   const routers: Record<string, TraefikRouter> = {}
-  const services: Record<string, TraefikService> = { [activatorName]: serviceOf([addressOf({ ...activator, vmId: '' })]) }
+  const services: Record<string, TraefikService> = {
+    [activatorName]: serviceOf([addressOf({ ...activator, vmId: '' })]),
+  }
   for (const route of routes) {
     if (!isPlainName(route.hostname)) continue
     const service = isDirect(route) ? `app-${route.appId}` : activatorName

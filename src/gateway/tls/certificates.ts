@@ -43,9 +43,7 @@ export async function openCertificates(deps: {
     try {
       const raw = await deps.bus.request(gatewaySubjects.certificate, { hostname }, { timeoutMs: askTimeoutMs })
       const { certificate } = Value.Parse(CertificateAnswer, raw)
-      const context = certificate
-        ? createSecureContext({ cert: certificate.chain, key: certificate.key })
-        : undefined
+      const context = certificate ? createSecureContext({ cert: certificate.chain, key: certificate.key }) : undefined
       known.set(hostname, { context, askedMs: performance.now() })
       return context
     } catch (cause) {

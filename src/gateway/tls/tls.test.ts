@@ -1,7 +1,12 @@
 /** HTTPS with real handshakes: which certificate, which protocol, WebSockets and gRPC over it. */
 import { once } from 'node:events'
 import { rm, mkdtemp } from 'node:fs/promises'
-import { type ClientHttp2Session, type IncomingHttpHeaders, connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  type IncomingHttpHeaders,
+  connect as connectHttp2,
+  createServer as createHttp2Server,
+} from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -59,7 +64,13 @@ const shown = (servername: string) =>
 const h2 = async (name = hostname): Promise<ClientHttp2Session> => {
   const session = connectHttp2(`https://${name}`, {
     createConnection: () =>
-      connectTls({ port: tlsPort, host: '127.0.0.1', servername: name, ALPNProtocols: ['h2'], rejectUnauthorized: false }),
+      connectTls({
+        port: tlsPort,
+        host: '127.0.0.1',
+        servername: name,
+        ALPNProtocols: ['h2'],
+        rejectUnauthorized: false,
+      }),
   })
   await once(session, 'remoteSettings')
   return session
@@ -113,14 +124,28 @@ it('speaks HTTP/1.1 and HTTP/2, and tells the app and the browser that it was HT
   await fixture.publish({ backends: [app] })
   const [res] = await new Promise<[import('node:http').IncomingMessage]>((resolve, reject) => {
     const options = { port: tlsPort, servername: hostname, rejectUnauthorized: false, headers: { host: hostname } }
-    httpsRequest(options, answer => resolve([answer])).on('error', reject).end()
+    httpsRequest(options, answer => resolve([answer]))
+      .on('error', reject)
+      .end()
   })
-  expect([res.statusCode, res.httpVersion, res.headers['strict-transport-security']]).toEqual([200, '1.1', 'max-age=600'])
+  expect([res.statusCode, res.httpVersion, res.headers['strict-transport-security']]).toEqual([
+    200,
+    '1.1',
+    'max-age=600',
+  ])
   res.resume()
   const session = await h2()
   const cookies = ['one=1', 'two=2']
-  const { head, text } = await ask(session, { ':path': '/x?y=1', ':authority': hostname, ':method': 'POST', cookie: cookies.join('; ') }, 'hello')
-  expect(head).toMatchObject({ ':status': 200, 'strict-transport-security': 'max-age=600', 'set-cookie': ['a=1', 'b=2'] })
+  const { head, text } = await ask(
+    session,
+    { ':path': '/x?y=1', ':authority': hostname, ':method': 'POST', cookie: cookies.join('; ') },
+    'hello',
+  )
+  expect(head).toMatchObject({
+    ':status': 200,
+    'strict-transport-security': 'max-age=600',
+    'set-cookie': ['a=1', 'b=2'],
+  })
   const seen = JSON.parse(text) as { headers: Record<string, string>; body: string }
   expect(seen.body).toBe('hello')
   expect(seen.headers).toMatchObject({ host: hostname, 'x-forwarded-proto': 'https', cookie: 'one=1; two=2' })
@@ -135,22 +160,34 @@ it('passes WebSockets over HTTP/1.1 and over HTTP/2', async () => {
   const app = await fixture.backend(() => {})
   app.server.on('upgrade', (req, socket) => {
     socket.on('error', () => {})
-    if (!req.headers['sec-websocket-key'] || req.headers.upgrade !== 'websocket') return socket.end('HTTP/1.1 400 Bad\r\n\r\n')
-    socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-protocol: chat\r\n\r\n')
+    if (!req.headers['sec-websocket-key'] || req.headers.upgrade !== 'websocket')
+      return socket.end('HTTP/1.1 400 Bad\r\n\r\n')
+    socket.write(
+      'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-protocol: chat\r\n\r\n',
+    )
     socket.on('data', (chunk: Buffer) => socket.write(`echo ${chunk.toString()}`))
   })
   await fixture.publish({ backends: [app] })
   const socket = connectTls({ port: tlsPort, host: '127.0.0.1', servername: hostname, rejectUnauthorized: false })
   await once(socket, 'secureConnect')
   socket.setEncoding('utf8')
-  const head = ['GET /ws HTTP/1.1', `host: ${hostname}`, 'upgrade: websocket', 'connection: Upgrade', 'sec-websocket-key: AAAA']
+  const head = [
+    'GET /ws HTTP/1.1',
+    `host: ${hostname}`,
+    'upgrade: websocket',
+    'connection: Upgrade',
+    'sec-websocket-key: AAAA',
+  ]
   socket.write(`${head.join('\r\n')}\r\n\r\n`)
   expect(String((await once(socket, 'data'))[0])).toContain('101')
   socket.write('one')
   expect((await once(socket, 'data'))[0]).toBe('echo one')
   socket.destroy()
   const session = await h2()
-  const stream = session.request({ ':method': 'CONNECT', ':protocol': 'websocket', ':path': '/ws' }, { endStream: false })
+  const stream = session.request(
+    { ':method': 'CONNECT', ':protocol': 'websocket', ':path': '/ws' },
+    { endStream: false },
+  )
   const [answer] = await once(stream, 'response')
   expect(answer).toMatchObject({ ':status': 200, 'sec-websocket-protocol': 'chat' })
   stream.setEncoding('utf8').write('two')
@@ -162,11 +199,14 @@ it('passes WebSockets over HTTP/1.1 and over HTTP/2', async () => {
 it('passes gRPC through: streams both ways, trailers, and an answer that is only trailers', async () => {
   const upstream = createHttp2Server()
   upstream.on('stream', (stream, headers) => {
-    if (headers[':path'] === '/none') return stream.respond({ ':status': 200, 'grpc-status': '12' }, { endStream: true })
+    if (headers[':path'] === '/none')
+      return stream.respond({ ':status': 200, 'grpc-status': '12' }, { endStream: true })
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
     stream.on('data', (chunk: Buffer) => stream.write(`got ${chunk.toString()} `))
     stream.on('end', () => stream.end())
-    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0', 'x-proto': headers['x-forwarded-proto'] }))
+    stream.on('wantTrailers', () =>
+      stream.sendTrailers({ 'grpc-status': '0', 'x-proto': headers['x-forwarded-proto'] }),
+    )
   })
   upstream.listen(0, '127.0.0.1')
   await once(upstream, 'listening')

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Http2ServerResponse } from 'node:http2'
 import { type ClientRequest, newExchange } from '../exchange.ts'
 import { clientAddress } from '../headers.ts'
-import type { ProxyDeps } from '../proxy.ts'
+import type { ProxyDeps } from '../admission.ts'
 import { joinStreams, openUpgrade } from '../upgrade.ts'
 
 /** What the app and the client agree on. */

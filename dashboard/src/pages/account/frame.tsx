@@ -13,6 +13,7 @@ export function AccountFrame() {
             { name: 'Security', to: '/account/security' },
             { name: 'Sessions', to: '/account/sessions' },
             { name: 'Access tokens', to: '/account/tokens' },
+            { name: 'SSH keys', to: '/account/ssh-keys' },
           ]}
         />
       </div>

@@ -1,6 +1,6 @@
 import { api } from '../../api/client.ts'
 import { Card } from '../../ui/layout.tsx'
-import { LogView } from '../../ui/log-view.tsx'
+import { Log } from '../../ui/log.tsx'
 import { useApp } from './use-app.ts'
 
 /** Lines of the past to begin with. */
@@ -10,7 +10,7 @@ export function Logs() {
   const app = useApp()
   return (
     <Card flush className="overflow-hidden">
-      <LogView
+      <Log
         source={app.name}
         name={app.name}
         open={options => api.streamAppLogs({ app_name: app.name, query: { tail } }, options)}

@@ -7,7 +7,8 @@ import { queries } from '../../api/queries.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
 import { bytes, mib, percent } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
-import { LiveDot, LogView } from '../../ui/log-view.tsx'
+import { LiveDot } from '../../ui/live-dot.tsx'
+import { Log } from '../../ui/log.tsx'
 import { Empty, Loaded, Notice, Skeleton } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
 import { DeployDialog } from './deploy-dialog.tsx'
@@ -56,7 +57,7 @@ export function Overview() {
           </LinkButton>
         }
       >
-        <LogView
+        <Log
           source={app.name}
           name={app.name}
           open={options => api.streamAppLogs({ app_name: app.name, query: { tail: 100 } }, options)}

@@ -1,7 +1,7 @@
 import type { Database } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
-import { Database as DatabaseIcon, GitBranch, Trash2 } from 'lucide-react'
+import { Database as DatabaseIcon, Trash2 } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Button, LinkButton } from '../../ui/button.tsx'
@@ -10,10 +10,11 @@ import { Destroy } from '../../ui/dialog.tsx'
 import { mib } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
-import { Badge, isMoving, Status } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
+import { isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Backups } from './backups.tsx'
+import { Branches } from './branches.tsx'
+import { Power } from './power.tsx'
 
 export function DatabasePage() {
   const { id } = useParams({ from: '/shell/databases/$id' })
@@ -29,7 +30,14 @@ export function DatabasePage() {
           {database?.name ?? 'Database'} {database && <Status status={database.status} />}
         </span>
       }
-      actions={database && <Delete database={database} />}
+      actions={
+        database && (
+          <>
+            <Power database={database} />
+            <Delete database={database} />
+          </>
+        )
+      }
     >
       <Loaded query={databases}>
         {() =>
@@ -48,7 +56,7 @@ export function DatabasePage() {
                 </Facts>
               </Card>
               <Connection database={database} />
-              <Branches id={id} />
+              <Branches database={database} />
               <Backups database={database} />
             </div>
           ) : (
@@ -101,48 +109,6 @@ function Connection({ database }: { readonly database: Database }) {
       ) : (
         <p className="text-muted">It is {database.status}. The commands are here as soon as it accepts connections.</p>
       )}
-    </Card>
-  )
-}
-
-function Branches({ id }: { readonly id: string }) {
-  const branches = useQuery(queries.branches(id))
-  return (
-    <Card flush title="Branches" lead="Lines of its history. Restoring begins another one.">
-      <Loaded query={branches}>
-        {all =>
-          all.length === 0 ? (
-            <Empty icon={GitBranch} title="No branches yet" />
-          ) : (
-            <Table
-              label="Branches"
-              rows={all}
-              keyOf={one => one.branch_name}
-              columns={[
-                {
-                  title: 'Name',
-                  cell: one => (
-                    <span className="flex items-center gap-2">
-                      <Mono className="font-medium">{one.branch_name}</Mono>
-                      {one.is_current && <Badge tone="good">Current</Badge>}
-                    </span>
-                  ),
-                },
-                { title: 'Status', cell: one => <Status status={one.status} /> },
-                {
-                  title: 'Created',
-                  right: true,
-                  cell: one => (
-                    <span className="text-muted">
-                      <Ago at={one.created_at} />
-                    </span>
-                  ),
-                },
-              ]}
-            />
-          )
-        }
-      </Loaded>
     </Card>
   )
 }

@@ -5,7 +5,7 @@ import { queries } from '../../api/queries.ts'
 import { cx } from '../../ui/cx.ts'
 import { bytes, mib, percent, shortId } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
-import { LogView } from '../../ui/log-view.tsx'
+import { Log } from '../../ui/log.tsx'
 import { Loaded, Notice } from '../../ui/states.tsx'
 import { Badge, isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
@@ -93,7 +93,7 @@ export function DeploymentPage() {
                 </Facts>
               </Card>
               <Card flush title="Log" className="overflow-hidden">
-                <LogView
+                <Log
                   source={`${name}/${job}`}
                   name={`${name}-${job}`}
                   open={options =>

@@ -15,6 +15,7 @@ import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Attachments, Usage } from './list.tsx'
+import { Schedule } from './schedule.tsx'
 
 export function VolumePage() {
   const { id } = useParams({ from: '/shell/volumes/$id' })
@@ -42,6 +43,7 @@ export function VolumePage() {
                 </div>
               </Card>
               <Snapshots volume={volume} />
+              <Schedule id={id} />
             </div>
           ) : (
             <Empty

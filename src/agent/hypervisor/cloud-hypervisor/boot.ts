@@ -69,7 +69,7 @@ export async function restoreVm(
     const { cell, api, guest, unlessEnded, machine } = launched
     const { tap } = await placeDisks(cell, plan)
     const source = await placeState(cell, from.dir, tap)
-    await context.time('load', () => unlessEnded(api.call('PUT', '/vm.restore', { source_url: `file://${source}` })))
+    await context.time('load', () => unlessEnded(api.call('PUT', '/vm.restore', { source_url: `file://${fromDir}` })))
     await rm(source, { recursive: true, force: true })
     const moved = from.renew || from.made.notes.guest !== notes.guest || from.made.notes.mac !== notes.mac
     const status = await context.time('resume', async () => {
@@ -82,12 +82,15 @@ export async function restoreVm(
   })
 }
 
+/** Relative to its working directory: the way to the VM's directory is closed to its user. */
+const fromDir = 'from'
+
 /** A snapshot's files in the cell, its settings with the tap that the VM has now. */
 async function placeState(cell: Cell, from: string, tap: string): Promise<string> {
-  const dir = join(cell.dir, 'from')
+  const dir = join(cell.dir, fromDir)
   await mkdir(dir, { mode: 0o700 })
   if (cell.user) await chown(dir, cell.user.uid, cell.user.gid)
-  for (const name of [files.memory, files.state]) await place(cell, join(from, name), join('from', name), 'read')
+  for (const name of [files.memory, files.state]) await place(cell, join(from, name), join(fromDir, name), 'read')
   const settings = join(dir, files.settings)
   await writeFile(settings, withTap(await readFile(join(from, files.settings), 'utf8'), tap), { mode: 0o600 })
   if (cell.user) await chown(settings, cell.user.uid, cell.user.gid)

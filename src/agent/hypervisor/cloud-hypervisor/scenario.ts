@@ -5,8 +5,8 @@ import { diskConfig, vmConfig } from './config.ts'
 export type ScenarioCall = Pick<Exchange, 'method' | 'path' | 'body'>
 
 export const scenarioTap = 'tapscenario'
-/** Where the snapshot goes, and where it is read from. */
-export const snapshotUrl = (dir: string) => `file://${dir}/snapshot`
+/** Where the snapshot goes, and where it is read from: relative, as the driver has it. */
+const snapshotUrl = 'file://snapshot'
 
 const config = vmConfig({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: '52:54:00:12:34:56' })
 const get = (path: string): ScenarioCall => ({ method: 'GET', path })
@@ -14,7 +14,7 @@ const put = (path: string, body?: unknown): ScenarioCall => ({ method: 'PUT', pa
 const volume = diskConfig({ id: 'volume-1', serial: '1', path: 'volume.img', readOnly: false })
 
 /** To a new process, one after the other. */
-export const firstLife = (dir: string): readonly ScenarioCall[] => [
+export const firstLife: readonly ScenarioCall[] = [
   get('/vmm.ping'),
   get('/nothing'),
   get('/vm.info'),
@@ -28,7 +28,7 @@ export const firstLife = (dir: string): readonly ScenarioCall[] => [
   put('/vm.boot'),
   get('/vm.info'),
   put('/vm.resume'),
-  put('/vm.snapshot', { destination_url: snapshotUrl(dir) }),
+  put('/vm.snapshot', { destination_url: snapshotUrl }),
   put('/vm.resize', { desired_balloon: 33554432 }),
   put('/vm.resize', { desired_balloon: 'much' }),
   put('/vm.add-disk', volume),
@@ -41,17 +41,17 @@ export const firstLife = (dir: string): readonly ScenarioCall[] => [
   put('/vm.pause'),
   put('/vm.pause'),
   get('/vm.info'),
-  put('/vm.snapshot', { destination_url: snapshotUrl(dir) }),
-  put('/vm.snapshot', { destination_url: snapshotUrl(dir) }),
+  put('/vm.snapshot', { destination_url: snapshotUrl }),
+  put('/vm.snapshot', { destination_url: snapshotUrl }),
   put('/vm.resume'),
   put('/vm.send-migration', { destination_url: 'nowhere' }),
 ]
 
-export const secondLife = (dir: string): readonly ScenarioCall[] => [
-  put('/vm.restore', { source_url: `file://${dir}/absent` }),
-  put('/vm.restore', { source_url: snapshotUrl(dir) }),
+export const secondLife: readonly ScenarioCall[] = [
+  put('/vm.restore', { source_url: 'file://absent' }),
+  put('/vm.restore', { source_url: snapshotUrl }),
   get('/vm.info'),
-  put('/vm.restore', { source_url: snapshotUrl(dir) }),
+  put('/vm.restore', { source_url: snapshotUrl }),
   put('/vm.resume'),
   put('/vm.resume'),
   get('/vm.info'),

@@ -70,13 +70,16 @@ export async function takeSnapshot(vm: VmContext, target: string, logSeq: number
   return { madeBy, imageDigest, pauseMs, notes: snapshotNotes(notes, logSeq) }
 }
 
+/** Relative to its working directory: the way to the VM's directory is closed to its user. */
+const newDir = 'new'
+
 /** Memory, devices and settings of the paused guest, as files of the agent's own. */
 async function writeState({ api, vmDir, user }: VmContext, target: string): Promise<void> {
-  const dir = join(vmDir, runDir, 'new')
+  const dir = join(vmDir, runDir, newDir)
   await rm(dir, { recursive: true, force: true })
   await mkdir(dir, { mode: 0o700 })
   if (user) await chown(dir, user.uid, user.gid)
-  await api.call('PUT', '/vm.snapshot', { destination_url: `file://${dir}` }, { timeoutMs: snapshotMs })
+  await api.call('PUT', '/vm.snapshot', { destination_url: `file://${newDir}` }, { timeoutMs: snapshotMs })
   for (const name of await readdir(dir)) {
     await rename(join(dir, name), join(target, name))
     if (user) await chown(join(target, name), 0, 0)

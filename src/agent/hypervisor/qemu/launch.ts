@@ -1,3 +1,5 @@
+import { chown } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
 import { hasCode } from '../../../lib/files.ts'
@@ -52,6 +54,8 @@ export async function launch<T>(
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)
   await makeRunDir(dir, user)
+  // QEMU opens its disk again when it leaves a machine or takes one over, and has the VM's rights by then.
+  if (user) await chown(join(dir, scratchFile), user.uid, user.gid)
   const { netdev, mac, base, devices } = readNotes(prepared)
   const args = qemuArgs({
     ...{ accel, devices, start: plan.start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },

@@ -1,0 +1,141 @@
+/** The servers that `bench/gateway.ts` compares: each a process of its own on one core. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { until } from '../test/support/wait.ts'
+import { haproxyConfig } from '../src/gateway/publish/haproxy-config.ts'
+
+export interface BenchServer {
+  readonly name: string
+  readonly port: number
+  /** Time on the CPU so far, ms; of all its processes. */
+  cpuMs(): number
+  stop(): Promise<void>
+}
+
+/** The machine's clock ticks (USER_HZ) are 10 ms on every Linux there is. */
+const tickMs = 10
+
+function cpuOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  const own = (Number(fields[11]) + Number(fields[12])) * tickMs
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
+  return children.reduce((sum, child) => sum + cpuOf(Number(child)), own)
+}
+
+const answers = (port: number) =>
+  new Promise<boolean>(resolve => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+
+async function started(name: string, port: number, command: readonly string[], core: number): Promise<BenchServer> {
+  const child: ChildProcess = spawn('taskset', ['-c', String(core), ...command], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  await until(async () => child.exitCode !== null || (await answers(port)), {
+    timeoutMs: 15_000,
+    what: `${name} listens`,
+  })
+  if (child.pid === undefined || child.exitCode !== null) throw new Error(`${name} did not start`)
+  const { pid } = child
+  return {
+    name,
+    port,
+    cpuMs: () => cpuOf(pid),
+    async stop() {
+      if (child.exitCode !== null) return
+      const gone = new Promise(resolve => child.once('exit', resolve))
+      child.kill('SIGTERM')
+      await gone
+    },
+  }
+}
+
+const nginxConfig = (
+  dir: string,
+  http: string,
+) => `daemon off; worker_processes 1; pid ${dir}/pid; error_log ${dir}/error.log crit;
+events { worker_connections 4096; }
+http { access_log off; keepalive_requests 1000000; client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy;
+fastcgi_temp_path ${dir}/f; uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s; ${http} }
+`
+
+/** What answers behind all of them: it must not be what is measured. */
+export async function startUpstream(dir: string, port: number, core: number): Promise<BenchServer> {
+  const own = join(dir, 'upstream')
+  await mkdir(own)
+  const server = `server { listen 127.0.0.1:${port}; location / { default_type text/plain; return 200 "hello, world"; } }`
+  await writeFile(join(own, 'conf'), nginxConfig(own, server))
+  return started('upstream', port, ['nginx', '-c', join(own, 'conf'), '-e', join(own, 'error.log')], core)
+}
+
+export async function startNginx(dir: string, port: number, upstream: number, core: number): Promise<BenchServer> {
+  const own = join(dir, 'nginx')
+  await mkdir(own)
+  const forward =
+    'proxy_set_header Host $host; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Forwarded-Proto http'
+  const server = `upstream app { server 127.0.0.1:${upstream}; keepalive 128; keepalive_requests 1000000; }
+server { listen 127.0.0.1:${port}; location / { proxy_pass http://app; proxy_http_version 1.1; proxy_set_header Connection ""; ${forward}; } }`
+  await writeFile(join(own, 'conf'), nginxConfig(own, server))
+  return started('nginx', port, ['nginx', '-c', join(own, 'conf'), '-e', join(own, 'error.log')], core)
+}
+
+/** By hand: nothing but one backend with one server. */
+export async function startPlainHaproxy(
+  dir: string,
+  port: number,
+  upstream: number,
+  core: number,
+): Promise<BenchServer> {
+  const file = join(dir, 'plain.cfg')
+  const lines = [
+    'global',
+    '  nbthread 1',
+    'defaults',
+    '  mode http',
+    '  timeout connect 2s',
+    '  timeout client 30s',
+    '  timeout server 30s',
+  ]
+  lines.push(
+    '  option forwardfor',
+    '  http-reuse safe',
+    'frontend f',
+    `  bind 127.0.0.1:${port}`,
+    '  default_backend b',
+    'backend b',
+  )
+  await writeFile(file, `${[...lines, `  server s 127.0.0.1:${upstream}`].join('\n')}\n`)
+  return started('haproxy', port, ['haproxy', '-db', '-f', file], core)
+}
+
+/** As the gateway makes it: 200 backends and a map, which the child of the gateway fills. */
+export async function startOurHaproxy(dir: string, port: number, gateway: number, core: number): Promise<BenchServer> {
+  const shape = haproxyShape(dir)
+  const file = join(dir, 'ours.cfg')
+  await writeFile(shape.mapFile, '')
+  const config = haproxyConfig(shape, { host: '127.0.0.1', port: gateway }, `127.0.0.1:${port}`)
+  await writeFile(file, config.replace('global\n', 'global\n  nbthread 1\n'))
+  return started('haproxy, our routes', port, ['haproxy', '-db', '-f', file], core)
+}
+
+export const haproxyShape = (dir: string) => ({
+  ...{ backends: 200, servers: 16, socket: join(dir, 'ours.sock'), mapFile: join(dir, 'ours.map') },
+})
+
+/** @param profile a directory for --cpu-prof; empty: none */
+export function startGatewayProcess(
+  dir: string,
+  port: number,
+  upstream: number,
+  core: number,
+  profile: string,
+): Promise<BenchServer> {
+  const flags = profile === '' ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
+  const child = join(import.meta.dirname, 'gateway-child.ts')
+  return started('gateway', port, [process.execPath, ...flags, child, String(port), String(upstream), dir], core)
+}

@@ -1,0 +1,158 @@
+import type { SecurityRule } from '@mote/client'
+import { Plus, Trash2 } from 'lucide-react'
+import { useState } from 'react'
+import { api } from '../../api/client.ts'
+import { refreshAll } from '../../api/queries.ts'
+import { Button } from '../../ui/button.tsx'
+import { Destroy, FormDialog } from '../../ui/dialog.tsx'
+import { Choice, Field } from '../../ui/form.tsx'
+import { Mono } from '../../ui/layout.tsx'
+import { Badge } from '../../ui/status.tsx'
+import { Table } from '../../ui/table.tsx'
+
+const portsOf = ({ port_start, port_end, protocol }: SecurityRule) => {
+  if (protocol === 'icmp') return '–'
+  return port_start === port_end ? String(port_start) : `${port_start}–${port_end}`
+}
+
+export function RuleTable({ app_name, rules }: { readonly app_name: string; readonly rules: readonly SecurityRule[] }) {
+  return (
+    <Table
+      label="Security rules, in the order they apply"
+      rows={rules}
+      keyOf={rule => rule.id}
+      columns={[
+        { title: 'Priority', cell: rule => <span className="text-muted">{rule.priority}</span> },
+        {
+          title: 'Action',
+          cell: rule => <Badge tone={rule.action === 'allow' ? 'good' : 'bad'}>{rule.action}</Badge>,
+        },
+        { title: 'Protocol', cell: rule => rule.protocol.toUpperCase() },
+        { title: 'Ports', cell: portsOf },
+        {
+          title: 'Other side',
+          wideOnly: true,
+          cell: rule => (
+            <span>
+              {rule.direction === 'outbound' ? 'to' : 'from'} <Mono>{rule.cidr ?? 'everywhere'}</Mono>
+            </span>
+          ),
+        },
+        {
+          title: 'In force',
+          wideOnly: true,
+          cell: rule => (
+            <span title={rule.reason ?? undefined}>
+              <Badge tone={rule.enforced ? 'good' : 'warn'}>{rule.enforced ? 'yes' : 'not yet'}</Badge>
+            </span>
+          ),
+        },
+        {
+          title: '_Actions',
+          right: true,
+          cell: rule => (
+            <Destroy
+              name={`${rule.protocol} ${portsOf(rule)}`}
+              what="rule"
+              consequence="Running virtual machines follow within a second."
+              send={async () => {
+                await api.deleteSecurityRule({ app_name, rule_id: rule.id })
+                await refreshAll('rules')
+              }}
+              trigger={open => (
+                <Button
+                  look="quiet"
+                  size="smallIcon"
+                  aria-label={`Delete rule ${rule.protocol} ${portsOf(rule)}`}
+                  onClick={open}
+                >
+                  <Trash2 aria-hidden="true" size={14} />
+                </Button>
+              )}
+            />
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+const protocols = ['tcp', 'udp', 'icmp', 'any'] as const
+
+export function AddRule({ app_name }: { readonly app_name: string }) {
+  const [protocol, setProtocol] = useState<string>('tcp')
+  const hasPorts = protocol === 'tcp' || protocol === 'udp'
+  return (
+    <FormDialog
+      title="Add a rule"
+      submit="Add rule"
+      trigger={open => (
+        <Button size="small" onClick={open}>
+          <Plus aria-hidden="true" size={13} /> Add rule
+        </Button>
+      )}
+      send={async values => {
+        await api.createSecurityRule({
+          app_name,
+          body: {
+            protocol: protocols.find(one => one === values.text('protocol')) ?? 'tcp',
+            action: values.text('action') === 'deny' ? 'deny' : 'allow',
+            port_start: hasPorts ? (values.number('port_start') ?? 0) : 0,
+            port_end: hasPorts
+              ? (values.number('port_end') ?? values.number('port_start') ?? 0)
+              : protocol === 'any'
+                ? 65_535
+                : 0,
+            direction: values.text('direction') === 'outbound' ? 'outbound' : 'inbound',
+            cidr: values.optional('cidr'),
+            priority: values.number('priority'),
+          },
+        })
+        await refreshAll('rules')
+      }}
+      fields={
+        <>
+          <div className="grid grid-cols-2 gap-3">
+            <Choice label="Action" name="action" defaultValue="allow">
+              <option value="allow">Allow</option>
+              <option value="deny">Deny</option>
+            </Choice>
+            <Choice
+              label="Protocol"
+              name="protocol"
+              value={protocol}
+              onChange={event => setProtocol(event.target.value)}
+            >
+              {protocols.map(name => (
+                <option key={name} value={name}>
+                  {name.toUpperCase()}
+                </option>
+              ))}
+            </Choice>
+          </div>
+          {hasPorts && (
+            <div className="grid grid-cols-2 gap-3">
+              <Field label="First port" name="port_start" type="number" min={1} max={65_535} required />
+              <Field label="Last port" name="port_end" type="number" min={1} max={65_535} hint="Empty: the same." />
+            </div>
+          )}
+          <div className="grid grid-cols-2 gap-3">
+            <Choice label="Direction" name="direction" defaultValue="inbound">
+              <option value="inbound">Inbound</option>
+              <option value="outbound">Outbound</option>
+            </Choice>
+            <Field label="Other side" name="cidr" mono placeholder="10.0.0.0/8" hint="Empty: everywhere." />
+          </div>
+          <Field
+            label="Priority"
+            name="priority"
+            type="number"
+            min={0}
+            max={65_535}
+            hint="Lower comes first. Empty: after the others."
+          />
+        </>
+      }
+    />
+  )
+}

@@ -1,0 +1,79 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { expect, it } from 'vitest'
+import type { HostNetwork } from '../../contract/network.ts'
+import { testDir } from '../testing.ts'
+import { fakeNetwork } from './fake.ts'
+import { openPrivateNetwork } from './private-network.ts'
+
+const view = (version: number, hash: string): HostNetwork => ({
+  ...{ version, hash, address: 'fd00::1' },
+  peers: [
+    {
+      hostId: 'b',
+      publicKey: 'k',
+      endpoint: 'b:1',
+      address: 'fd00::2',
+      vmAddresses: [],
+      ipv4: { guests: '10.2.0.0/20', gateway: '10.2.15.255' },
+    },
+  ],
+  zones: [{ projectId: 'p', names: [{ name: 'web', addresses: ['fd00:0:0:1::1'] }] }],
+})
+
+async function open(dataDir: string) {
+  const gateways: (readonly string[])[] = []
+  const network = {
+    ...fakeNetwork(),
+    allowGateways: async (addresses: readonly string[]) => void gateways.push(addresses),
+  }
+  const log = pino({ level: 'silent' })
+  const opened = await openPrivateNetwork({ dataDir, network, log, mesh: undefined, wishOf: () => undefined })
+  return { opened, gateways }
+}
+
+it('follows control, refuses what is older, and goes on from there after a restart', async () => {
+  await using dir = await testDir()
+  const first = await open(dir.path)
+  expect((await first.opened.observed()).hash).toBe('')
+  expect(await first.opened.put(view(5, 'five'))).toEqual({ hash: 'five', mesh: null, error: null })
+  expect(first.gateways).toEqual([['fd00::2', '10.2.15.255']])
+  await expect(first.opened.put(view(4, 'four'))).rejects.toMatchObject({ code: 'stale_version' })
+  await first.opened.put(view(5, 'five again'))
+  expect((await first.opened.observed()).hash).toBe('five again')
+  await first.opened.stop({ stopVms: false })
+
+  const second = await open(dir.path)
+  expect((await second.opened.observed()).hash).toBe('five again')
+  expect(second.gateways).toHaveLength(1)
+  await second.opened.stop({ stopVms: false })
+})
+
+it('begins anew when what was stored cannot be read', async () => {
+  await using dir = await testDir()
+  await writeFile(join(dir.path, 'network.json'), '{"version": 5, "hash"')
+  const { opened } = await open(dir.path)
+  expect((await opened.observed()).hash).toBe('')
+  await opened.put(view(1, 'one'))
+  await opened.stop({ stopVms: false })
+})
+
+it('says why its mesh does not start, and answers all the same', async () => {
+  await using dir = await testDir()
+  const mesh = { device: 'wg-mote', endpoint: 'nowhere', rotateAfterMs: 1e9 }
+  const log = pino({ level: 'silent' })
+  const opened = await openPrivateNetwork({
+    dataDir: dir.path,
+    network: fakeNetwork(),
+    log,
+    mesh,
+    wishOf: () => undefined,
+  })
+  expect(await opened.observed()).toEqual({
+    hash: '',
+    mesh: null,
+    error: expect.stringContaining('"nowhere" is not an address'),
+  })
+  await opened.stop({ stopVms: false })
+})

@@ -1,0 +1,172 @@
+/** What deliveries do: once, to whom they belong, and nothing else. */
+import { createHmac } from 'node:crypto'
+import { createRequire } from 'node:module'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
+import type { Identity } from '../../../test/support/identity.ts'
+import { statement } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
+import { owner, type Owner } from '../billing/testing.ts'
+import { parseEvent } from './events.ts'
+import { previewName } from './rules.ts'
+import { commitOf, deliver, deliverToApp, push, type ScmWorld, scmWorld, type Sent } from './testing.ts'
+
+/** As GitHub sent them; the package's types say otherwise than it is. */
+const examples: ReadonlyArray<{ readonly name: string; readonly examples: readonly unknown[] }> = createRequire(
+  import.meta.url,
+)('@octokit/webhooks-examples')
+
+let world: ScmWorld
+let api: Identity
+beforeAll(async () => {
+  world = await scmWorld()
+  api = world.api
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
+
+describe('deliveries', () => {
+  it('a wrong signature changes nothing and is not remembered', async () => {
+    const sent: Sent = { id: newId(), event: 'push', payload: push(1, commitOf(1), 1) }
+    expect((await deliver(api, sent, 'guessed')).status).toBe(401)
+    const kept = sql<{ n: number }>('kept', `SELECT count(*)::int AS n FROM scm_delivery WHERE id = $1`)
+    expect(await api.deps.db.one(kept, [sent.id])).toEqual({ n: 0 })
+  })
+
+  it('a push builds and deploys every app of the repository, once', async () => {
+    const person = await owner(api)
+    const app = await world.appFor(person, await world.install(person))
+    const sent: Sent = { id: newId(), event: 'push', payload: push(app.repoId, commitOf(7), 1_800_000_000) }
+    expect((await deliver(api, sent)).body).toEqual({ status: 'applied' })
+    expect((await deliver(api, sent)).body).toEqual({ status: 'duplicate' })
+    expect((await deliver(api, { ...sent, id: newId() })).body).toEqual({ status: 'ignored' })
+    const found = await world.deploymentsOf(person, app.name)
+    expect(found).toHaveLength(1)
+    expect(found[0]).toMatchObject({
+      ...{ status: 'building', git_branch: 'main', git_commit_hash: commitOf(7), git_commit_message: 'commit 0000' },
+      ...{ trigger_source: 'push', build_id: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+    })
+  })
+
+  test.each([
+    ['another branch', (id: number) => push(id, commitOf(8), 1, 'refs/heads/dev')],
+    ['a tag', (id: number) => push(id, commitOf(8), 1, 'refs/tags/v1')],
+    ['the end of a branch', (id: number) => push(id, commitOf(0), 1)],
+    ['nonsense', () => ({ hello: 1 })],
+  ])('%s builds nothing', async (_, payloadOf) => {
+    const person = await owner(api)
+    const app = await world.appFor(person, await world.install(person))
+    const sent = { id: newId(), event: 'push', payload: payloadOf(app.repoId) }
+    expect((await deliver(api, sent)).body).toEqual({ status: 'ignored' })
+    expect(await world.deploymentsOf(person, app.name)).toEqual([])
+  })
+
+  it('whoever names a foreign installation gets no builds of its repositories', async () => {
+    const victim = await owner(api)
+    const id = await world.install(victim)
+    const thief = await owner(api)
+    const app = await world.appFor(thief, id)
+    const sent = { id: newId(), event: 'push', payload: push(app.repoId, commitOf(9), 1) }
+    expect((await deliver(api, sent)).body).toEqual({ status: 'ignored' })
+    expect(await world.deploymentsOf(thief, app.name)).toEqual([])
+  })
+
+  it('every recorded delivery of GitHub is understood or ignored, never refused', async () => {
+    for (const { name, examples: all } of examples)
+      for (const payload of all) {
+        const answer = await deliver(api, { id: newId(), event: name, payload })
+        expect(answer.status, name).toBe(200)
+      }
+    const kinds = new Map<string, number>()
+    for (const { name, examples: all } of examples)
+      for (const payload of all) {
+        const raw = Buffer.from(JSON.stringify(payload))
+        const { kind } = parseEvent({ id: 'x', event: name, style: 'github' }, raw)
+        kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
+      }
+    expect(Object.fromEntries(kinds)).toMatchObject({ ping: 4, push: expect.any(Number), 'pull-request': 29 })
+    expect(kinds.get('installation')).toBeGreaterThanOrEqual(6)
+    expect(kinds.get('repository')).toBeGreaterThanOrEqual(4)
+  })
+
+  it('an app has a webhook of its own, for any git host, and its own secret opens only it', async () => {
+    const person = await owner(api)
+    const app = await world.appFor(person, null, 'https://git.example/team/app.git')
+    const { body } = await api.call('GET', `/v1/apps/${app.name}/secret`, { token: person.token })
+    const secret = String(body['scm_webhook_secret'])
+    const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined)))
+    const signed = (key: string) => ({
+      'x-gitea-event': 'push',
+      ...{ 'x-gitea-delivery': newId(), 'x-gitea-signature': createHmac('sha256', key).update(raw).digest('hex') },
+    })
+    expect((await deliverToApp(api, app.name, raw, signed('guess'))).status).toBe(401)
+    expect((await deliverToApp(api, 'no-such-app', raw, signed(secret))).status).toBe(401)
+    const headers = signed(secret)
+    expect((await deliverToApp(api, app.name, raw, headers)).body).toEqual({ status: 'applied' })
+    expect((await deliverToApp(api, app.name, raw, headers)).body).toEqual({ status: 'duplicate' })
+    const gitlab = Buffer.from(
+      JSON.stringify({ ref: 'refs/heads/main', after: commitOf(11), project: { default_branch: 'main' } }),
+    )
+    const lab = { 'x-gitlab-event': 'Push Hook', 'x-gitlab-token': secret }
+    expect((await deliverToApp(api, app.name, gitlab, lab)).body).toEqual({ status: 'applied' })
+    expect((await deliverToApp(api, app.name, gitlab, lab)).body).toEqual({ status: 'duplicate' })
+    expect((await world.deploymentsOf(person, app.name)).map(one => one.git_commit_hash)).toEqual([
+      commitOf(11),
+      commitOf(10),
+    ])
+  })
+})
+
+describe('pull requests', () => {
+  const pullRequest = (
+    repoId: number,
+    state: 'open' | 'closed',
+    second: number,
+    change: { foreign?: boolean } = {},
+  ) => ({
+    ...{ action: state === 'open' ? 'synchronize' : 'closed', number: 12, repository: { id: repoId } },
+    pull_request: {
+      ...{ state, title: 'A change', updated_at: new Date(1_800_000_000_000 + second * 1000).toISOString() },
+      head: { ref: 'topic', sha: commitOf(second), repo: { id: change.foreign ? 1 : repoId } },
+    },
+  })
+  const appsOf = async (person: Owner) =>
+    ((await api.call('GET', '/v1/apps', { token: person.token })).body as unknown as Array<Record<string, string>>).map(
+      one => one.name,
+    )
+
+  it('get an app of their own while they are open; those of strangers do not', async () => {
+    const person = await owner(api)
+    const app = await world.appFor(person, await world.install(person))
+    const send = (payload: unknown) => deliver(api, { id: newId(), event: 'pull_request', payload })
+    await send(pullRequest(app.repoId, 'open', 1, { foreign: true }))
+    expect(await appsOf(person)).toEqual([app.name])
+    expect((await send(pullRequest(app.repoId, 'open', 2))).body).toEqual({ status: 'applied' })
+    const preview = previewName(app.name, 12)
+    expect(await appsOf(person)).toEqual([preview, app.name])
+    await send(pullRequest(app.repoId, 'open', 3))
+    expect((await world.deploymentsOf(person, preview)).map(one => one.git_commit_hash)).toEqual([
+      commitOf(3),
+      commitOf(2),
+    ])
+    await send(pullRequest(app.repoId, 'closed', 5))
+    await send(pullRequest(app.repoId, 'open', 4))
+    expect(await appsOf(person)).toEqual([app.name])
+  })
+
+  it('have names that are DNS labels', () => {
+    fc.assert(
+      fc.property(
+        fc.stringMatching(/^[a-z0-9](?:-?[a-z0-9]){0,19}(?:[a-z0-9]{0,20})$/),
+        fc.integer({ min: 1, max: 999_999 }),
+        (name, number) => {
+          const made = previewName(name, number)
+          expect(made).toMatch(/^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/)
+          expect(made.endsWith(`-pr-${number}`)).toBe(true)
+          expect(made).not.toContain('--')
+        },
+      ),
+    )
+  })
+})

@@ -1,0 +1,93 @@
+/** The way to the source host and back, and what the integration may read then. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Identity } from '../../../test/support/identity.ts'
+import { statement } from '../../db/db.ts'
+import { owner } from '../billing/testing.ts'
+import { createSourceHost, sourceAuth } from './index.ts'
+import { type FakeHost, installationToken, type ScmWorld, scmWorld } from './testing.ts'
+
+let world: ScmWorld
+let host: FakeHost
+let api: Identity
+beforeAll(async () => {
+  world = await scmWorld()
+  ;({ host, api } = world)
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
+
+describe('installing', () => {
+  it('binds the installation to the project that asked, and lists what it can read', async () => {
+    const person = await owner(api)
+    const id = await world.install(person)
+    host.repositories.push({
+      ...{ id: 1, full_name: 'team/app', private: true, default_branch: 'main', owner: { login: 'team' } },
+      ...{ clone_url: 'https://github.com/team/app.git', html_url: 'https://github.com/team/app' },
+    })
+    expect((await api.call('GET', '/v1/scm/accounts', { token: person.token })).body).toEqual([
+      { installation_id: id, login: `org-${id}`, type: 'Organization', avatar_url: null },
+    ])
+    expect((await api.call('GET', '/v1/scm/repos', { token: person.token })).body).toEqual([
+      expect.objectContaining({ id: 1, full_name: 'team/app', private: true, installation_id: id }),
+    ])
+    const stranger = await owner(api)
+    expect((await api.call('GET', '/v1/scm/accounts', { token: stranger.token })).body).toEqual([])
+    expect((await api.call('GET', '/v1/scm/repos', { token: stranger.token })).body).toEqual([])
+  })
+
+  it('takes only a state of ours, once, and an installation that the source host knows', async () => {
+    const person = await owner(api)
+    const url = new URL((await api.call('GET', '/v1/scm/install', { token: person.token })).body['url'])
+    expect(url.origin + url.pathname).toBe('https://github.com/apps/mote-test/installations/new')
+    const state = url.searchParams.get('state') ?? ''
+    const back = (id: number, text: string | undefined) =>
+      api.call(
+        'GET',
+        `/v1/scm/callback?installation_id=${id}&setup_action=install${text === undefined ? '' : `&state=${encodeURIComponent(text)}`}`,
+      )
+    const id = 77
+    expect((await back(id, state)).status).toBe(400)
+    host.installations.set(id, { login: 'late' })
+    for (const bad of [undefined, '', 'x.y', `${state}x`, `x${state}`]) expect((await back(id, bad)).status).toBe(400)
+    expect((await back(id, state)).status).toBe(200)
+    expect((await back(id, state)).status).toBe(400)
+    const old = new URL((await api.call('GET', '/v1/scm/install', { token: person.token })).body['url'])
+    api.clock.advance(31 * 60_000)
+    expect((await back(id, old.searchParams.get('state') ?? '')).status).toBe(400)
+  })
+
+  it('a token reads one repository of a project that may use the installation, and goes nowhere else', async () => {
+    const person = await owner(api)
+    const id = await world.install(person)
+    const auth = sourceAuth(api.deps, createSourceHost(api.deps))
+    const build = { projectId: person.projectId, gitUrl: 'https://github.com/team/app.git', scmInstallationId: id }
+    expect(await auth(build)).toEqual({ username: 'x-access-token', password: installationToken })
+    expect(host.tokensFor.at(-1)).toEqual({ repositories: ['app'], permissions: { contents: 'read' } })
+    const asked = host.tokensFor.length
+    await auth(build)
+    expect(host.tokensFor.length).toBe(asked)
+    const stranger = await owner(api)
+    expect(await auth({ ...build, projectId: stranger.projectId })).toBeUndefined()
+    expect(await auth({ ...build, gitUrl: 'https://evil.example/team/app.git' })).toBeUndefined()
+    expect(await auth({ ...build, scmInstallationId: null })).toBeUndefined()
+    const stored = sql<{ found: number }>(
+      'secrets',
+      `SELECT count(*)::int AS found FROM (SELECT to_jsonb(b)::text AS t FROM build b UNION ALL SELECT to_jsonb(i)::text FROM scm_installation i) x WHERE t LIKE '%ghs_%'`,
+    )
+    expect(await api.deps.db.one(stored)).toEqual({ found: 0 })
+  })
+
+  it('a source host that is down is 503, and stops nothing else', async () => {
+    const person = await owner(api)
+    await world.install(person)
+    host.isDown = true
+    try {
+      expect((await api.call('GET', '/v1/scm/repos', { token: person.token })).status).toBe(503)
+      expect((await api.call('GET', '/v1/scm/accounts', { token: person.token })).status).toBe(200)
+    } finally {
+      host.isDown = false
+      api.clock.advance(60_000)
+    }
+  })
+})

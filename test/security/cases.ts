@@ -134,6 +134,7 @@ const bodies: Readonly<Record<string, object>> = {
   cloneVolume: { name: 'x', snapshot_name: 'y' },
   attachVolume: { volume_id: newId() },
   createDatabase: { name: 'x', engine: 'postgres' },
+  updateDatabase: { memory_mib: 1024 },
   createDatabaseSnapshot: { name: 'x' },
   restoreDatabase: { snapshot_name: 'x' },
   createDatabaseBranch: { name: 'x', at: 'latest' },

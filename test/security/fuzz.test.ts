@@ -125,6 +125,9 @@ it('finds nothing behind odd path parameters', async () => {
         if (subject.id === 'putAppEnv' && name === 'name' && /^[A-Za-z_]\w*$/.test(odd)) continue
         const marker = 'odd-segment'
         const url = pathOf(subject, { ...owner.params, [name]: marker }).replace(marker, odd)
+        // `..` is resolved by whoever sends the URL, and may then be another operation's address.
+        const resolved = new URL(url, 'http://x').pathname
+        if (resolved !== url && cases.some(other => pathOf(other, owner.params) === resolved)) continue
         const body = bodyOf(subject)
         const headers = body ? { 'content-type': 'application/json' } : {}
         const reply = await send(subject, `${name} = ${odd}`, url, body && JSON.stringify(body), headers)

@@ -176,6 +176,8 @@ const owned = statement<{ id: string }>(
      SELECT resource_id::uuid AS id FROM audit_log WHERE account_id = $1 AND action = 'project.created'
    ), children AS (
      SELECT id, project_id FROM app UNION ALL SELECT id, project_id FROM deployment UNION ALL SELECT id, project_id FROM vm
+     UNION ALL SELECT id, project_id FROM volume UNION ALL SELECT id, project_id FROM database
+     UNION ALL SELECT id, project_id FROM branch
    )
    SELECT id FROM projects UNION ALL SELECT c.id FROM children c JOIN projects p ON p.id = c.project_id`,
 )

@@ -106,7 +106,6 @@ async function compile(tree: string, onProgress: (line: string) => void, signal:
   const child = spawn('make', [`-j${cpus().length}`, 'vmlinux'], {
     cwd: tree,
     signal,
-    env: { ...process.env, LC_ALL: 'C' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const failure: string[] = []

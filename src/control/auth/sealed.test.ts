@@ -57,6 +57,10 @@ it('seals everything with the new key, once', async () => {
   await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'once' }, headers: { 'idempotency-key': 'once' } })
 
   await keepCertificate(deps)
+  await keepVolumeKey(
+    deps,
+    (await api.call('POST', '/v1/volumes', { token, body: { name: 'data', size_mib: 64 } })).body,
+  )
 
   const [old = ''] = deps.config.secrets
   const counts = await resealAll(deps.db, createVault([newSecret, old]))
@@ -83,6 +87,17 @@ it('seals everything with the new key, once', async () => {
   expect(stranger.map(({ resealed, unreadable }) => [resealed, unreadable])).toEqual(rows.map(count => [0, count]))
 })
 
+/** As of a volume in an encrypted pool. */
+async function keepVolumeKey(
+  { db, vault }: Pick<Deps, 'db' | 'vault'>,
+  volume: Record<string, unknown>,
+): Promise<void> {
+  await db.run(statement('test.volumeKey', 'UPDATE volume SET key = $2 WHERE id = $1'), [
+    String(volume['id']),
+    vault.seal('volume.key', 'a key of a disk'),
+  ])
+}
+
 /** As a certificate authority would have given it. */
 async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promise<void> {
   await db.run(
@@ -95,9 +110,10 @@ async function keepCertificate({ db, vault }: Pick<Deps, 'db' | 'vault'>): Promi
     ),
     [vault.seal('certificate.key', 'a private key')],
   )
-  await db.run(statement('test.account', `INSERT INTO acme_account (directory, key) VALUES ('https://ca.example', $1)`), [
-    vault.seal('acme.account', 'an account key'),
-  ])
+  await db.run(
+    statement('test.account', `INSERT INTO acme_account (directory, key) VALUES ('https://ca.example', $1)`),
+    [vault.seal('acme.account', 'an account key')],
+  )
 }
 
 it('goes through more rows than one page', async () => {

@@ -22,6 +22,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'certificate', column: 'private_key', key: { domain_id: 'uuid' }, purpose: 'certificate.key' },
   { table: 'app_env', column: 'value', key: { app_id: 'uuid', name: 'text' }, purpose: 'app.env' },
   { table: 'database', column: 'password', key: { id: 'uuid' }, purpose: 'database.password' },
+  { table: 'volume', column: 'key', key: { id: 'uuid' }, purpose: 'volume.key' },
   { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },
 ]
 

@@ -12,8 +12,7 @@ import { systemClock } from '../src/lib/clock.ts'
 import { createVault } from '../src/lib/vault.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 
-const notYet: readonly string[] = [
-]
+const notYet: readonly string[] = []
 
 let database: TestDatabase
 let implemented: readonly Feature[] = []

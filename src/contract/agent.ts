@@ -437,7 +437,8 @@ export type NetworkVerb = 'network.put'
 export type VolumeVerb = 'volume.put' | 'volume.get' | 'volume.snapshot'
 
 export const subjects = {
-  hostIn: (hostId: string, verb: HostVerb | RuntimeVerb | VolumeVerb | NetworkVerb | BuildVerb) => `host.${hostId}.in.${verb}`,
+  hostIn: (hostId: string, verb: HostVerb | RuntimeVerb | VolumeVerb | NetworkVerb | BuildVerb) =>
+    `host.${hostId}.in.${verb}`,
   /** HostBeat */
   beat: (hostId: string) => `host.${hostId}.out.beat`,
   /** VmObserved, published on every change of state, health or endpoint. */

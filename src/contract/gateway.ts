@@ -65,7 +65,10 @@ export const CertificateAnswer = Type.Object({ certificate: Type.Union([Certific
 export type CertificateAnswer = Static<typeof CertificateAnswer>
 
 /** RFC 8555, 8.3: what a certificate authority asks for over HTTP. */
-export const ChallengeRequest = Type.Object({ hostname: Type.String({ maxLength: 253 }), token: Type.String({ maxLength: 512 }) })
+export const ChallengeRequest = Type.Object({
+  hostname: Type.String({ maxLength: 253 }),
+  token: Type.String({ maxLength: 512 }),
+})
 export const ChallengeAnswer = Type.Object({ keyAuthorization: Type.Union([Type.String(), Type.Null()]) })
 export type ChallengeAnswer = Static<typeof ChallengeAnswer>
 

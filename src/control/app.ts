@@ -31,7 +31,13 @@ import { runtimeFeature } from './runtime/index.ts'
 import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
-import { scheduledSnapshots, volumeContents, volumeFeature, volumeMachine, volumeSnapshotMachine } from './volumes/index.ts'
+import {
+  scheduledSnapshots,
+  volumeContents,
+  volumeFeature,
+  volumeMachine,
+  volumeSnapshotMachine,
+} from './volumes/index.ts'
 import { webhookFeature } from './webhooks/index.ts'
 
 export type ControlDeps = Deps & { readonly live: LiveStats }

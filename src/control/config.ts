@@ -413,7 +413,12 @@ export const controlSettings = {
     text => list(text).map(whole(0)),
     'ids of page servers, besides 1, that may attach again',
   ),
-  storageSecret: setting('MOTE_STORAGE_SECRET', '', word, 'bearer token for /re-attach and /validate from other networks'),
+  storageSecret: setting(
+    'MOTE_STORAGE_SECRET',
+    '',
+    word,
+    'bearer token for /re-attach and /validate from other networks',
+  ),
   sshHost: setting('MOTE_SSH_HOST', 'localhost', word, 'how people reach the SSH bastion'),
   sshPort: setting('MOTE_SSH_PORT', 7022, whole(0, 65_535), 'port of the SSH bastion'),
   backupHours: setting('MOTE_DATABASE_BACKUP_HOURS', 24, whole(1, 8760), 'hours between whole backups of a database'),
@@ -438,7 +443,14 @@ function readScm(read: <T>(setting: Setting<T>) => T, faults: string[]): ScmConf
   const needed = [s.githubAppSlug, s.githubPrivateKey, s.githubWebhookSecret] as const
   for (const one of needed) if (read(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
   const [slug, privateKey, webhookSecret] = [read(needed[0]), read(needed[1]), read(needed[2])]
-  return Object.freeze({ appId, slug, privateKey, webhookSecret, webUrl: read(s.githubUrl), apiUrl: read(s.githubApiUrl) })
+  return Object.freeze({
+    appId,
+    slug,
+    privateKey,
+    webhookSecret,
+    webUrl: read(s.githubUrl),
+    apiUrl: read(s.githubApiUrl),
+  })
 }
 
 /**

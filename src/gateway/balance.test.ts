@@ -103,7 +103,7 @@ it('a replica that left finishes what it began, up to the drain time; WebSockets
   })
   const next = await fixture.backend(answer)
   await fixture.publish({ backends: [old] })
-  const [short, long] = [fixture.get('/short'), fixture.get('/long', { method: 'POST' })]
+  const [short, long] = [fixture.get('/short', { method: 'POST' }), fixture.get('/long', { method: 'POST' })]
   const socket = connect(fixture.gateway.port, '127.0.0.1').on('error', () => {})
   const closed = once(socket, 'close')
   socket.write(`GET / HTTP/1.1\r\nhost: ${hostname}\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n`)

@@ -138,7 +138,12 @@ function again(
   if (!isSafe) return refuse(exchange, pageFor[fault])
   const next = new Set([...tried, target.key])
   otherwise(deps, exchange, route, next).then(
-    found => (found ? forward(deps, exchange, found, next) : refuse(exchange, pageFor[fault])),
+    found => {
+      if (found) forward(deps, exchange, found, next)
+      // It is still where it was: it closed a kept connection at the moment that the request went out on it.
+      else if (fault === 'broken') forward(deps, exchange, route, tried)
+      else refuse(exchange, pageFor[fault])
+    },
     () => refuse(exchange, pageFor[fault]),
   )
 }

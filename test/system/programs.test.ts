@@ -45,7 +45,13 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
 
   const start = (name: string, args: readonly string[], env: Record<string, string>) => {
     const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
-      env: { PATH: process.env['PATH'], HOME: dir, MOTE_SSH_PORT: '', MOTE_LOG_LEVEL: process.env['MOTE_TEST_LOG'] ?? 'trace', ...env },
+      env: {
+        PATH: process.env['PATH'],
+        HOME: dir,
+        MOTE_SSH_PORT: '',
+        MOTE_LOG_LEVEL: process.env['MOTE_TEST_LOG'] ?? 'trace',
+        ...env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     reaper.killAtEnd(child.pid ?? 0)

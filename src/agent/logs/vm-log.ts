@@ -49,7 +49,13 @@ export function vmLog(deps: VmLogDeps): VmLog {
 
   const add = (stream: LogStream, text: string, ageUs: number, boot: number, seq: number) => {
     lastUs = Math.max(lastUs + 1, Math.round(deps.nowMs() * 1000) - ageUs)
-    pending.push({ atUs: lastUs, stream: deps.stream ?? stream, line: text.slice(0, maxLineChars).replaceAll('\n', ' '), boot, seq })
+    pending.push({
+      atUs: lastUs,
+      stream: deps.stream ?? stream,
+      line: text.slice(0, maxLineChars).replaceAll('\n', ' '),
+      boot,
+      seq,
+    })
     if (pending.length >= batchLines) flushSoon(0)
     else flushSoon(batchMs)
   }

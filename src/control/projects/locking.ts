@@ -18,7 +18,11 @@ export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits
 /** @throws ApiError 403 `plan_limit_exceeded` when the budget of the month is used up */
 export async function assertNotCapped(tx: Tx, projectId: string): Promise<void> {
   if (!(await isCapped(tx, projectId))) return
-  throw new ApiError('plan_limit_exceeded', 'The budget of this project is used up: raise it, or wait for the next month.', {
-    extra: { limit: 'budget', used: 0, max: 0 },
-  })
+  throw new ApiError(
+    'plan_limit_exceeded',
+    'The budget of this project is used up: raise it, or wait for the next month.',
+    {
+      extra: { limit: 'budget', used: 0, max: 0 },
+    },
+  )
 }

@@ -17,7 +17,6 @@ export interface HaproxyShape {
 
 export const haproxyDefaults = { backends: 200, servers: 16 } as const
 export const backendName = (n: number) => `mote_${n}`
-export const serverName = (n: number) => `s${n}`
 export const activatorBackend = 'mote_activator'
 
 /** @param bind where HAProxy listens, e.g. `:80` or `:443 ssl crt /etc/ssl/site.pem alpn h2,http/1.1` */

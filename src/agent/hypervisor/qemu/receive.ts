@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeScratch } from '../../disk/scratch.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
 import type { Arrival, PrepareContext } from '../driver.ts'
 import { enableMemoryStats } from './balloon.ts'
 import type { QemuDeps } from './driver.ts'
@@ -13,6 +14,8 @@ import { diskExport, formatArrival, migrationCapabilities } from './migrate.ts'
 import { readNotes } from '../prepare.ts'
 import { asObject } from './qmp.ts'
 import { setCapabilities } from './state-file.ts'
+
+const identityTries = 8
 
 /** Starts a QEMU that waits for memory and disk of a VM from another host, and lets the guest run when it has both. */
 export async function receiveVm(
@@ -63,11 +66,22 @@ async function untilArrived(
   const notes = readNotes(prepared)
   const { tap } = notes
   // Behind taps every host has addresses of its own; user networking looks the same everywhere.
-  if (tap !== null) await guest.request(`identity ${identity(home, notes, { moved: true, renew: false })}`, identityMs)
+  if (tap !== null) await tellIdentity(guest, () => identity(home, notes, { moved: true, renew: false }))
   return qemuMachine({
     ...{ running, qmp, guest, console, watcher, tap, workload, madeBy, dir: home.dir, fromSeq: 0 },
     ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
   })
+}
+
+/** Asked again: the guest runs here and nowhere else by now, so a slow answer is no reason to give it up. */
+async function tellIdentity(guest: GuestChannel, words: () => string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return void (await guest.request(`identity ${words()}`, identityMs))
+    } catch (error) {
+      if (tries === identityTries) throw error
+    }
+  }
 }
 
 /** Free now; QEMU says so when somebody took it in between, and the step is tried again with another. */

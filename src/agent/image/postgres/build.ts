@@ -101,7 +101,15 @@ async function furnish(root: string, version: number, inventory: readonly string
   for (const file of ['postgresql.conf', 'pg_hba.conf', 'pg_ident.conf'])
     await copyGuest(file, join(root, 'etc/mote', file))
   await copyGuest('pgbackrest.conf', join(root, 'etc/pgbackrest.conf'))
-  for (const program of ['start', 'mote-settle', 'mote-ready', 'mote-backup', 'mote-archive', 'mote-check', 'mote-history']) {
+  for (const program of [
+    'start',
+    'mote-settle',
+    'mote-ready',
+    'mote-backup',
+    'mote-archive',
+    'mote-check',
+    'mote-history',
+  ]) {
     const target = join(root, 'usr/local/bin', program === 'start' ? 'mote-start' : program)
     await copyGuest(program, target)
     await chmod(target, 0o755)

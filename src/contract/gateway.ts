@@ -31,7 +31,10 @@ export type RoutesAnswer = Static<typeof RoutesAnswer>
 export const WakeRequest = Type.Object({ appId: Type.String() })
 export type WakeRequest = Static<typeof WakeRequest>
 
-/** Published by each gateway every 5 s: what it served since the last report. Feeds idle detection and the autoscaler. */
+/** How often a gateway reports what its apps were asked; until then control knows nothing of a request. */
+export const trafficReportMs = 2000
+
+/** Published by each gateway every `trafficReportMs`: what it served since the last report. Feeds idle detection and the autoscaler. */
 export const TrafficReport = Type.Object({
   gatewayId: Type.String(),
   atMs: Type.Number(),

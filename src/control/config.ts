@@ -265,8 +265,9 @@ export const controlSettings = {
   idleSeconds: setting(
     'MOTE_IDLE_SECONDS',
     300,
-    whole(1),
-    'seconds without a request after which an app with min_replicas 0 goes to sleep',
+    // Gateways report every 2 s: below, an app would fall asleep between two requests.
+    whole(10),
+    'seconds without a request after which an app with min_replicas 0 goes to sleep, at least 10',
   ),
   requestsPerReplica: setting(
     'MOTE_REQUESTS_PER_REPLICA',

@@ -1,7 +1,7 @@
 /** The edge: routes a hostname to a healthy microVM. Holds no state but a cache of routes; run as many as you like. */
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
-import { gatewaySubjects, type TrafficReport } from '../contract/gateway.ts'
+import { gatewaySubjects, type TrafficReport, trafficReportMs } from '../contract/gateway.ts'
 import { newId } from '../lib/ids.ts'
 import { openAccessLog } from './access-log.ts'
 import { createBackendPools } from './backends.ts'
@@ -23,8 +23,6 @@ import { listenTls } from './tls/listener.ts'
 import { type Traffic, createTraffic } from './traffic.ts'
 import { trustList } from './trust.ts'
 import { createWaker } from './wake.ts'
-
-const reportMs = 5000
 
 export interface Gateway {
   readonly port: number
@@ -161,7 +159,7 @@ function reportTraffic(deps: GatewayDeps, gatewayId: string, traffic: Traffic) {
     const message: TrafficReport = { gatewayId, atMs, periodMs, apps: told }
     await deps.bus.publish(gatewaySubjects.traffic, message).catch(() => {})
   }
-  const timer = setInterval(() => void report(), reportMs)
+  const timer = setInterval(() => void report(), trafficReportMs)
   return {
     /** Tells what it has not told yet. */
     async stop() {

@@ -8,7 +8,7 @@ let system: TestSystem
 let user: TestUser
 let hostname: string
 beforeAll(async () => {
-  system = await testSystem({ config: { idleSeconds: 1 } })
+  system = await testSystem({ config: { idleSeconds: 5 } })
   user = await system.user()
   const app = await user.post('/v1/apps', {
     name: 'sleeper',
@@ -23,7 +23,7 @@ afterAll(async () => system[Symbol.asyncDispose]())
 
 const state = async () => (await user.get('/v1/apps/sleeper')).body.scale_state
 const reaches = (wanted: string) =>
-  until(async () => (await state()) === wanted, { timeoutMs: 15_000, what: `the app is ${wanted}` })
+  until(async () => (await state()) === wanted, { timeoutMs: 25_000, what: `the app is ${wanted}` })
 const ask = () => viaGateway(system.gateway.port, hostname)
 const vms = async () =>
   (await system.database.db.rows<{ id: string }>({ name: 'test.vms', text: 'SELECT id FROM vm' })).map(vm => vm.id)

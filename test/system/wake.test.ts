@@ -18,7 +18,7 @@ const starts = { boot: 0, restore: 0 }
 const broken = { boot: false, restore: false }
 
 beforeAll(async () => {
-  system = await testSystem({ agents: 0, config: { idleSeconds: 1 }, gateway: { wakeTimeoutMs } })
+  system = await testSystem({ agents: 0, config: { idleSeconds: 5 }, gateway: { wakeTimeoutMs } })
   user = await system.user()
   const host = createFakeHost({ imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
   fake = {

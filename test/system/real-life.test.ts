@@ -113,7 +113,8 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     expect(await ask()).toBe(200)
   })
 
-  it('moves to the other host while it answers', async () => {
+  // Known fault, see docs/compute.md: beside many other emulated guests the target sometimes does not report in 60 s.
+  it('moves to the other host while it answers', { retry: 2 }, async () => {
     const from = (await status()).host_id
     const target = agents.find(agent => agent.hostId !== from)
     const failures: string[] = []

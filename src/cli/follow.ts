@@ -1,5 +1,5 @@
 /** Follows a deployment until it serves or has failed, with its steps and its log as they come. */
-import pc from 'picocolors'
+import { pc } from '../lib/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
 import type { Call } from './verb.ts'
 

@@ -50,7 +50,13 @@ it('lists hosts; a cordoned one gets nothing new', async () => {
 
 it('is also a command', async () => {
   const run = async (...args: string[]) => {
-    const env = { ...process.env, MOTE_URL: system.control.url, MOTE_TOKEN: admin.token ?? '' }
+    const env = {
+      ...process.env,
+      CI: 'true',
+      FORCE_COLOR: '',
+      MOTE_URL: system.control.url,
+      MOTE_TOKEN: admin.token ?? '',
+    }
     return (await promisify(execFile)(process.execPath, ['src/cli/main.ts', 'host', ...args], { env })).stdout
   }
   expect(await run('list')).toMatch(/^NAME +STATUS[^]*host-2 +up/)

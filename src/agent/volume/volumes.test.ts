@@ -248,7 +248,9 @@ test.skipIf(!hasQemu)(
     const network = process.getuid?.() === 0 ? 'tap' : 'user'
     await using host = await testAgent({ hypervisor: 'qemu', network })
     await host.volume({ volumeId })
-    const command = ['sh', '-c', 'n=0; while :; do n=$((n+1)); echo $n > /data/n; echo line $n >> /data/log; done']
+    // Renamed into place, so that no reader finds the moment between truncation and content.
+    const loop = 'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; echo line $n >> /data/log'
+    const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
     const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
     await host.put(wish('vm-1', 1, spec))
     const number = async () => Number((await host.exec('vm-1', ['cat', '/data/n'])).stdout)

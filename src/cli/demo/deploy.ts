@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import pc from 'picocolors'
+import { pc } from '../../lib/colours.ts'
 import { type ApiClient, ApiFailure } from '../api.ts'
 import type { Terminal } from '../progress.ts'
 

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { SnapshotPut } from '../../contract/agent.ts'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+import { digestSparse } from '../disk/extents.ts'
 
 const Made = Type.Object({
   madeBy: Type.String(),
@@ -78,15 +78,13 @@ export function snapshotStore(dataDir: string): SnapshotStore {
   }
 }
 
-/** Over names and contents, holes read as zeros; and the bytes that the files really take. */
+/** Over names and contents; and the bytes that the files really take. */
 export async function digestOf(dir: string): Promise<{ sha256: string; sizeBytes: number }> {
   const hash = createHash('sha256')
   let sizeBytes = 0
   for (const name of (await readdir(dir)).sort()) {
-    const { size, blocks } = await stat(join(dir, name))
-    hash.update(`${name} ${size}\n`)
-    for await (const chunk of createReadStream(join(dir, name), { highWaterMark: 1 << 20 })) hash.update(chunk)
-    sizeBytes += blocks * 512
+    hash.update(await digestSparse(name, join(dir, name)))
+    sizeBytes += (await stat(join(dir, name))).blocks * 512
   }
   return { sha256: hash.digest('hex'), sizeBytes }
 }

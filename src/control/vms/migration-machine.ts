@@ -121,7 +121,8 @@ async function switching(
   if (!m.vm) return go('cancelling')
   if (m.targetLost) return go('cancelling', guestLost(m))
   const seen = await agentClient(deps.bus, m.targetHostId).get(m.vmId, signal)
-  if (!arrived(seen)) return elapsedMs > arrivalMs ? go('cancelling', guestLost(m)) : wait(seconds(1))
+  const failed = seen.migration?.migrationId === m.id && seen.migration.phase === 'failed'
+  if (!arrived(seen)) return failed || elapsedMs > arrivalMs ? go('cancelling', guestLost(m)) : wait(seconds(1))
   return go(
     'clearing',
     async tx => {

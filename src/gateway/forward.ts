@@ -59,9 +59,15 @@ function answerTo(
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange
+  /** Said with the first bytes of the body: what breaks before them can still be asked of somebody else. */
+  let head: (() => void) | undefined
   /** The first part of the body, held back until it is known whether it is all: then one write is enough. */
   let first: Buffer | undefined
+  /** Headers have promised so little that all of it is waited for. */
+  let isSmall = false
   const release = () => {
+    head?.()
+    head = undefined
     if (first) writeChunk(response, first)
     else if (exchange.bytes === 0 && !response.writableEnded) flushHeaders(response)
     first = undefined
@@ -76,21 +82,29 @@ function answerTo(
       deps.pools.answered(target)
       const kept = answerHeaders(headers)
       if (exchange.secure && deps.hsts) kept['strict-transport-security'] ??= deps.hsts
-      if (isHttp2(response)) response.writeHead(statusCode, kept)
-      else response.writeHead(statusCode, statusMessage ?? '', kept)
+      head = () => {
+        if (isHttp2(response)) response.writeHead(statusCode, kept)
+        else response.writeHead(statusCode, statusMessage ?? '', kept)
+      }
+      const length = Number(headers['content-length'] ?? 0)
+      isSmall = length > 0 && length <= smallBytes
       // Headers must not wait for the first byte of a slow body (event streams); one that is there already goes along.
-      queueMicrotask(release)
+      if (length === 0) queueMicrotask(release)
     },
     onResponseData(controller, chunk) {
       const isFirst = exchange.bytes === 0
       exchange.bytes += chunk.length
+      if (isSmall) {
+        first = first ? Buffer.concat([first, chunk]) : chunk
+        return
+      }
       if (isFirst && chunk.length <= smallBytes) {
         first = chunk
         // What comes later than the headers does not find the one that they have asked for.
         queueMicrotask(release)
         return
       }
-      if (first) release()
+      release()
       if (writeChunk(response, chunk)) return
       controller.pause()
       response.once('drain', () => controller.resume())
@@ -98,6 +112,8 @@ function answerTo(
     onResponseEnd() {
       exchange.abort = undefined
       done()
+      head?.()
+      head = undefined
       endWith(response, first)
       first = undefined
     },
@@ -107,8 +123,14 @@ function answerTo(
       if (isGone(response)) return
       const fault = faultOf(error)
       deps.pools.failed(target, fault)
-      if (response.headersSent) response.destroy()
-      else failed(fault)
+      if (response.headersSent) {
+        response.destroy()
+        return
+      }
+      head = undefined
+      first = undefined
+      exchange.bytes = 0
+      failed(fault)
     },
   }
 }

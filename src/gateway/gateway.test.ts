@@ -219,6 +219,23 @@ describe('gateway', () => {
     expect(await write).toBe(502)
   })
 
+  it('an answer that breaks off in the middle of a small body is asked for again', async () => {
+    let begun = 0
+    const leaving = await backend((req, res) => {
+      if (req.url === '/up') return void res.end()
+      res.writeHead(200, { 'content-length': '4', 'x-from': 'leaving' }).write('he')
+      begun++
+    })
+    const moved = await backend((_, res) => void res.end('here'))
+    await publish({ backends: [target(leaving)] })
+    await until(async () => (await get('/up')).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    const answer = get()
+    await until(() => begun === 1, { timeoutMs: 2000, what: 'its answer is under way' })
+    await publish({ backends: [{ ...target(moved), vmId: leaving.vmId }] })
+    expect((await answer).body).toBe('here')
+    expect((await answer).headers['x-from']).toBeUndefined()
+  })
+
   it('a connection that breaks before the route has changed waits for the change', async () => {
     const gone = { vmId: 'mover', host: '127.0.0.1', port: 1 }
     const moved = await backend((_, res) => void res.end('here'))

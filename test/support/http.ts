@@ -1,12 +1,12 @@
 import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
 
 /** One GET through the gateway, for a host name. */
-export const viaGateway = (port: number, host: string, path = '/') =>
+export const viaGateway = (port: number, host: string, path = '/', address = '127.0.0.1') =>
   new Promise<{ status: number; body: string; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
-    request({ port, host: '127.0.0.1', path, headers: { host }, agent: false }, res => {
-      let body = ''
-      res.setEncoding('utf8').on('data', chunk => (body += chunk))
-      res.on('end', () => resolve({ status: res.statusCode ?? 0, body, headers: res.headers }))
+    request({ port, host: address, path, headers: { host }, agent: false }, res => {
+      // An answer that breaks off rejects.
+      text(res).then(body => resolve({ status: res.statusCode ?? 0, body, headers: res.headers }), reject)
     })
       .on('error', reject)
       .end()

@@ -53,7 +53,7 @@ async function startWriter(from: number) {
   if (child.pid !== undefined) reaper.killAtEnd(child.pid)
   const acknowledged: number[] = []
   createInterface({ input: child.stdout }).on('line', line => acknowledged.push(Number(line)))
-  await until(() => acknowledged.length > 300, { what: 'three hundred acknowledged writes', timeoutMs: 15_000 })
+  await until(() => acknowledged.length > 300, { what: 'three hundred acknowledged writes', timeoutMs: 60_000 })
   return { child, acknowledged }
 }
 
@@ -125,6 +125,31 @@ describe('embedded PostgreSQL', () => {
       expect(all.filter(n => !found.has(n))).toEqual([])
       await server.stop()
     }
+  })
+
+  test('a server whose kill is still under way when the next program finds it is replaced', async () => {
+    const { child } = await startWriter(0)
+    const pid = await postmasterPid()
+    const socket = join(dataDir, 'socket', '.s.PGSQL.5432')
+    const connections = async () =>
+      (await readFile('/proc/net/unix', 'utf8'))
+        .split('\n')
+        .flatMap(line => (line.endsWith(socket) ? line.split(' ')[6] : []))
+    // It lives, and accepts nobody: the kernel alone takes the connection.
+    process.kill(-pid, 'SIGSTOP')
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    const before = new Set(await connections())
+    const starting = start()
+    try {
+      await until(async () => (await connections()).some(inode => !before.has(inode)), {
+        what: 'the next program has connected',
+        timeoutMs: 20_000,
+      })
+    } finally {
+      process.kill(-pid, 'SIGKILL')
+    }
+    expect((await starting).started).toBe(true)
   })
 
   test('a server that dies is started again on the same url', async () => {

@@ -20,6 +20,8 @@ const routeLagMs = 1500
 
 /** Up to this size copying a body costs less than a write of its own. */
 const smallBytes = 8192
+/** How long an answer of unknown or greater length waits for its body. */
+const holdMs = 10
 
 /** May be sent a second time although the first may have acted (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
@@ -61,15 +63,18 @@ function answerTo(
   const { response } = exchange
   /** Said with the first bytes of the body: what breaks before them can still be asked of somebody else. */
   let head: (() => void) | undefined
-  /** The first part of the body, held back until it is known whether it is all: then one write is enough. */
+  /** The beginning of the body, held back in case it is all: then one write is enough, and nobody saw it break. */
   let first: Buffer | undefined
-  /** Headers have promised so little that all of it is waited for. */
-  let isSmall = false
-  const release = () => {
+  let hold: NodeJS.Timeout | undefined
+  const begin = () => {
+    clearTimeout(hold)
     head?.()
     head = undefined
+  }
+  const release = () => {
+    begin()
     if (first) writeChunk(response, first)
-    else if (exchange.bytes === 0 && !response.writableEnded) flushHeaders(response)
+    else if (!response.writableEnded) flushHeaders(response)
     first = undefined
   }
   return {
@@ -87,24 +92,16 @@ function answerTo(
         else response.writeHead(statusCode, statusMessage ?? '', kept)
       }
       const length = Number(headers['content-length'] ?? 0)
-      isSmall = length > 0 && length <= smallBytes
-      // Headers must not wait for the first byte of a slow body (event streams); one that is there already goes along.
-      if (length === 0) queueMicrotask(release)
+      // One that promises little is waited for; of any other it may be long until something comes (event streams).
+      if (length === 0 || length > smallBytes) hold = setTimeout(release, holdMs)
     },
     onResponseData(controller, chunk) {
-      const isFirst = exchange.bytes === 0
       exchange.bytes += chunk.length
-      if (isSmall) {
+      if (head) {
         first = first ? Buffer.concat([first, chunk]) : chunk
+        if (first.length > smallBytes) release()
         return
       }
-      if (isFirst && chunk.length <= smallBytes) {
-        first = chunk
-        // What comes later than the headers does not find the one that they have asked for.
-        queueMicrotask(release)
-        return
-      }
-      release()
       if (writeChunk(response, chunk)) return
       controller.pause()
       response.once('drain', () => controller.resume())
@@ -112,13 +109,13 @@ function answerTo(
     onResponseEnd() {
       exchange.abort = undefined
       done()
-      head?.()
-      head = undefined
+      begin()
       endWith(response, first)
       first = undefined
     },
     onResponseError(_controller, error) {
       exchange.abort = undefined
+      clearTimeout(hold)
       done()
       if (isGone(response)) return
       const fault = faultOf(error)

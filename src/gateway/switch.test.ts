@@ -22,7 +22,7 @@ it(`a route that is switched under ${perSecond} requests a second loses none`, a
   const asked: Promise<string>[] = []
   const startedMs = performance.now()
   let switches = 0
-  for (let nowMs = 0; nowMs < forMs; nowMs = performance.now() - startedMs) {
+  for (let nowMs = 0; nowMs < forMs || switches <= 5; nowMs = performance.now() - startedMs) {
     while (asked.length < (nowMs / 1000) * perSecond) asked.push(ask())
     if (nowMs > (switches + 1) * switchEveryMs)
       await fixture.publish({ backends: [switches++ % 2 === 0 ? green : blue] })
@@ -31,6 +31,5 @@ it(`a route that is switched under ${perSecond} requests a second loses none`, a
   const answers = await Promise.all(asked)
   await agent.close()
   expect(answers.length).toBeGreaterThan((forMs / 1000) * perSecond * 0.9)
-  expect(switches).toBeGreaterThan(5)
   expect(new Set(answers)).toEqual(new Set(['200 blue', '200 green']))
 })

@@ -6,17 +6,21 @@ import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { apiClient, type ApiClient } from '../src/cli/api.ts'
+import { type Client, createClient } from '../src/client/index.ts'
 
 export interface BenchCloud extends AsyncDisposable {
-  readonly client: ApiClient
+  readonly client: Client
   readonly apiUrl: string
   readonly person: { readonly email: string; readonly password: string }
   readonly dir: string
   readonly gatewayPort: number
 }
 
-export async function startBenchCloud(hypervisor: 'qemu' | 'fake'): Promise<BenchCloud> {
+/** @param env settings besides those of every benchmark */
+export async function startBenchCloud(
+  hypervisor: 'qemu' | 'fake',
+  env: Readonly<Record<string, string>> = {},
+): Promise<BenchCloud> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
@@ -40,7 +44,7 @@ export async function startBenchCloud(hypervisor: 'qemu' | 'fake'): Promise<Benc
       hypervisor,
       '--stop-vms',
     ],
-    { env: { ...process.env, ...rates, MOTE_CAPTCHA: 'off' }, stdio: ['ignore', 'ignore', 'pipe'] },
+    { env: { ...process.env, ...rates, MOTE_CAPTCHA: 'off', ...env }, stdio: ['ignore', 'ignore', 'pipe'] },
   )
   const ended = once(child, 'exit')
   cleanup.defer(async () => {
@@ -49,10 +53,10 @@ export async function startBenchCloud(hypervisor: 'qemu' | 'fake'): Promise<Benc
   })
   const [api, gatewayPort] = await portsOf(child)
   let token: string | undefined
-  const client = apiClient(api, () => token)
+  const client = createClient({ baseUrl: api, token: () => token })
   const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
-  await client.call('POST', '/v1/auth/register', { ...person, captcha_id: '', captcha_answer: '' })
-  token = (await client.call<{ token: string }>('POST', '/v1/auth/login', person)).token
+  await client.register({ body: { ...person, captcha_id: '', captcha_answer: '' } })
+  token = (await client.login({ body: person })).token ?? undefined
   const all = cleanup.move()
   return { client, apiUrl: api, person, dir, gatewayPort, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }

@@ -46,17 +46,11 @@ export const database: Benchmark = {
   },
 }
 
-interface Shown {
-  readonly id: string
-  readonly status: string
-  readonly message?: string
-}
-
 async function create(cloud: BenchCloud, name: string): Promise<{ id: string; ms: number }> {
   const began = performance.now()
-  const { id } = await cloud.client.call<Shown>('POST', '/v1/databases', { name, engine: 'postgres' })
+  const { id } = await cloud.client.createDatabase({ body: { name, engine: 'postgres' } })
   await settled(async () => {
-    const { status, message } = await cloud.client.call<Shown>('GET', `/v1/databases/${id}`)
+    const { status, message } = await cloud.client.getDatabase({ id })
     if (status === 'failed') throw new Error(`the database failed: ${message}`)
     return status === 'running'
   })
@@ -64,32 +58,32 @@ async function create(cloud: BenchCloud, name: string): Promise<{ id: string; ms
 }
 
 async function snapshot(cloud: BenchCloud, id: string): Promise<void> {
-  await cloud.client.call('POST', `/v1/databases/${id}/backups/snapshots`, { name: 'start' })
+  await cloud.client.createDatabaseSnapshot({ id, body: { name: 'start' } })
   await settled(async () => {
-    const [one] = await cloud.client.call<Shown[]>('GET', `/v1/databases/${id}/backups/snapshots`)
+    const [one] = await cloud.client.listDatabaseSnapshots({ id })
     return one?.status === 'ready'
   })
 }
 
 async function branch(cloud: BenchCloud, id: string, name: string): Promise<number> {
   const began = performance.now()
-  await cloud.client.call('POST', `/v1/databases/${id}/branches`, { name, from_snapshot: 'start' })
+  await cloud.client.createDatabaseBranch({ id, body: { name, from_snapshot: 'start' } })
   // Connection info is there only while a client is answered.
   await settled(() =>
-    cloud.client.call('GET', `/v1/databases/${id}/connection?branch=${name}`).then(
+    cloud.client.getDatabaseConnection({ id, query: { branch: name } }).then(
       () => true,
       () => false,
     ),
   )
   const ms = performance.now() - began
-  await cloud.client.call('DELETE', `/v1/databases/${id}/branches/${name}`)
+  await cloud.client.deleteDatabaseBranch({ id, branch_name: name })
   return ms
 }
 
 async function remove(cloud: BenchCloud, id: string): Promise<void> {
-  await cloud.client.call('DELETE', `/v1/databases/${id}`)
+  await cloud.client.deleteDatabase({ id })
   await settled(async () => {
-    const all = await cloud.client.call<Shown[]>('GET', '/v1/databases')
+    const all = await cloud.client.listDatabases()
     return all.every(one => one.id !== id)
   })
 }

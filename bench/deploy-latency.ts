@@ -11,10 +11,10 @@ export const deployLatency: Benchmark = {
   async run(report) {
     await using cloud = await startBenchCloud('fake')
     const names = Array.from({ length: apps }, (_, i) => `app-${i}`)
-    for (const name of names) await cloud.client.call('POST', '/v1/apps', { name, git_url: '' })
+    for (const name of names) await cloud.client.createApp({ body: { name, git_url: '' } })
     const deploy = async (name: string, n: number) => {
       const began = performance.now()
-      await cloud.client.call('POST', `/v1/apps/${name}/deploy`, { image: `example/app:${n}` })
+      await cloud.client.deployApp({ app_name: name, body: { image: `example/app:${n}` } })
       return performance.now() - began
     }
     const alone = [await deploy(names[0] ?? '', 0)]

@@ -19,20 +19,11 @@ export const missingForVms = async (): Promise<string | undefined> => {
   return missing.length > 0 ? `not installed: ${missing.join(', ')}` : undefined
 }
 
-interface App {
-  readonly hostname: string
-}
-interface Deployment {
-  readonly job_id: string
-}
-
 async function deployOnce(cloud: BenchCloud, name: string): Promise<{ readonly ms: number; readonly job: string }> {
-  const { hostname } = await cloud.client.call<App>('POST', '/v1/apps', { name, git_url: '' })
+  const { hostname } = await cloud.client.createApp({ body: { name, git_url: '' } })
   const began = performance.now()
-  const { job_id } = await cloud.client.call<Deployment>('POST', `/v1/apps/${name}/deploy`, {
-    image: 'oci:sample:latest',
-  })
-  await untilAnswer(cloud, hostname)
+  const { job_id } = await cloud.client.deployApp({ app_name: name, body: { image: 'oci:sample:latest' } })
+  await untilAnswer(cloud, hostname ?? '')
   return { ms: performance.now() - began, job: job_id }
 }
 
@@ -48,17 +39,13 @@ export const deployToAnswer: Benchmark = {
     for (let round = -1; round < rounds; round++) {
       const name = `round-${round + 1}`
       const { ms, job } = await deployOnce(cloud, name)
-      const status = await cloud.client.call<{ steps?: { name: string; ms: number }[] }>(
-        'GET',
-        `/v1/apps/${name}/deployments/${job}`,
-      )
-      const steps = status.steps ?? []
+      const { steps } = await cloud.client.getDeployment({ app_name: name, job_id: job })
       // The first one also makes the base image and the guest kernel.
       if (round >= 0) {
         total.push(ms)
         machine.push(steps.filter(step => machineSteps.includes(step.name)).reduce((sum, step) => sum + step.ms, 0))
       }
-      await cloud.client.call('DELETE', `/v1/apps/${name}`)
+      await cloud.client.deleteApp({ app_name: name })
     }
     report.samples('deploy to answer', 'ms', total)
     report.samples('machine, spawn to healthy', 'ms', machine)

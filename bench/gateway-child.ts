@@ -1,4 +1,7 @@
-/** A gateway with one route, as a process that the benchmark can measure: `<port> <port of the app> <directory>`. */
+/**
+ * A gateway with one route, as a process that the benchmark can measure: `<port> <port of the app> [directory]`. With a
+ * directory it looks after the HAProxy there as well.
+ */
 import { pino } from 'pino'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { type Route, gatewaySubjects } from '../src/contract/gateway.ts'
@@ -13,7 +16,7 @@ const route: Route = {
   backends: [{ vmId: 'v', host: '127.0.0.1', port: Number(upstream) }],
 }
 await bus.serve(gatewaySubjects.routes, () => ({ version: 2, routes: [route] }))
-const publish = { ...gatewayDefaults.publish, haproxy: haproxyShape(dir) }
+const publish = { ...gatewayDefaults.publish, ...(dir === '' ? {} : { haproxy: haproxyShape(dir) }) }
 const config = { ...gatewayDefaults, host: '127.0.0.1', port: Number(port), publish }
 const gateway = await startGateway(config, { bus, log: pino({ level: 'silent' }) })
 process.once('SIGTERM', () => {

@@ -129,13 +129,30 @@ export const haproxyShape = (dir: string) => ({
 
 /** @param profile a directory for --cpu-prof; empty: none */
 export function startGatewayProcess(
-  dir: string,
   port: number,
   upstream: number,
   core: number,
   profile: string,
 ): Promise<BenchServer> {
   const flags = profile === '' ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]
-  const child = join(import.meta.dirname, 'gateway-child.ts')
-  return started('gateway', port, [process.execPath, ...flags, child, String(port), String(upstream), dir], core)
+  return started('gateway', port, [process.execPath, ...flags, child('gateway'), String(port), String(upstream)], core)
 }
+
+/** The gateway that tells `startOurHaproxy` its routes; it is not what is measured. */
+export function startPublisher(dir: string, port: number, upstream: number, core: number): Promise<BenchServer> {
+  const command = [process.execPath, child('gateway'), String(port), String(upstream), dir]
+  return started('publisher', port, command, core)
+}
+
+/** Node without a gateway: what it could be at best. */
+export function startNodeProxy(
+  client: 'undici' | 'http',
+  port: number,
+  upstream: number,
+  core: number,
+): Promise<BenchServer> {
+  const command = [process.execPath, child('node-proxy'), String(port), String(upstream), client]
+  return started(`bare node, ${client}`, port, command, core)
+}
+
+const child = (name: string) => join(import.meta.dirname, `${name}-child.ts`)

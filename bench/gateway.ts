@@ -17,8 +17,10 @@ import {
   type BenchServer,
   startGatewayProcess,
   startNginx,
+  startNodeProxy,
   startOurHaproxy,
   startPlainHaproxy,
+  startPublisher,
   startUpstream,
 } from './gateway-servers.ts'
 
@@ -70,7 +72,7 @@ async function run(report: Report): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-gateway-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
-  const [app = 0, nginx = 0, plain = 0, ours = 0, own = 0] = await freePorts(5)
+  const [app = 0, nginx = 0, plain = 0, ours = 0, publisher = 0, own = 0, undici = 0, http = 0] = await freePorts(8)
   const keep = async (starting: Promise<BenchServer>) => {
     const server = await starting
     cleanup.defer(() => server.stop())
@@ -80,9 +82,12 @@ async function run(report: Report): Promise<void> {
   const servers = [
     await keep(startNginx(dir, nginx, app, 0)),
     await keep(startPlainHaproxy(dir, plain, app, 0)),
-    await keep(startOurHaproxy(dir, ours, own, 0)),
-    await keep(startGatewayProcess(dir, own, app, 0, process.env['MOTE_BENCH_PROFILE'] ?? '')),
+    await keep(startOurHaproxy(dir, ours, publisher, 0)),
+    await keep(startGatewayProcess(own, app, 0, process.env['MOTE_BENCH_PROFILE'] ?? '')),
+    await keep(startNodeProxy('undici', undici, app, 0)),
+    await keep(startNodeProxy('http', http, app, 0)),
   ]
+  await keep(startPublisher(dir, publisher, app, 1))
   for (const { port } of servers)
     await until(async () => (await viaGateway(port, 'bench.localhost')).status === 200, {
       timeoutMs: 10_000,
@@ -102,6 +107,10 @@ async function run(report: Report): Promise<void> {
       `${name.padEnd(20)} ${rate.toFixed(0).padStart(7)} requests/s, p99 ${p99.toFixed(1)} ms, ${core.toFixed(0)} per second of CPU`,
     )
   }
+  const share = (name: string) => (median(name, 'perCoreSecond') / median('nginx', 'perCoreSecond')).toFixed(2)
+  report.note(
+    `for each core, nginx being 1: gateway ${share('gateway')}, Node that only passes on ${share('bare node, undici')} (undici), ${share('bare node, http')} (node:http)`,
+  )
   report.verdict(
     'nginx / gateway, requests per second of CPU',
     median('nginx', 'perCoreSecond') / median('gateway', 'perCoreSecond'),

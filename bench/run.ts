@@ -8,11 +8,13 @@ import { dashboard } from './dashboard.ts'
 import { database } from './database.ts'
 import { deployLatency } from './deploy-latency.ts'
 import { deployToAnswer } from './deploy-to-answer.ts'
+import { forks } from './forks.ts'
 import { gateway } from './gateway.ts'
 import { loginStorm } from './login-storm.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
 import { volumeClone } from './volume-clone.ts'
+import { wake } from './wake.ts'
 
 const benchmarks: readonly Benchmark[] = [
   auth,
@@ -24,6 +26,8 @@ const benchmarks: readonly Benchmark[] = [
   database,
   volumeClone,
   secondStart,
+  forks,
+  wake,
   dashboard,
   chaosBenchmark,
   scale,

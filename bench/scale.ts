@@ -18,6 +18,7 @@ import { newId } from '../src/lib/ids.ts'
 import { createVault } from '../src/lib/vault.ts'
 import { databaseUrl, startPrivateServer, templateName } from '../test/support/global-setup.ts'
 import type { Benchmark, Report } from './benchmark.ts'
+import { type Counts, counting, describeCounts } from './counting.ts'
 import { type InstantHost, instantHost } from './instant-host.ts'
 
 /** MOTE_SCALE_APPS: fewer, for a quick look. */
@@ -50,6 +51,11 @@ const sql = {
     'bench.serving',
     `SELECT count(*)::int AS count FROM machine WHERE kind = 'deployment' AND phase = 'serving'`,
   ),
+  /** How far the fullest and the emptiest host are apart, as a share of the mean. */
+  spread: statement<{ share: number }>(
+    'bench.spread',
+    `SELECT ((max(used_vcpus) - min(used_vcpus)) / avg(used_vcpus))::float8 AS share FROM host`,
+  ),
   oversold: statement<{ count: number }>(
     'bench.oversold',
     `SELECT count(*)::int AS count FROM host h WHERE used_vcpus > vcpus OR used_memory_mib > memory_mib OR used_disk_mib > disk_mib
@@ -62,6 +68,8 @@ const cpuMs = () => {
   return (user + system) / 1000
 }
 const heapBytes = () => {
+  // Twice: what has a finaliser goes with the second.
+  globalThis.gc?.()
   globalThis.gc?.()
   return process.memoryUsage().heapUsed + process.memoryUsage().external
 }
@@ -76,9 +84,9 @@ export const scale: Benchmark = {
     const server = cleanup.use(await startPrivateServer('embedded'))
     if (!server) throw new Error('no PostgreSQL server programs: run npm install')
     const log = pino({ level: 'fatal' })
-    const db = await connectDb({ url: databaseUrl(server.adminUrl, templateName), log })
-    cleanup.defer(() => db.close())
-    const bus = createMemoryBus()
+    const plain = await connectDb({ url: databaseUrl(server.adminUrl, templateName), log })
+    cleanup.defer(() => plain.close())
+    const { db, bus, counts } = counting(plain, createMemoryBus())
     cleanup.defer(() => bus.close())
     const config = {
       ...parseControlConfig({ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_CAPTCHA: 'off', MOTE_CPU_OVERCOMMIT: '1' }),
@@ -88,13 +96,19 @@ export const scale: Benchmark = {
       Array.from({ length: hostCount }, (_, n) => instantHost(bus, `host-${n}`, vcpusPerHost)),
     )
     for (const host of hosts) await recordBeat(db, host.describe(true), 1)
-    await makeRows(db)
-    await placeAll({ db, bus, config, log }, report)
     const before = heapBytes()
+    await makeRows(db)
+    await placeAll({ db, bus, config, log }, counts, report)
     const control = await startControl({ config, db, bus, log, host: '127.0.0.1', port: 0 })
     cleanup.defer(() => control.stop())
-    await serveAll(db, report)
-    await atRest(hosts, before, report)
+    await serveAll(db, counts, report)
+    await noOpPasses(hosts, counts, report)
+    await idle(hosts, counts, report)
+    report.verdict(
+      'memory of each VM, the control plane and the simulated hosts included, KiB',
+      (heapBytes() - before) / vms / 1024,
+      32,
+    )
   },
 }
 
@@ -114,61 +128,77 @@ async function makeRows(db: Db): Promise<void> {
 }
 
 /** Only this one step of every VM: find a host, reserve the room, commit. What comes after waits. */
-async function placeAll(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>, report: Report): Promise<void> {
+async function placeAll(
+  deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>,
+  counts: Counts,
+  report: Report,
+): Promise<void> {
   const { db, log } = deps
   const whole = vmMachine({ ...deps, clock: systemClock, vault: createVault(deps.config.secrets) })
   const machine = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
   const runner = createRunner({ db, machines: [machine], log })
   const began = performance.now()
   const cpuBegan = cpuMs()
+  counts.reset()
   await runner.start()
   await until(async () => (await db.one(sql.placed)).placed === vms)
   const placedMs = performance.now() - began
   const cpuEach = (cpuMs() - cpuBegan) / vms
+  report.note(`of each placement: ${describeCounts(counts, vms)}`)
   await runner.stop()
   report.note(
     `${(vms / (placedMs / 1000)).toFixed(0)} placements/s, ${cpuEach.toFixed(2)} ms of CPU of this process each`,
   )
   report.verdict('hosts oversold, or with room that is not accounted for', (await db.one(sql.oversold)).count, 0)
   report.verdict('ms for one placement, of many at once', placedMs / vms, 1)
+  report.verdict('fullest host less emptiest, share of the mean', (await db.one(sql.spread)).share, 0.05)
   await db.run(sql.goOn)
 }
 
-async function serveAll(db: Db, report: Report): Promise<void> {
+async function serveAll(db: Db, counts: Counts, report: Report): Promise<void> {
   const began = performance.now()
   const cpuBegan = cpuMs()
+  counts.reset()
   await until(async () => (await db.one(sql.serving)).count === apps)
   const cpuEach = (cpuMs() - cpuBegan) / vms
   report.note(
     `all serving ${seconds(performance.now() - began)} s later, ${cpuEach.toFixed(2)} ms of CPU of this process for each VM`,
   )
+  report.note(`of each VM until it serves: ${describeCounts(counts, vms)}`)
 }
 
-async function atRest(hosts: readonly InstantHost[], before: number, report: Report): Promise<void> {
+async function noOpPasses(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
   // What was poked by the placements is still looked at.
   await pause(3000)
   const passes: number[] = []
+  counts.reset()
   for (let n = 0; n < 5; n++) {
     const began = cpuMs()
     for (const host of hosts) await host.beat(true)
     await pause(1500)
     passes.push(cpuMs() - began)
   }
+  report.note(`of a full beat: ${describeCounts(counts, 5 * hosts.length)}`)
   report.verdict(
     'CPU of a pass over all of them, s',
     report.samples('a full beat of every host', 'ms', passes).median / 1000,
     0.5,
   )
-  const numbers: number[] = []
-  for (let n = 0; n < 5; n++) {
-    const began = cpuMs()
-    for (const host of hosts) await host.beat(false)
-    await pause(500)
-    numbers.push(cpuMs() - began)
+}
+
+/** Nothing happens but what always does: a beat a second, every fifteenth with all that a host has. */
+async function idle(hosts: readonly InstantHost[], counts: Counts, report: Report): Promise<void> {
+  const beats = 15
+  counts.reset()
+  const began = cpuMs()
+  for (let n = 0; n < beats; n++) {
+    const nextMs = performance.now() + 1000
+    for (const host of hosts) await host.beat(n === 0)
+    await pause(Math.max(0, nextMs - performance.now()))
   }
-  report.samples('CPU of the numbers of every VM', 'ms', numbers)
-  const eachKib = (heapBytes() - before) / vms / 1024
-  report.verdict('memory of each, hosts included, KiB', eachKib, 32)
+  const vmMinutes = (vms * beats) / 60
+  report.note(`a quiet minute of a VM: ${((cpuMs() - began) / vmMinutes).toFixed(3)} ms of CPU of this process`)
+  report.note(`of a quiet minute of a VM: ${describeCounts(counts, vmMinutes)}`)
 }
 
 const seconds = (ms: number) => (ms / 1000).toFixed(1)

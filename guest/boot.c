@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { CONFIG_PART = 1 << 15 };
+
 void fatal(const char *what) {
   /* /dev/console reaches the host's console socket, which keeps the last lines for the error message. */
   dprintf(2, "mote-init: %s: %s\n", what, strerror(errno));
@@ -143,6 +145,7 @@ void config_take(struct config *config, const char *key, char *value) {
   else if (!strcmp(key, "gid")) config->gid = strtoul(value, NULL, 10);
   else if (!strcmp(key, "cwd")) config->cwd = value;
   else if (!strcmp(key, "hostname")) config->hostname = value;
+  else if (!strcmp(key, "machine_id")) config->machine_id = value;
   else if (!strcmp(key, "base")) config->base_type = value;
   else if (!strcmp(key, "ip")) config->ip = value;
   else if (!strcmp(key, "prefix")) config->prefix = atoi(value);
@@ -157,14 +160,29 @@ void config_take(struct config *config, const char *key, char *value) {
   else if (!strcmp(key, "ports")) config->vsock = !strcmp(value, "vsock");
 }
 
+/*
+ * The base's type, when this machine is to become a template: all that is alike in every VM of an image is done, and the
+ * configuration is left unread until the host says `begin`.
+ */
+int template_base(char *type, size_t size) {
+  return kernel_argument("template", type, size) != NULL;
+}
+
 void read_config(struct config *config) {
   static char buffer[CONFIG_MAX + 1];
   char disk[32];
   if (find_disk("config", disk, sizeof disk) < 0) fatal("config disk");
   int fd = open(disk, O_RDONLY | O_CLOEXEC);
   if (fd < 0) fatal(disk);
+  /* A machine that goes on from a template must not see what the template's disk held: drops what the kernel keeps. */
+  ioctl(fd, BLKFLSBUF, 0);
   size_t used = 0;
-  for (ssize_t n; used < CONFIG_MAX && (n = read(fd, buffer + used, CONFIG_MAX - used)) > 0;) used += n;
+  /* The rest of the disk is padding. */
+  for (ssize_t n; used < CONFIG_MAX && (!used || buffer[used - 1]);) {
+    size_t part = CONFIG_MAX - used < CONFIG_PART ? CONFIG_MAX - used : CONFIG_PART;
+    if ((n = read(fd, buffer + used, part)) <= 0) break;
+    used += (size_t)n;
+  }
   close(fd);
   config->cwd = "/", config->hostname = "mote", config->base_type = "erofs", config->stop_signal = 15;
   for (char *line = buffer, *next; line && *line; line = next) {
@@ -177,11 +195,11 @@ void read_config(struct config *config) {
   }
 }
 
-void enter_root(const struct config *config) {
+void enter_root(const char *base_type) {
   char base[32], scratch[32];
   if (find_disk("base", base, sizeof base) < 0) fatal("base disk");
   if (find_disk("scratch", scratch, sizeof scratch) < 0) fatal("scratch disk");
-  must_mount(base, "/base", config->base_type, MS_RDONLY, NULL);
+  must_mount(base, "/base", base_type, MS_RDONLY, NULL);
   must_mount(scratch, "/scratch", "ext4", MS_NOATIME, NULL);
   mkdir("/scratch/upper", 0755);
   mkdir("/scratch/work", 0755);
@@ -267,6 +285,10 @@ void write_identity(const struct config *config) {
   put_file("/etc/hostname", text);
   snprintf(text, sizeof text, "127.0.0.1 localhost\n::1 localhost\n%s %s\n", config->ip ? config->ip : "127.0.1.1", config->hostname);
   put_file("/etc/hosts", text);
+  if (config->machine_id) {
+    snprintf(text, sizeof text, "%s\n", config->machine_id);
+    put_file("/etc/machine-id", text);
+  }
   if (config->dns) {
     snprintf(text, sizeof text, "nameserver %s\n", config->dns);
     put_file("/etc/resolv.conf", text);

@@ -102,8 +102,30 @@ void disk_mount(const struct config *config, const char *id, char *text) {
       return;
     }
   }
-  if (!read_only) give_to_workload(config, at);
+  if (!read_only) {
+    /* It may have got more room since it was mounted last; with less than it has it is a volume all the same. */
+    if (disk_fill(device, at) < 0) perror(at);
+    give_to_workload(config, at);
+  }
   control_say("%s ok\n", id);
+}
+
+/* `<volume> <mount point>`: its disk has become larger, and its file system shall. */
+void disk_grow(const char *id, char *text) {
+  char serial[64], at[512], name[256], device[300];
+  if (sscanf(text, "%63s %511s", serial, at) != 2) {
+    control_say("%s err grow what\n", id);
+    return;
+  }
+  decode(at);
+  if (!find_volume(serial, name, sizeof name)) {
+    control_say("%s err absent\n", id);
+    return;
+  }
+  snprintf(device, sizeof device, "/dev/%s", name);
+  disk_rescan(name);
+  if (disk_fill(device, at) < 0) control_say("%s err cannot grow %s: %s\n", id, at, strerror(errno));
+  else control_say("%s ok\n", id);
 }
 
 /* `<volume> <mount point>`: what was written is on the disk, and the kernel has let go of it. */

@@ -47,22 +47,43 @@ static void set_mac(const char *text) {
   close(fd);
 }
 
-/* `key=value` words, as in the config disk, and `seed`, `now_us`, `mac`, `machine_id`. Without `mac` the network stays. */
-void identity_renew(struct config *config, const char *id, char *text) {
+/* `key=value` words, as in the config disk, and `seed`, `now_us`, `mac`. */
+struct renewed {
+  int seeded, mac;
+};
+
+static struct renewed take_words(struct config *config, const char *text) {
   char *rest = NULL, *words = strdup(text); /* the configuration keeps pointing into it */
-  int seeded = 0, network = 0;
+  struct renewed renewed = {0, 0};
   for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     char *value = strchr(word, '=');
     if (!value) continue;
     *value++ = 0;
     decode(value);
-    if (!strcmp(word, "seed")) seeded = reseed(value);
+    if (!strcmp(word, "seed")) renewed.seeded = reseed(value);
     else if (!strcmp(word, "now_us")) set_clock(value);
-    else if (!strcmp(word, "mac")) set_mac(value), network = 1;
-    else if (!strcmp(word, "machine_id")) put_file("/etc/machine-id", value);
+    else if (!strcmp(word, "mac")) set_mac(value), renewed.mac = 1;
     else config_take(config, word, value);
   }
-  if (network) configure_network(config);
+  return renewed;
+}
+
+/* Without `mac` the network stays. */
+void identity_renew(struct config *config, const char *id, char *text) {
+  struct renewed renewed = take_words(config, text);
+  if (renewed.mac) configure_network(config);
   write_identity(config);
-  control_say(seeded ? "%s ok\n" : "%s err no entropy\n", id);
+  control_say(renewed.seeded ? "%s ok\n" : "%s err no entropy\n", id);
+}
+
+/*
+ * A template becomes one VM. Randomness comes first: whatever draws from it afterwards (addresses' temporary parts, the
+ * network's secrets, the workload) draws what no other VM of the template has.
+ */
+int identity_begin(struct config *config, char *text) {
+  if (!take_words(config, text).seeded) return -1;
+  read_config(config);
+  configure_network(config);
+  write_identity(config);
+  return 0;
 }

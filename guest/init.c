@@ -19,7 +19,7 @@
 
 static struct config config;
 static struct workload workload = {.out = -1, .err = -1};
-static int epoll = -1, kill_timer = -1, halting;
+static int epoll = -1, kill_timer = -1, halting, begun;
 
 static void watch(int fd, uint32_t events) {
   struct epoll_event event = {.events = events, .data.fd = fd};
@@ -71,6 +71,18 @@ static int start(void) {
   watch(workload.out, EPOLLIN), watch(workload.err, EPOLLIN);
   control_say("* started %d\n", workload.pid);
   return 0;
+}
+
+/* Once: a machine that has its configuration keeps it. */
+static void begin(const char *id, char *text) {
+  if (!begun && identity_begin(&config, text) < 0) {
+    control_say("%s err no entropy\n", id);
+    return;
+  }
+  int first = !begun;
+  begun = 1;
+  if (first && !config.wait && start() < 0) fatal("start");
+  control_say("%s ok\n", id);
 }
 
 static void off(int grace_ms) {
@@ -125,19 +137,28 @@ static void on_control(char *line) {
   else if (!strcmp(verb, "exec")) exec_start(&config, id, rest, watch_output);
   else if (!strcmp(verb, "mount")) disk_mount(&config, id, rest);
   else if (!strcmp(verb, "unmount")) disk_unmount(id, rest);
+  else if (!strcmp(verb, "grow")) disk_grow(id, rest);
   else if (!strcmp(verb, "freeze")) disk_freeze(id, rest);
   else if (!strcmp(verb, "thaw")) disk_thaw_all(), control_say("%s ok\n", id);
+  else if (!strcmp(verb, "begin")) begin(id, rest);
   else if (!strcmp(verb, "identity")) identity_renew(&config, id, rest);
   else control_say("%s err unknown verb\n", id);
 }
 
 int main(void) {
+  char base_type[16];
   mount_kernel_trees();
   load_modules();
-  read_config(&config);
-  enter_root(&config);
-  configure_network(&config);
-  write_identity(&config);
+  begun = !template_base(base_type, sizeof base_type);
+  if (begun) {
+    read_config(&config);
+    enter_root(config.base_type);
+    configure_network(&config);
+    write_identity(&config);
+  } else {
+    load_late_modules();
+    enter_root(base_type);
+  }
   ports_open(&config);
 
   sigset_t caught;
@@ -153,7 +174,7 @@ int main(void) {
     if (port_listeners(which) >= 0) watch(port_listeners(which), EPOLLIN);
   if (log_fd() >= 0) watch(log_fd(), EPOLLIN | EPOLLOUT | EPOLLET), watch(control_fd(), EPOLLIN | EPOLLOUT | EPOLLET);
   /* With volumes, the host mounts them first and then says `start`. */
-  if (!config.wait && start() < 0) fatal("start");
+  if (begun && !config.wait && start() < 0) fatal("start");
 
   for (;;) {
     struct epoll_event events[8];

@@ -15,7 +15,7 @@ struct config {
   int argc, envc, groupc, prefix, stop_signal, wait, vsock;
   gid_t groups[MAX_GROUPS], gid;
   uid_t uid;
-  const char *cwd, *hostname, *base_type, *ip, *gateway, *gateway_mac, *dns, *ip6, *gateway6, *route6;
+  const char *cwd, *hostname, *base_type, *machine_id, *ip, *gateway, *gateway_mac, *dns, *ip6, *gateway6, *route6;
 };
 
 /* boot.c: from a bare kernel to a root file system and a network. Each ends in fatal() where it cannot go on. */
@@ -25,8 +25,9 @@ void mount_kernel_trees(void);
 void load_modules(void);
 void load_late_modules(void);
 void load_vsock_modules(void);
+int template_base(char *type, size_t size);
 void read_config(struct config *config);
-void enter_root(const struct config *config);
+void enter_root(const char *base_type);
 void configure_network(const struct config *config);
 void write_identity(const struct config *config);
 void config_take(struct config *config, const char *key, char *value);
@@ -59,11 +60,17 @@ int exec_wait_ms(void);
 /* disks.c */
 void disk_mount(const struct config *config, const char *id, char *text);
 void disk_unmount(const char *id, char *text);
+void disk_grow(const char *id, char *text);
 void disk_freeze(const char *id, char *text);
 void disk_thaw_all(void);
 
+/* grow.c */
+void disk_rescan(const char *name);
+int disk_fill(const char *device, const char *at);
+
 /* identity.c */
 void identity_renew(struct config *config, const char *id, char *text);
+int identity_begin(struct config *config, char *text);
 
 /* vsock.c */
 int vsock_listen(unsigned port);

@@ -52,9 +52,12 @@ const apps = createRoute({
   path: '/apps',
   component: lazyRouteComponent(() => import('./pages/apps.tsx'), 'Apps'),
 })
+type Source = 'image' | 'repository'
 const newApp = createRoute({
   ...inside,
   path: '/apps/new',
+  validateSearch: (search: Record<string, unknown>): { readonly source?: Source } =>
+    search.source === 'repository' ? { source: 'repository' } : {},
   component: lazyRouteComponent(() => import('./pages/new-app.tsx'), 'NewApp'),
 })
 
@@ -133,6 +136,17 @@ const database = createRoute({
   path: '/databases/$id',
   component: lazyRouteComponent(() => import('./pages/databases/page.tsx'), 'DatabasePage'),
 })
+/** The setup URL of the integration with a source host, see docs/builds.md. */
+const connected = createRoute({
+  ...inside,
+  path: '/connected',
+  validateSearch: (search: Record<string, unknown>) => ({
+    installation_id: Number(search.installation_id),
+    setup_action: String(search.setup_action ?? ''),
+    ...(typeof search.state === 'string' ? { state: search.state } : {}),
+  }),
+  component: lazyRouteComponent(() => import('./pages/connected.tsx'), 'Connected'),
+})
 const mesh = createRoute({
   ...inside,
   path: '/mesh',
@@ -207,7 +221,18 @@ const tree = root.addChildren([
   signIn,
   signUp,
   shell.addChildren([
-    ...[home, apps, newApp, app.addChildren([...appPages]), deployment, volumes, volume, databases, database],
+    ...[
+      home,
+      apps,
+      newApp,
+      connected,
+      app.addChildren([...appPages]),
+      deployment,
+      volumes,
+      volume,
+      databases,
+      database,
+    ],
     ...[mesh, hosts, billing, notifications, audit, members, project, account.addChildren([...accountPages])],
   ]),
 ])

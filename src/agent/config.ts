@@ -24,8 +24,11 @@ export const AgentConfig = Type.Object({
   }),
   /** `auto`: taps with root and /dev/net/tun, QEMU's user networking otherwise. */
   network: Type.Union([Type.Literal('auto'), Type.Literal('tap'), Type.Literal('user')]),
-  /** IPv4 /16 for guests behind taps; the agents of one machine share it in /20 slices. */
-  subnet: Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }),
+  /**
+   * IPv4 /16 for guests behind taps; the agents of one machine share it in /20 slices. Null: in a mesh the /20 that control
+   * gives the host, otherwise one of `firstGuests`.
+   */
+  subnet: Type.Union([Type.String({ pattern: '^\\d{1,3}\\.\\d{1,3}\\.0\\.0/16$' }), Type.Null()]),
   /** Private networks (IPv4 CIDR) that guests may reach all the same. */
   egressAllow: Type.Array(Type.String()),
   /** Networks (CIDR) that no guest may reach, besides all private ones. */
@@ -51,6 +54,8 @@ export const AgentConfig = Type.Object({
     memoryMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
     diskMib: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   }),
+  /** Bound on templates of VMs in the cache directory, from which VMs that are alike start; 0: each one boots. */
+  templateMib: Type.Integer({ minimum: 0 }),
   /** Boots at the same time; null: twice the cpus. */
   maxBoots: Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]),
   /** The address where VMs from other hosts arrive; reachable from those, and from nobody else. */
@@ -81,7 +86,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     hypervisor: 'auto',
     programs: { firecracker: null, jailer: null, cloudHypervisor: null },
     network: 'auto',
-    subnet: '10.213.0.0/16',
+    subnet: null,
     egressAllow: [],
     egressDeny: [],
     meshEndpoint: null,
@@ -92,6 +97,7 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     pools: defaultPools,
     log: { maxBytes: 8 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
     capacity: { vcpus: null, memoryMib: null, diskMib: null },
+    templateMib: 4096,
     maxBoots: null,
     migrationHost: '127.0.0.1',
     bootLimitMs: 90_000,

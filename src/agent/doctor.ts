@@ -1,7 +1,13 @@
 import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { AgentConfig } from './config.ts'
 import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
+import { vmmPlatforms } from './drivers.ts'
+import { vmUsers } from './hypervisor/isolation.ts'
 import { probeQemu } from './hypervisor/qemu/probe.ts'
+import { probeVmm } from './hypervisor/vmm/probe.ts'
+import { run } from '../lib/exec.ts'
 import { hasProgram } from '../lib/programs.ts'
 
 /** One thing a host needs, or that makes it better. */
@@ -17,7 +23,8 @@ export interface Finding {
 interface Tool {
   readonly name: string
   readonly programs: readonly string[]
-  readonly package: string
+  /** Of Debian; one that it has not says where the program is. */
+  readonly package: string | { readonly from: string }
   readonly without: string
   readonly ok: 'limited' | 'missing'
 }
@@ -45,19 +52,42 @@ const tools: readonly Tool[] = [
   },
   { name: 'ip', programs: ['ip'], package: 'iproute2', without: 'no taps: user networking only', ok: 'limited' },
   { name: 'nft', programs: ['nft'], package: 'nftables', without: 'no taps: user networking only', ok: 'limited' },
+  {
+    name: 'firecracker',
+    programs: ['firecracker'],
+    package: { from: 'github.com/firecracker-microvm/firecracker/releases: firecracker and jailer into the PATH' },
+    without: 'VMs run in QEMU; it needs KVM',
+    ok: 'limited',
+  },
+  {
+    name: 'cloud-hypervisor',
+    programs: ['cloud-hypervisor'],
+    package: { from: 'github.com/cloud-hypervisor/cloud-hypervisor/releases: cloud-hypervisor-static into the PATH' },
+    without: 'VMs run in QEMU; it needs KVM',
+    ok: 'limited',
+  },
+  { name: 'luks', programs: ['cryptsetup'], package: 'cryptsetup-bin', without: 'no encrypted volumes', ok: 'limited' },
+  {
+    name: 'lvm',
+    programs: ['lvs'],
+    package: 'lvm2',
+    without: 'volumes in directories only, not in thin pools',
+    ok: 'limited',
+  },
+  { name: 'rbd', programs: ['rbd'], package: 'ceph-common', without: 'no volumes on Ceph', ok: 'limited' },
   { name: 'wg', programs: ['wg'], package: 'wireguard-tools', without: 'no mesh between hosts', ok: 'limited' },
 ]
 
 /**
- * Looks at this machine as a host for VMs. Makes the guest kernel and boots the KVM proof when QEMU is here, so the
+ * Looks at this machine as a host for VMs. Makes the guest kernel and boots the KVM proof of each VMM that is here, so the
  * first call may take seconds and download 27 MB; nothing outside the cache directory changes.
  */
 export async function inspectHost(
-  config: Pick<AgentConfig, 'cacheDir' | 'kernelDir'>,
+  config: Pick<AgentConfig, 'cacheDir' | 'kernelDir' | 'dataDir' | 'programs'>,
   onProgress: (line: string) => void = () => undefined,
 ): Promise<Finding[]> {
   const findings = await Promise.all(tools.map(inspectTool))
-  findings.push(tapFinding())
+  findings.push(tapFinding(), await reflinkFinding(config.cacheDir))
   const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernelDir ?? undefined)
   const made = await kernel().then(
     ({ version, devices }): Finding => ({
@@ -75,13 +105,31 @@ export async function inspectHost(
   )
   findings.push(made)
   if (made.ok === 'yes' && findings[0]?.ok === 'yes') findings.push(await kvmFinding(config.cacheDir, kernel))
+  return [...findings, ...(await vmmFindings(config, onProgress))]
+}
+
+/** The VMMs that are faster than QEMU where they work; without them nothing is missing. */
+async function vmmFindings(
+  config: Pick<AgentConfig, 'cacheDir' | 'kernelDir' | 'dataDir' | 'programs'>,
+  onProgress: (line: string) => void,
+): Promise<Finding[]> {
+  const { cacheDir, kernelDir } = config
+  const mode = tapFinding().ok === 'yes' ? 'tap' : 'user'
+  const findings: Finding[] = []
+  for (const { platform, needs } of await vmmPlatforms(config)) {
+    const kernel = () => ensureKernel(cacheDir, onProgress, kernelDir ?? undefined, needs)
+    const deps = { cacheDir, kernel, network: { mode }, userOf: vmUsers(config.dataDir) } as const
+    const { available, detail, fix } = await probeVmm(deps, platform, AbortSignal.timeout(proofMs))
+    findings.push({ name: platform.name, ok: available && fix === null ? 'yes' : 'limited', detail, fix })
+  }
   return findings
 }
 
 async function inspectTool({ name, programs, ok, ...tool }: Tool): Promise<Finding> {
   const found = (await Promise.all(programs.map(hasProgram))).findIndex(Boolean)
   if (found >= 0) return { name, ok: 'yes', detail: programs[found] ?? name, fix: null }
-  return { name, ok, detail: tool.without, fix: `apt-get install ${tool.package}` }
+  const fix = typeof tool.package === 'string' ? `apt-get install ${tool.package}` : `from ${tool.package.from}`
+  return { name, ok, detail: tool.without, fix }
 }
 
 function tapFinding(): Finding {
@@ -91,8 +139,27 @@ function tapFinding(): Finding {
   return { name: 'tap', ok: 'limited', detail, fix: root ? 'modprobe tun' : 'run the agent as root' }
 }
 
+/** Tries it where the disks are made: the name of a file system does not say how it was formatted. */
+async function reflinkFinding(dir: string): Promise<Finding> {
+  await mkdir(dir, { recursive: true })
+  const probe = await mkdtemp(join(dir, 'reflink-'))
+  try {
+    const [from, to] = [join(probe, 'from'), join(probe, 'to')]
+    await writeFile(from, 'x')
+    await run('cp', ['--reflink=always', '--', from, to])
+    return { name: 'reflinks', ok: 'yes', detail: 'snapshots and clones share their blocks', fix: null }
+  } catch {
+    const detail = 'snapshots and clones of volumes are copies, as long as what is written on them'
+    return { name: 'reflinks', ok: 'limited', detail, fix: 'put the data directory on XFS or btrfs' }
+  } finally {
+    await rm(probe, { recursive: true, force: true })
+  }
+}
+
+const proofMs = 60_000
+
 async function kvmFinding(cacheDir: string, kernel: () => Promise<GuestKernel>): Promise<Finding> {
-  const { accel, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(30_000))
+  const { accel, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(proofMs))
   if (accel === 'kvm') return { name: 'kvm', ok: 'yes', detail, fix: null }
   return { name: 'kvm', ok: 'limited', detail, fix: 'use a host with hardware virtualisation, or live with emulation' }
 }

@@ -5,12 +5,15 @@ import type { AgentConfig } from './config.ts'
 import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
 import type { Driver } from './hypervisor/driver.ts'
 import { fakeDriver } from './hypervisor/fake/driver.ts'
-import { cloudHypervisorDriver } from './hypervisor/cloud-hypervisor/driver.ts'
+import { cloudHypervisorPlatform } from './hypervisor/cloud-hypervisor/platform.ts'
 import type { FirecrackerPrograms } from './hypervisor/firecracker/cell.ts'
-import { firecrackerDriver } from './hypervisor/firecracker/driver.ts'
+import { firecrackerPlatform } from './hypervisor/firecracker/platform.ts'
 import { createFakeHost, type FakeHost } from './hypervisor/fake/host.ts'
 import { openIsolation } from './hypervisor/isolation.ts'
+import { buildNetless } from './hypervisor/netless.ts'
 import { qemuDriver } from './hypervisor/qemu/driver.ts'
+import { vmmDriver } from './hypervisor/vmm/driver.ts'
+import type { Platform } from './hypervisor/vmm/platform.ts'
 import { imageStore } from './image/store.ts'
 import type { Network } from './net/net.ts'
 
@@ -28,26 +31,59 @@ export async function createDrivers(
   const images = imageStore({ ...config, cacheDir, imageDir: resolve(config.imageDir) })
   const kernelWith = (...needs: readonly string[]) =>
     retriable(() => ensureKernel(cacheDir, onProgress, config.kernelDir ?? undefined, needs))
-  const { bootLimitMs, migrationHost } = config
+  const { bootLimitMs } = config
+  const migrationHost = () => arrivalHost(config, network)
   const dataDir = resolve(config.dataDir)
-  const isolation = await openIsolation(dataDir)
+  const isolation = await openIsolation(dataDir, await netlessFor(network, cacheDir, onProgress))
   const shared = { cacheDir, dataDir, images, network: closedOnce(network), bootLimitMs, migrationHost, isolation }
   const all: readonly Driver[] = [
-    qemuDriver({ ...shared, kernel: kernelWith() }),
-    firecrackerDriver({
-      ...{ ...shared, ports: 'vsock', programs: await firecrackerPrograms(config) },
-      kernel: kernelWith('CONFIG_VIRTIO_VSOCKETS', 'CONFIG_VIRTIO_MMIO'),
+    qemuDriver({
+      ...{ ...shared, kernel: kernelWith(), templateMib: config.templateMib },
+      onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),
     }),
-    cloudHypervisorDriver({
-      ...{ ...shared, ports: 'vsock', program: await programOf(config.programs.cloudHypervisor, 'cloud-hypervisor') },
-      kernel: kernelWith('CONFIG_VIRTIO_VSOCKETS', 'CONFIG_VIRTIO_PCI', 'CONFIG_ACPI'),
-    }),
+    ...(await vmmPlatforms(config)).map(({ platform, needs }) =>
+      vmmDriver({ ...shared, ports: 'vsock', kernel: kernelWith(...needs) }, platform),
+    ),
   ]
   const offered = all.filter(({ name }) => config.hypervisor === 'auto' || config.hypervisor === name)
   return new Map(offered.map(driver => [driver.name, driver]))
 }
 
-async function firecrackerPrograms({ programs }: AgentConfig): Promise<FirecrackerPrograms | undefined> {
+/** Without it VMMs are in the host's network, where the firewall lets nothing out that their users send. */
+async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line: string) => void) {
+  if (mode !== 'tap') return undefined
+  return buildNetless(cacheDir).catch((error: unknown) => {
+    onProgress(`VMMs stay in the network namespace of the host: ${String(error)}`)
+    return undefined
+  })
+}
+
+/** What is sent between hosts of a mesh goes through it: loopback, the default, would lead nowhere. */
+function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4 }: Network): string {
+  return meshEndpoint !== null && ipv4 && migrationHost === '127.0.0.1' ? ipv4.gateway : migrationHost
+}
+
+/** The VMMs with an API of their own, and what each needs built into a guest kernel of ours. */
+export async function vmmPlatforms(
+  config: Pick<AgentConfig, 'dataDir' | 'programs'>,
+): Promise<ReadonlyArray<{ readonly platform: Platform; readonly needs: readonly string[] }>> {
+  const programs = await firecrackerPrograms(config)
+  const program = await programOf(config.programs.cloudHypervisor, 'cloud-hypervisor')
+  return [
+    {
+      platform: firecrackerPlatform({ dataDir: resolve(config.dataDir), programs }),
+      needs: ['CONFIG_VIRTIO_VSOCKETS', 'CONFIG_VIRTIO_MMIO'],
+    },
+    {
+      platform: cloudHypervisorPlatform({ program }),
+      needs: ['CONFIG_VIRTIO_VSOCKETS', 'CONFIG_VIRTIO_PCI', 'CONFIG_ACPI'],
+    },
+  ]
+}
+
+async function firecrackerPrograms({
+  programs,
+}: Pick<AgentConfig, 'programs'>): Promise<FirecrackerPrograms | undefined> {
   const firecracker = await programOf(programs.firecracker, 'firecracker')
   if (firecracker === undefined) return undefined
   return { firecracker, jailer: await programOf(programs.jailer, 'jailer') }
@@ -61,7 +97,19 @@ async function programOf(given: string | null, name: string): Promise<string | u
 /** The drivers share it, and each closes what it was given. */
 function closedOnce(network: Network): Network {
   let closing: Promise<void> | undefined
-  return { ...network, close: () => (closing ??= network.close()) }
+  return {
+    ...network,
+    get probeFrom() {
+      return network.probeFrom
+    },
+    get ipv4() {
+      return network.ipv4
+    },
+    get resolver() {
+      return network.resolver
+    },
+    close: () => (closing ??= network.close()),
+  }
 }
 
 /** One result for all callers; a failure is not kept, so that the next caller tries again. */

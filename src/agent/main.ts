@@ -12,7 +12,8 @@ import type { AgentConfig } from './config.ts'
 import { createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
 import type { Driver } from './hypervisor/driver.ts'
-import type { Network } from './net/net.ts'
+import { vmUsers } from './hypervisor/isolation.ts'
+import { featuresOf } from './hypervisor/features.ts'
 import { openNetwork } from './net/open.ts'
 import { openPrivateNetwork } from './net/private-network.ts'
 import { meshDevice } from './net/rules.ts'
@@ -57,19 +58,16 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const end = new AbortController()
   const state = await openStateDir(dataDir, config.hostId)
   const incarnation = newId()
+  const userOf = vmUsers(dataDir)
   const network = await openNetwork(config, {
     onHealed: vmId => {
       log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
       reconciler.tell(vmId)
     },
     onError: err => log.error({ err }, 'cannot look after the firewall'),
+    ownerOf: vmId => userOf(vmId)?.uid,
   })
-  const drivers = await createDrivers(
-    { ...config, dataDir, migrationHost: migrationHost(config, network) },
-    network,
-    line => log.info(line),
-    fake,
-  )
+  const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake)
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
@@ -85,6 +83,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const storage = createStorage({
     ...{ pools: config.pools, dataDir, hostId: state.hostId, bus, log },
     still: (vmId, volumeId, act) => reconciler.still(vmId, volumeId, act),
+    grow: (vmId, volumeId, sizeMib) => reconciler.growVolume(vmId, volumeId, sizeMib),
   })
   const reconciler: Reconciler = createReconciler({
     ...{ state, drivers, bus, log, health: healthTiming, logLimits: config.log, stopGraceMs: config.stopGraceMs },
@@ -146,12 +145,6 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   }
 }
 
-/** What is sent between hosts of a mesh goes through it: loopback, the default, would lead nowhere. */
-function migrationHost(config: AgentConfig, { ipv4 }: Network): string {
-  const given = config.migrationHost
-  return config.meshEndpoint !== null && ipv4 && given === '127.0.0.1' ? ipv4.gateway : given
-}
-
 /** A fake host has no guests that a tunnel could be for. */
 function meshOptions({ hypervisor, meshEndpoint, meshKeyDays }: AgentConfig) {
   if (meshEndpoint === null || hypervisor === 'fake') return undefined
@@ -163,9 +156,10 @@ function probeAll(drivers: Iterable<Driver>, signal: AbortSignal) {
   const offers = new Map<Driver, HypervisorOffer>()
   const all = [...drivers].map(async driver => {
     const { name, capabilities } = driver
-    offers.set(driver, { name, available: false, probing: true, detail: 'being probed', capabilities })
+    const features = featuresOf(driver)
+    offers.set(driver, { name, available: false, probing: true, detail: 'being probed', capabilities, features })
     const result = await driver.probe(signal).catch((error: unknown) => ({ available: false, detail: String(error) }))
-    offers.set(driver, { name, ...result, capabilities })
+    offers.set(driver, { name, ...result, capabilities, features })
   })
   return { offers: () => [...offers.values()], done: Promise.all(all).then(() => undefined) }
 }

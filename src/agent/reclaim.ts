@@ -53,7 +53,7 @@ async function end(identity: ProcessIdentity): Promise<void> {
 
 /** Another agent may be building in the shared cache: it holds the lock of what it builds. */
 async function removePartials(cacheDir: string): Promise<void> {
-  for (const dir of ['bases', 'initrd', 'init', '.']) {
+  for (const dir of ['bases', 'initrd', 'init', 'templates', '.']) {
     const names = await readdir(join(cacheDir, dir)).catch(() => [])
     for (const name of names.filter(one => one.endsWith(partialSuffix))) {
       await removePartial(join(cacheDir, dir, name))

@@ -68,6 +68,8 @@ export interface Reconciler {
   takeSnapshot(vmId: string, dir: string): Promise<SnapshotMade>
   /** Acts while the VM stands still; for how long, ms. @throws StepError `vm_not_running` */
   still(vmId: string, volumeId: string, act: () => Promise<void>): Promise<number>
+  /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
+  growVolume(vmId: string, volumeId: string, sizeMib: number): Promise<void>
   /** Some VM here was, or shall be, started from this snapshot. */
   usesSnapshot(snapshotId: string): boolean
   stop(stopVms: boolean): Promise<void>
@@ -190,6 +192,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       const actor = entries.get(vmId)?.actor
       if (!actor) throw notRunning()
       return actor.still(volumeId, act)
+    },
+    growVolume: async (vmId, volumeId, sizeMib) => {
+      const actor = entries.get(vmId)?.actor
+      if (!actor) throw notRunning()
+      return actor.grow(volumeId, sizeMib)
     },
     usesSnapshot: snapshotId => [...entries.values()].some(({ actor }) => actor.snapshotId === snapshotId),
     stop: async stopVms => {

@@ -1,4 +1,5 @@
 /** Follows a deployment until it serves or has failed, with its steps and its log as they come. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../lib/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
 import type { Call } from './verb.ts'
@@ -14,7 +15,20 @@ const ends: Readonly<Record<string, 'serves' | 'failed'>> = {
   deleted: 'failed',
 }
 
-const pollMs = 300
+/** Half of what a project may ask for in a minute (600), also when it takes long. */
+const pollMs = 200
+
+/** What an agent calls the parts of a start. */
+const stepNames: Readonly<Record<string, string>> = {
+  image: 'Image fetched',
+  base: 'Read-only base made',
+  disk: 'Writable disk made',
+  spawn: 'VMM started',
+  boot: 'Guest booted',
+  healthy: 'App healthy',
+}
+
+export type Watch = Pick<Call, 'client' | 'terminal' | 'signal'>
 
 export interface Followed {
   readonly live: LiveDeploymentStatus
@@ -23,18 +37,18 @@ export interface Followed {
 
 /**
  * @param leaving a status that it is about to leave, as an earlier deployment that is activated again does
- * @throws Interrupted when the signal aborts; the deployment itself goes on
+ * @throws Error why it does not serve; the signal's reason when that aborts, and the deployment itself goes on
  */
 export async function followDeployment(
-  call: Call,
+  watch: Watch,
   app: string,
   jobId: string,
   what: string,
   leaving?: string,
 ): Promise<Followed> {
-  const { client, terminal, signal } = call
+  const { client, terminal, signal } = watch
   const over = new AbortController()
-  const logs = printLogs(call, app, jobId, AbortSignal.any([signal, over.signal]))
+  const logs = printLogs(watch, app, jobId, AbortSignal.any([signal, over.signal]))
   try {
     return await terminal.step(what, async () => {
       const shown = new Set<string>()
@@ -46,7 +60,7 @@ export async function followDeployment(
         for (const { name, ms } of live.steps)
           if (!shown.has(name)) {
             shown.add(name)
-            terminal.timed(`  ${name}`, ms)
+            terminal.timed(`  ${stepNames[name] ?? name}`, ms)
           }
         const line = `${live.status}${live.error_message ? `: ${live.error_message}` : ''}`
         if (line !== last) terminal.line(pc.dim(`  ${line}`))
@@ -55,7 +69,7 @@ export async function followDeployment(
         const end = left ? ends[live.status] : undefined
         if (end === 'serves') return { live, serves: true }
         if (end === 'failed') throw new Error(`The deployment is ${live.status}. ${live.error_message}`.trim())
-        await pause(pollMs, signal)
+        await sleep(pollMs, undefined, { signal }).catch(() => signal.throwIfAborted())
       }
     })
   } finally {
@@ -65,7 +79,7 @@ export async function followDeployment(
 }
 
 /** Log lines of a deployment above the spinner; that they end early is no reason to stop. */
-async function printLogs({ client, terminal }: Call, app: string, jobId: string, signal: AbortSignal): Promise<void> {
+async function printLogs({ client, terminal }: Watch, app: string, jobId: string, signal: AbortSignal): Promise<void> {
   try {
     const stream = client.streamDeploymentLogs({ app_name: app, job_id: jobId }, { signal })
     for await (const { event, data } of stream) if (event === 'log') terminal.line(pc.dim(`  | ${logText(data)}`))
@@ -78,16 +92,4 @@ async function printLogs({ client, terminal }: Call, app: string, jobId: string,
 export function logText(data: unknown): string {
   const line: unknown = typeof data === 'object' && data !== null ? Reflect.get(data, 'line') : undefined
   return typeof line === 'string' ? line : ''
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const finish = () => {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', finish)
-    resolve()
-  }
-  const timer = setTimeout(finish, ms)
-  signal.addEventListener('abort', finish, { once: true })
-  return promise
 }

@@ -1,8 +1,10 @@
 /** The `mote` command. Each command is a file; what it needs is imported when it runs, so that `--help` stays quick. */
 import { Command } from 'commander'
 import { productVersion } from '../lib/version.ts'
+import { bashCompletion } from './bash-completion.ts'
 import { adminCommands } from './commands/admin.ts'
 import { appCommands } from './commands/app.ts'
+import { buildCommands } from './commands/build.ts'
 import { databaseCommands } from './commands/database.ts'
 import { demoCommand } from './commands/demo.ts'
 import { deployCommands } from './commands/deploy.ts'
@@ -28,7 +30,7 @@ const mote = new Command('mote')
   .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
 
 const groups: Readonly<Record<string, readonly Command[]>> = {
-  'Your apps': [...sessionCommands(), ...deployCommands(), ...appCommands(), ...vmCommands()],
+  'Your apps': [...sessionCommands(), ...deployCommands(), ...buildCommands(), ...appCommands(), ...vmCommands()],
   'Data and settings': [...storageCommands(), ...databaseCommands(), ...domainCommands(), ...projectCommands()],
   'Run a cloud': [
     ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],
@@ -39,7 +41,9 @@ for (const [heading, commands] of Object.entries(groups))
   for (const command of commands) mote.addCommand(command.helpGroup(`${heading}:`))
 
 // Shells ask with `complete`; a person with `mote complete bash`.
-if (process.argv[2] === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
+const [, , asked, shell] = process.argv
+if (asked === 'complete' && shell === 'bash') mote.addCommand(printed('complete', bashCompletion))
+else if (asked === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
 mote.addHelpText('after', 'Completion: source <(mote complete bash), or zsh, fish.')
 throwInsteadOfExit(mote)
 
@@ -47,6 +51,10 @@ try {
   await mote.parseAsync(process.argv)
 } catch (cause) {
   process.exitCode = report(cause)
+}
+
+function printed(name: string, text: string): Command {
+  return new Command(name).argument('[shell]').action(() => void process.stdout.write(text))
 }
 
 /** Commands that are added do not inherit it; without it wrong usage ends the process with code 1. */

@@ -4,7 +4,7 @@ import type { Terminal } from './progress.ts'
 import type { Access, AccessFlags } from './session.ts'
 
 export interface Answer {
-  /** Printed with `--json`. */
+  /** Printed with `--json`; undefined when it was printed already. */
   readonly json: unknown
   /** Printed otherwise; empty prints nothing. */
   readonly text: string
@@ -77,7 +77,7 @@ async function perform(given: Verb, command: Command, values: readonly unknown[]
     const answer = await given.run(call).catch((cause: unknown) => {
       throw explained(cause, call.url)
     })
-    const text = flags.json ? JSON.stringify(answer.json) : answer.text
+    const text = flags.json ? (JSON.stringify(answer.json) ?? '') : answer.text
     if (text !== '') process.stdout.write(`${text}\n`)
     if (answer.code) process.exitCode = answer.code
   } finally {

@@ -176,6 +176,13 @@ export const Capabilities = Type.Object({
 })
 export type Capabilities = Static<typeof Capabilities>
 
+/**
+ * What a VM may need of its hypervisor on this host. `raw-drives`: shows files of the host to the guest (builds).
+ * `private-network`: reaches other VMs, and its app's rules hold.
+ */
+export const HypervisorFeature = Type.Enum(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network'])
+export type HypervisorFeature = Static<typeof HypervisorFeature>
+
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
   available: Type.Boolean(),
@@ -184,6 +191,8 @@ export const HypervisorOffer = Type.Object({
   /** Why it is not available, or how it runs (`kvm`, `tcg`). */
   detail: Type.String(),
   capabilities: Capabilities,
+  /** Absent: an agent that does not tell; all are taken for granted. */
+  features: Type.Optional(Type.Array(HypervisorFeature)),
 })
 export type HypervisorOffer = Static<typeof HypervisorOffer>
 
@@ -254,7 +263,8 @@ export type SnapshotObserved = Static<typeof SnapshotObserved>
 /**
  * `volume.put`: a volume on this host, as a full wish of its own, since it outlives every VM. It is made empty, or with
  * the content of a snapshot (`from`); `restore` puts it back to a snapshot of its own, once for each `count`, while no VM
- * has it. `absent` removes it with its snapshots, as soon as no VM has it.
+ * has it. A larger `sizeMib` than before grows it, also while a VM has it; it never shrinks. `absent` removes it with its
+ * snapshots, as soon as no VM has it.
  */
 export const VolumePut = Type.Object({
   volumeId: Type.String(),
@@ -277,6 +287,8 @@ export const VolumeObserved = Type.Object({
   state: Type.Enum(['creating', 'ready', 'restoring', 'failed', 'removing', 'absent']),
   /** `restore.count` of the last restore that was done. */
   restored: Type.Integer(),
+  /** As large as it is; 0 while it is being made. */
+  sizeMib: Type.Optional(Type.Integer()),
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type VolumeObserved = Static<typeof VolumeObserved>
@@ -382,7 +394,7 @@ export const BuildPut = Type.Object({
     deploymentId: Type.String(),
     hypervisor: HypervisorName,
     source: Type.Object({
-      /** http(s) only. */
+      /** http(s), or with `ssh` also `ssh://` and `user@host:path`. */
       url: Type.String(),
       /** Empty: the repository's default branch. */
       branch: Type.String(),
@@ -390,6 +402,10 @@ export const BuildPut = Type.Object({
       commit: Type.String(),
       /** HTTP basic authentication; the host neither stores it nor shows it to the VM. */
       auth: Type.Optional(Type.Object({ username: Type.String(), password: Type.String() })),
+      /** A deploy key (OpenSSH's format), and the host's keys (sshd(8), known_hosts); as with `auth`. */
+      ssh: Type.Optional(Type.Object({ privateKey: Type.String(), knownHosts: Type.String() })),
+      /** Those on the same host are fetched, too. */
+      submodules: Type.Optional(Type.Boolean()),
       /** The repository may be at a private address, and without TLS. */
       allowPrivate: Type.Boolean(),
     }),

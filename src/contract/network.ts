@@ -37,6 +37,9 @@ export const FirewallObserved = Type.Object({
 })
 export type FirewallObserved = Static<typeof FirewallObserved>
 
+/** What agents take their guests' addresses from, a /20 each, until control gives their host others (`HostNetwork.guests`). */
+export const firstGuests = '10.213.0.0/16'
+
 /** The IPv4 side of a host, which is for gateways only: guests talk to each other over IPv6. */
 export const HostIpv4 = Type.Object({
   /** The network of its guests, CIDR; no other host of the mesh has the same. */
@@ -74,6 +77,11 @@ export const HostNetwork = Type.Object({
   hash: Type.String(),
   /** This host's own address in the mesh. */
   address: Type.String(),
+  /**
+   * IPv4 /20 (CIDR) for its guests that no other host has. A host takes it as soon as it has no guest with another address,
+   * unless its own settings name a network.
+   */
+  guests: Type.Optional(Type.String()),
   peers: Type.Array(MeshPeer),
   zones: Type.Array(Zone),
 })

@@ -6,7 +6,7 @@ import { auditFeature, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
 import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
 import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
-import { buildMachine } from './builds/index.ts'
+import { buildFeature, buildLogRetention, buildMachine } from './builds/index.ts'
 import {
   branchMachine,
   databaseBackups,
@@ -32,7 +32,7 @@ import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
 import {
-  scheduledSnapshots,
+  fullVolumes, scheduledSnapshots,
   volumeContents,
   volumeFeature,
   volumeMachine,
@@ -55,6 +55,7 @@ export const features = (deps: ControlDeps): readonly Feature[] => [
   appFeature(deps),
   domainFeature(deps, createResolver(deps.config.dnsServers)),
   deploymentFeature(deps),
+  buildFeature(deps),
   hostFeature(deps),
   runtimeFeature(deps),
   databaseFeature(deps),
@@ -94,12 +95,14 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   certificates(deps, createIssuer(deps)),
   scmReports(deps, createSourceHost(deps)),
   scmUpkeep(deps),
+  buildLogRetention(deps),
   usageCounting(deps),
   budgetKeeping(deps),
   deadHosts(deps),
   idleApps(deps),
   autoscaler(deps),
   scheduledSnapshots(deps),
+  fullVolumes(deps),
   databaseBackups(deps),
   databaseDrills(deps),
 ]

@@ -47,6 +47,8 @@ export interface ControlConfig {
   readonly storageNetworks: readonly string[]
   /** What projects get their /64 of; undefined: the random one in the database. */
   readonly ipv6Prefix: string | undefined
+  /** IPv4 network whose /20s the hosts of the mesh get for their guests. */
+  readonly guestNetwork: string
   /** 0 keeps the audit log for ever. */
   readonly auditRetentionDays: number
   /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
@@ -193,6 +195,12 @@ const ipv6Prefix = (text: string) => {
     throw new Error('must be an IPv6 prefix of /16 to /60, such as fd12:3456:789a::/48')
   return formatCidr(cidr)
 }
+const guestNetwork = (text: string) => {
+  const cidr = parseCidr(text)
+  if (cidr?.family !== 4 || cidr.prefix < 8 || cidr.prefix > 19)
+    throw new Error('must be an IPv4 network of /8 to /19, such as 10.192.0.0/10')
+  return formatCidr(cidr)
+}
 const planPairs = (text: string) =>
   list(text).map(pair => {
     const [product, name, ...rest] = pair.split('=')
@@ -301,6 +309,12 @@ export const controlSettings = {
     undefined,
     ipv6Prefix,
     'IPv6 prefix (/16 to /60) of the private networks; a random unique local /48 when empty',
+  ),
+  guestNetwork: setting(
+    'MOTE_GUEST_NETWORK',
+    '10.192.0.0/10',
+    guestNetwork,
+    'IPv4 network (/8 to /19) of which each host of the mesh gets a /20 for its VMs; nothing else in it may be in use',
   ),
   auditRetentionDays: setting(
     'MOTE_AUDIT_RETENTION_DAYS',
@@ -534,6 +548,7 @@ export function parseControlConfig(
     streamsPerUser: read(s.streamsPerUser),
     storageNetworks: read(s.storageNetworks),
     ipv6Prefix: read(s.ipv6Prefix),
+    guestNetwork: read(s.guestNetwork),
     auditRetentionDays: read(s.auditRetentionDays),
     smtpUrl: read(s.smtpUrl),
     mailFrom: read(s.mailFrom),

@@ -64,8 +64,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   const dataDir = await realpath(options.dataDir)
   const owner = await takeOwnership(join(dataDir, 'owner.lock'))
   try {
-    const { postmaster, started } = await findOrStart(dataDir, options)
-    const version = await ensureDatabase(postmaster.socketDir)
+    const { postmaster, started, version } = await findAnswering(dataDir, options)
     options.log.info({ pid: postmaster.pid, version, adopted: !started }, 'embedded PostgreSQL is ready')
     const keeper = keepAlive(postmaster, dataDir, options)
     let stopping: Promise<void> | undefined
@@ -126,6 +125,23 @@ function keepAlive(first: server.Postmaster, dataDir: string, options: EmbeddedO
   }
 }
 
+/** The processes of a server that was killed take a moment to go, and until then it looks as if it could be adopted. */
+const dyingTimeoutMs = 10_000
+
+async function findAnswering(dataDir: string, options: EmbeddedOptions) {
+  const deadline = performance.now() + dyingTimeoutMs
+  for (;;) {
+    const found = await findOrStart(dataDir, options)
+    try {
+      return { ...found, version: await ensureDatabase(found.postmaster.socketDir) }
+    } catch (error) {
+      if (found.started || performance.now() > deadline) throw error
+      options.log.warn({ pid: found.postmaster.pid, err: error }, 'the server that was found ended; looking again')
+      await delay(50)
+    }
+  }
+}
+
 async function findOrStart(dataDir: string, options: EmbeddedOptions) {
   const clusterDir = join(dataDir, 'cluster')
   if ((await server.runningPostmaster(clusterDir)) !== undefined) {
@@ -179,8 +195,8 @@ function urlOf(socketDir: string, database: string): string {
 async function ensureDatabase(socketDir: string): Promise<string> {
   const client = new pg.Client({ connectionString: urlOf(socketDir, 'postgres') })
   client.on('error', () => undefined)
-  await client.connect()
   try {
+    await client.connect()
     const { rows } = await client.query<{ version: string; exists: boolean }>(
       "SELECT split_part(current_setting('server_version'), ' ', 1) AS version, EXISTS (SELECT FROM pg_database WHERE datname = $1) AS exists",
       [databaseName],
@@ -188,6 +204,6 @@ async function ensureDatabase(socketDir: string): Promise<string> {
     if (rows[0]?.exists === false) await client.query(`CREATE DATABASE ${pg.escapeIdentifier(databaseName)}`)
     return rows[0]?.version ?? 'unknown'
   } finally {
-    await client.end()
+    await client.end().catch(() => undefined)
   }
 }

@@ -54,6 +54,8 @@ CREATE TABLE app (
   desired_replicas integer NOT NULL,
   drain_timeout integer NOT NULL,
   firewall_version integer NOT NULL DEFAULT 0,
+  git_branch text NOT NULL DEFAULT ''::text,
+  git_submodules boolean NOT NULL DEFAULT false,
   git_url text NOT NULL,
   health_check_path text NOT NULL,
   hostname text NOT NULL,
@@ -232,9 +234,11 @@ CREATE TABLE branch (
   kind text NOT NULL DEFAULT 'user'::text,
   name text NOT NULL,
   parent_id uuid,
+  password_revision integer NOT NULL DEFAULT 1,
   previous_timeline_id text,
   project_id uuid NOT NULL,
   ready_at timestamp with time zone,
+  restore_moment text,
   restore_snapshot_id uuid,
   restored integer NOT NULL DEFAULT 0,
   restored_at timestamp with time zone,
@@ -290,6 +294,7 @@ CREATE TABLE build (
   generation integer NOT NULL DEFAULT 1,
   git_branch text NOT NULL,
   git_commit text NOT NULL,
+  git_submodules boolean NOT NULL DEFAULT false,
   git_url text NOT NULL,
   holds boolean NOT NULL DEFAULT false,
   host_id uuid,
@@ -308,6 +313,14 @@ CREATE TABLE build (
   CONSTRAINT build_pkey PRIMARY KEY (id),
   CONSTRAINT build_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
   CONSTRAINT build_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'fetching'::text, 'building'::text, 'pushing'::text, 'succeeded'::text, 'failed'::text, 'cancelled'::text, 'superseded'::text])))
+);
+
+CREATE TABLE build_log (
+  build_id uuid NOT NULL,
+  kept_at timestamp with time zone NOT NULL DEFAULT now(),
+  lines jsonb NOT NULL,
+  CONSTRAINT build_log_build_id_fkey FOREIGN KEY (build_id) REFERENCES build(id) ON DELETE CASCADE,
+  CONSTRAINT build_log_pkey PRIMARY KEY (build_id)
 );
 
 CREATE TABLE captcha (
@@ -333,6 +346,7 @@ CREATE TABLE certificate (
 
 CREATE TABLE database (
   backend text NOT NULL,
+  backup_target bytea,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   disk_mib integer NOT NULL,
   engine text NOT NULL,
@@ -341,6 +355,7 @@ CREATE TABLE database (
   memory_mib integer NOT NULL,
   name text NOT NULL,
   password bytea NOT NULL,
+  password_revision integer NOT NULL DEFAULT 1,
   project_id uuid NOT NULL,
   revision integer NOT NULL DEFAULT 1,
   settings jsonb NOT NULL DEFAULT '{}'::jsonb,
@@ -455,6 +470,20 @@ CREATE TABLE event (
   CONSTRAINT event_pkey PRIMARY KEY (seq)
 );
 
+CREATE TABLE git_credential (
+  app_id uuid NOT NULL,
+  host text NOT NULL,
+  kind text NOT NULL,
+  known_hosts text,
+  public_key text,
+  secret bytea NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  username text NOT NULL,
+  CONSTRAINT git_credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT git_credential_kind_check CHECK ((kind = ANY (ARRAY['token'::text, 'ssh_key'::text]))),
+  CONSTRAINT git_credential_pkey PRIMARY KEY (app_id)
+);
+
 CREATE TABLE host (
   arch text NOT NULL,
   cordoned boolean NOT NULL DEFAULT false,
@@ -522,12 +551,14 @@ CREATE TABLE machine_poke (
 );
 
 CREATE TABLE mesh_host (
+  assigned text,
   changed_at timestamp with time zone NOT NULL DEFAULT now(),
   endpoint text NOT NULL,
   gateway text,
   guests text,
   host_id uuid NOT NULL,
   public_key text NOT NULL,
+  CONSTRAINT mesh_host_assigned_key UNIQUE (assigned),
   CONSTRAINT mesh_host_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
   CONSTRAINT mesh_host_pkey PRIMARY KEY (host_id)
 );
@@ -693,6 +724,21 @@ CREATE TABLE scm_delivery (
   received_at timestamp with time zone NOT NULL DEFAULT now(),
   source text NOT NULL,
   CONSTRAINT scm_delivery_pkey PRIMARY KEY (source, id)
+);
+
+CREATE TABLE scm_effect (
+  app_id uuid NOT NULL,
+  branch text NOT NULL,
+  commit_hash text NOT NULL,
+  delivery_id text NOT NULL,
+  event text NOT NULL,
+  reason text NOT NULL,
+  received_at timestamp with time zone NOT NULL DEFAULT now(),
+  source text NOT NULL,
+  status text NOT NULL,
+  CONSTRAINT scm_effect_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT scm_effect_pkey PRIMARY KEY (app_id, source, delivery_id),
+  CONSTRAINT scm_effect_status_check CHECK ((status = ANY (ARRAY['applied'::text, 'ignored'::text, 'refused'::text])))
 );
 
 CREATE TABLE scm_installation (
@@ -943,7 +989,9 @@ CREATE TABLE volume (
   error text,
   from_snapshot_id uuid,
   from_volume_id uuid,
+  fullness smallint NOT NULL DEFAULT 0,
   generation integer NOT NULL DEFAULT 1,
+  grown_mib integer NOT NULL DEFAULT 0,
   host_id uuid,
   id uuid NOT NULL,
   key bytea,
@@ -1013,7 +1061,13 @@ CREATE TABLE volume_snapshot (
   CONSTRAINT volume_snapshot_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
 );
 
+CREATE INDEX account_admins ON public.account USING btree (id) WHERE (role = 'Admin'::text);
+
+CREATE INDEX account_default_project ON public.account USING btree (default_project_id);
+
 CREATE UNIQUE INDEX account_email ON public.account USING btree (email);
+
+CREATE INDEX acme_challenge_expires ON public.acme_challenge USING btree (expires_at);
 
 CREATE UNIQUE INDEX alert_open ON public.alert USING btree (kind, machine_id, phase) WHERE (closed_at IS NULL);
 
@@ -1059,15 +1113,23 @@ CREATE INDEX branch_database ON public.branch USING btree (database_id);
 
 CREATE UNIQUE INDEX branch_name ON public.branch USING btree (database_id, name) WHERE ((want = 'live'::text) AND (kind = 'user'::text));
 
+CREATE INDEX branch_restore_snapshot ON public.branch USING btree (restore_snapshot_id) WHERE (restore_snapshot_id IS NOT NULL);
+
+CREATE INDEX branch_backup_drill ON public.branch_backup USING btree (branch_id) WHERE (drill_branch_id IS NOT NULL);
+
 CREATE INDEX build_app ON public.build USING btree (app_id, id DESC);
 
 CREATE UNIQUE INDEX build_deployment ON public.build USING btree (deployment_id);
 
 CREATE INDEX build_host ON public.build USING btree (host_id) WHERE holds;
 
+CREATE INDEX build_project ON public.build USING btree (project_id);
+
 CREATE INDEX build_queued ON public.build USING btree (app_id) WHERE (state = 'queued'::text);
 
 CREATE UNIQUE INDEX build_running ON public.build USING btree (app_id) WHERE holds;
+
+CREATE INDEX build_log_kept ON public.build_log USING btree (kept_at);
 
 CREATE INDEX captcha_expiry ON public.captcha USING btree (expires_at);
 
@@ -1090,6 +1152,8 @@ CREATE INDEX deployment_live ON public.deployment USING btree (project_id, id DE
 CREATE INDEX domain_due ON public.domain USING btree (next_check_at);
 
 CREATE UNIQUE INDEX domain_of_app ON public.domain USING btree (app_id, name);
+
+CREATE INDEX domain_project ON public.domain USING btree (project_id);
 
 CREATE UNIQUE INDEX domain_verified ON public.domain USING btree (name) WHERE (state = 'verified'::text);
 
@@ -1115,11 +1179,17 @@ CREATE INDEX migration_deployment ON public.migration USING btree (deployment_id
 
 CREATE UNIQUE INDEX migration_live ON public.migration USING btree (vm_id) WHERE (ended_at IS NULL);
 
+CREATE INDEX migration_source ON public.migration USING btree (source_host_id);
+
 CREATE INDEX migration_target ON public.migration USING btree (target_host_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX migration_vm ON public.migration USING btree (vm_id);
 
 CREATE INDEX notification_account ON public.notification USING btree (account_id, id DESC);
 
 CREATE INDEX notification_email_due ON public.notification USING btree (email_due_at) WHERE (email_due_at IS NOT NULL);
+
+CREATE INDEX notification_plan_limit ON public.notification USING btree (created_at) WHERE (kind = 'plan.limit_reached'::text);
 
 CREATE INDEX notification_project ON public.notification USING btree (project_id);
 
@@ -1128,6 +1198,8 @@ CREATE INDEX notification_unread ON public.notification USING btree (account_id,
 CREATE INDEX pat_account ON public.pat USING btree (account_id);
 
 CREATE UNIQUE INDEX pat_hash ON public.pat USING btree (hash);
+
+CREATE INDEX pat_project ON public.pat USING btree (project_id);
 
 CREATE UNIQUE INDEX project_ipv6_prefix ON public.project USING btree (ipv6_prefix);
 
@@ -1141,9 +1213,15 @@ CREATE INDEX project_invitation_expiry ON public.project_invitation USING btree 
 
 CREATE INDEX project_member_account ON public.project_member USING btree (account_id);
 
+CREATE INDEX refresh_token_account ON public.refresh_token USING btree (account_id);
+
 CREATE INDEX refresh_token_expiry ON public.refresh_token USING btree (expires_at);
 
 CREATE INDEX refresh_token_session ON public.refresh_token USING btree (session_id);
+
+CREATE INDEX route_app ON public.route USING btree (app_id);
+
+CREATE INDEX route_gone ON public.route USING btree (changed_at) WHERE (state = 'gone'::text);
 
 CREATE INDEX route_xid ON public.route USING btree (xid);
 
@@ -1151,7 +1229,13 @@ CREATE INDEX scm_binding_project ON public.scm_binding USING btree (project_id);
 
 CREATE INDEX scm_delivery_received ON public.scm_delivery USING btree (received_at);
 
+CREATE INDEX scm_effect_received ON public.scm_effect USING btree (received_at);
+
+CREATE INDEX scm_state_used ON public.scm_state USING btree (used_at);
+
 CREATE INDEX security_rule_app ON public.security_rule USING btree (app_id, priority, id);
+
+CREATE INDEX security_rule_project ON public.security_rule USING btree (project_id);
 
 CREATE INDEX session_account ON public.session USING btree (account_id, ip_address);
 
@@ -1161,9 +1245,15 @@ CREATE UNIQUE INDEX ssh_key_fingerprint ON public.ssh_key USING btree (account_i
 
 CREATE INDEX stray_host ON public.stray USING btree (host_id);
 
+CREATE INDEX usage_egress_seen ON public.usage_egress USING btree (seen_at);
+
+CREATE INDEX usage_span_ended ON public.usage_span USING btree (ended_at);
+
 CREATE UNIQUE INDEX usage_span_open ON public.usage_span USING btree (vm_id) WHERE (ended_at IS NULL);
 
 CREATE INDEX usage_span_project ON public.usage_span USING btree (project_id, started_at);
+
+CREATE INDEX vm_app ON public.vm USING btree (app_id);
 
 CREATE INDEX vm_deployment ON public.vm USING btree (deployment_id);
 
@@ -1180,6 +1270,10 @@ CREATE INDEX vm_disk_volume ON public.vm_disk USING btree (volume_id);
 CREATE UNIQUE INDEX vm_disk_writer ON public.vm_disk USING btree (volume_id) WHERE (NOT read_only);
 
 CREATE INDEX vm_snapshot_app ON public.vm_snapshot USING btree (app_id);
+
+CREATE INDEX vm_snapshot_deployment ON public.vm_snapshot USING btree (deployment_id);
+
+CREATE INDEX vm_snapshot_host ON public.vm_snapshot USING btree (host_id);
 
 CREATE UNIQUE INDEX vm_snapshot_name ON public.vm_snapshot USING btree (deployment_id, name) WHERE ((want = 'present'::text) AND (kind = 'user'::text));
 
@@ -1204,6 +1298,8 @@ CREATE UNIQUE INDEX volume_attachment_volume ON public.volume_attachment USING b
 CREATE UNIQUE INDEX volume_attachment_writer ON public.volume_attachment USING btree (volume_id) WHERE (access_mode = 0);
 
 CREATE UNIQUE INDEX volume_snapshot_name ON public.volume_snapshot USING btree (volume_id, name) WHERE (want = 'present'::text);
+
+CREATE INDEX volume_snapshot_volume ON public.volume_snapshot USING btree (volume_id);
 
 CREATE OR REPLACE FUNCTION public.audit_log_is_append_only()
  RETURNS trigger

@@ -5,10 +5,14 @@ import { connect, type Socket } from 'node:net'
  * Connects to the unix socket `name` in the directory, however long its path is: a socket address holds 107 bytes, so
  * the directory is named through /proc/self/fd.
  */
-export function connectIn(dir: string, name: string): Promise<Socket> {
+export function connectIn(
+  dir: string,
+  name: string,
+  options: { readonly allowHalfOpen?: boolean } = {},
+): Promise<Socket> {
   const fd = openSync(dir, 'r')
   return new Promise<Socket>((resolve, reject) => {
-    const socket = connect(`/proc/self/fd/${fd}/${name}`)
+    const socket = connect({ path: `/proc/self/fd/${fd}/${name}`, allowHalfOpen: options.allowHalfOpen ?? false })
     socket.once('connect', () => {
       socket.off('error', reject)
       resolve(socket)

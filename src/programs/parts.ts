@@ -7,21 +7,21 @@ import { join, resolve } from 'node:path'
 import type { Logger } from 'pino'
 import { type AgentConfig, agentConfig } from '../agent/config.ts'
 import { parsePools } from '../agent/disk/config.ts'
-import { type Agent, startAgent } from '../agent/main.ts'
+import type { Agent } from '../agent/main.ts'
 import type { Bus } from '../bus/bus.ts'
 import { createMemoryBus } from '../bus/memory.ts'
 import { connectNatsBus } from '../bus/nats.ts'
 import { parseControlConfig } from '../control/config.ts'
-import { type Control, startControl } from '../control/main.ts'
+import type { Control } from '../control/main.ts'
 import { connectDb } from '../db/connect.ts'
 import type { Db } from '../db/db.ts'
 import { startEmbeddedPostgres } from '../db/embedded.ts'
 import { migrate } from '../db/migrate.ts'
 import { parseGatewayEnv } from '../gateway/config.ts'
-import { type Gateway, startGateway } from '../gateway/main.ts'
+import type { Gateway } from '../gateway/main.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
-import { type ProgramSettings, portOf, programSettings } from './settings.ts'
+import { type ProgramSettings, mebibytesOf, portOf, programSettings, vmmProgramsOf } from './settings.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -93,6 +93,8 @@ export async function openControl(
     },
     parts.secretFile,
   )
+  // Each program is imported when it is started: two thirds of a start are imports.
+  const { startControl } = await import('../control/main.ts')
   const metrics = settings.metricsPort ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) } : {}
   return startControl({ ...parts, config, host: settings.listen, port, ...metrics })
 }
@@ -114,6 +116,7 @@ export async function openAgent(
   parts: { readonly bus: Bus; readonly log: Logger },
 ): Promise<Agent> {
   const data = resolve(settings.data)
+  const { startAgent } = await import('../agent/main.ts')
   return startAgent(
     agentConfig({
       dataDir: join(data, 'agent'),
@@ -124,17 +127,14 @@ export async function openAgent(
       pools: poolsOf(settings.pools),
       registries: registriesOf(settings.privateRegistries),
       meshEndpoint: settings.meshEndpoint || null,
-      subnet: subnetOf(settings.guestSubnet),
+      subnet: settings.guestSubnet === '' ? null : subnetOf(settings.guestSubnet),
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
       egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
       hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, hypervisorChoices),
-      programs: {
-        firecracker: settings.firecrackerBin || null,
-        jailer: settings.jailerBin || null,
-        cloudHypervisor: settings.cloudHypervisorBin || null,
-      },
+      programs: vmmProgramsOf(settings),
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
+      templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )
@@ -154,6 +154,7 @@ export async function openGateway(
         hostKeyFile: join(resolve(settings.data), 'gateway', 'ssh_host_ed25519_key'),
       }
     : undefined
+  const { startGateway } = await import('../gateway/main.ts')
   return startGateway({ ...parseGatewayEnv(env), host: settings.listen, port, bastion }, parts)
 }
 

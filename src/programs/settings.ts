@@ -70,8 +70,8 @@ export const programSettings = {
   guestSubnet: {
     flag: '--guest-subnet <network>',
     env: 'MOTE_GUEST_SUBNET',
-    fallback: '10.213.0.0/16',
-    help: 'IPv4 /16 of the VMs on this host; another one on each host of a mesh, so that gateways reach VMs of other hosts',
+    fallback: '',
+    help: 'IPv4 /16 of the VMs on this host, no part of which another host of the mesh may have; when empty, one of 10.213.0.0/16 or, in a mesh, what the control plane gives it (MOTE_GUEST_NETWORK)',
   },
   egressAllow: {
     flag: '--egress-allow <networks>',
@@ -121,6 +121,12 @@ export const programSettings = {
     fallback: '',
     help: 'kernel and images; ~/.cache/mote when empty',
   },
+  templateMib: {
+    flag: '--template-mib <MiB>',
+    env: 'MOTE_TEMPLATE_MIB',
+    fallback: '4096',
+    help: 'disk for templates in the cache, from which VMs of one image start without a boot; 0: each one boots',
+  },
   databaseUrl: {
     flag: '--database-url <url>',
     env: 'DATABASE_URL',
@@ -162,4 +168,23 @@ export function portOf(setting: ProgramSetting, value: string): number {
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a port from 0 to 65535`)
   return port
+}
+
+/** A whole number of MiB. @throws Error naming the setting */
+export function mebibytesOf(setting: ProgramSetting, value: string): number {
+  if (/^\d{1,9}$/.test(value)) return Number(value)
+  throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a whole number of MiB`)
+}
+
+/** Files of VMMs; null: looked for on the PATH. */
+export function vmmProgramsOf({ firecrackerBin, jailerBin, cloudHypervisorBin }: ProgramSettings): {
+  readonly firecracker: string | null
+  readonly jailer: string | null
+  readonly cloudHypervisor: string | null
+} {
+  return {
+    firecracker: firecrackerBin || null,
+    jailer: jailerBin || null,
+    cloudHypervisor: cloudHypervisorBin || null,
+  }
 }

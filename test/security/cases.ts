@@ -76,6 +76,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       // Of parts that have no rows here; any id will do until they have.
       volume_id: newId(),
       snapshot_id: newId(),
+      build_id: newId(),
       snapshot_name: 'before-lunch',
       rule_id: newId(),
       host_id: newId(),
@@ -116,6 +117,7 @@ const bodies: Readonly<Record<string, object>> = {
   updateApp: { port: 8080 },
   scaleApp: { desired_replicas: 1 },
   putAppEnv: { value: 'x' },
+  putGitCredential: { kind: 'token', token: 'x' },
   addDomain: { name: 'www.example.com' },
   forkVmSnapshot: { app_name: 'x' },
   execInVm: { command: ['true'] },

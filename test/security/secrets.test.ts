@@ -51,6 +51,14 @@ async function useEverySecret(api: Identity): Promise<Map<string, string>> {
   await api.call('POST', '/v1/apps', { token, body: { name: 'shop', git_url: '' } })
   const app = await api.call('GET', '/v1/apps/shop/secret', { token })
   remember('webhook secret', app.body['scm_webhook_secret'])
+  const deployToken = 'glpat-a-token-that-reads-the-repository'
+  await api.call('PATCH', '/v1/apps/shop', { token, body: { port: 8080, git_url: 'https://git.example/a.git' } })
+  const credential = { kind: 'token', token: deployToken }
+  const given = await api.call('PUT', '/v1/apps/shop/git-credential', { token, body: credential })
+  expect(given.status).toBe(200)
+  await api.call('PUT', '/v1/apps/shop/git-credential', { token, body: { ...credential, kind: 'ssh_key' } })
+  await api.call('GET', '/v1/apps/shop/git-credential', { token })
+  remember('deploy token', deployToken)
   const passwords = { current_password: testPassword, new_password: newPassword }
   await api.call('POST', '/v1/auth/password', { token, body: passwords, headers: { 'idempotency-key': 'once' } })
   await api.call('POST', '/v1/auth/refresh', { body: { refresh_token: person.refreshToken } })

@@ -12,7 +12,12 @@ const faults = 0.08
  * @param visited gets every phase that was run
  * @returns what happened, without the ids, which differ from run to run
  */
-export async function live(stage: Stage, seed: number, steps: number, visited: Set<string>): Promise<string[]> {
+export async function live(
+  stage: Omit<Stage, typeof Symbol.asyncDispose>,
+  seed: number,
+  steps: number,
+  visited: Set<string>,
+): Promise<string[]> {
   await using sim = await simulation(seed, stage, visited)
   const invariants = watch(sim)
   sim.faults = faults

@@ -73,6 +73,8 @@ export interface Simulation extends AsyncDisposable {
   readonly history: string[]
   /** Share of messages and steps that go wrong. */
   faults: number
+  /** True when something that an invariant could see was written since the last question. */
+  changed(): boolean
   /** What there was when somebody looked last; the invariants look after every step. */
   machinesNow: readonly MachineNow[]
   /** One machine makes one step, perhaps interrupted. */
@@ -87,7 +89,11 @@ export interface Simulation extends AsyncDisposable {
 }
 
 /** @param visited gets every phase that was run */
-export async function simulation(seed: number, stage: Stage, visited = new Set<string>()): Promise<Simulation> {
+export async function simulation(
+  seed: number,
+  stage: Omit<Stage, typeof Symbol.asyncDispose>,
+  visited = new Set<string>(),
+): Promise<Simulation> {
   const dice = random(seed)
   await stage.clear()
   const settings = { idleSeconds: 0, hostTimeoutSeconds: 60 }
@@ -119,6 +125,7 @@ export async function simulation(seed: number, stage: Stage, visited = new Set<s
     apps: [],
     history: [],
     machinesNow: [],
+    changed: () => stage.changed(),
     get faults() {
       return state.faults
     },

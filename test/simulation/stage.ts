@@ -3,9 +3,12 @@ import { connectDb } from '../../src/db/connect.ts'
 import { type Db, statement } from '../../src/db/db.ts'
 import { testDatabase } from '../support/database.ts'
 import { testLog } from '../support/log.ts'
+import { watched } from './watched.ts'
 
 export interface Stage extends AsyncDisposable {
   readonly db: Db
+  /** True when something that an invariant could see was written since the last question. */
+  changed(): boolean
   /** Empties it. */
   clear(): Promise<void>
 }
@@ -31,13 +34,18 @@ const clear = statement(
   `WITH ${written.map(table => `d_${table} AS (DELETE FROM ${table})`).join(', ')} SELECT 1`,
 )
 
+/** @param db with one connection of each kind: nothing overtakes anything, so that a seed replays */
+export const stageOf = (db: Db): Omit<Stage, typeof Symbol.asyncDispose> => ({
+  ...watched(db),
+  clear: async () => void (await db.rows(clear)),
+})
+
 export async function simulationStage(): Promise<Stage> {
   const database = await testDatabase()
   // One of each: every statement is planned once, and nothing overtakes anything, so that a seed replays.
   const db = await connectDb({ url: database.url, log: testLog(), autocommitConnections: 1, txConnections: 1 })
   return {
-    db,
-    clear: async () => void (await db.rows(clear)),
+    ...stageOf(db),
     async [Symbol.asyncDispose]() {
       await db.close()
       await database.drop()

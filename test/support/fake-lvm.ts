@@ -104,6 +104,15 @@ export function fakeLvm(devDir: string, { group = 'vg', thinPool = 'pool', poolB
       await activate(named('lvchange', spec)[0], on === 'y')
       return ''
     },
+    async lvextend(args) {
+      const [, size = '', spec = ''] = /^--quiet --size (\d+)m (\S+)$/.exec(args.join(' ')) ?? []
+      const [lv, one] = named('lvextend', spec)
+      const bytes = Number(size) * 2 ** 20
+      if (bytes <= one.sizeBytes) fail('lvextend', 'New size given not larger than existing size')
+      one.sizeBytes = bytes
+      await truncate(one.active ? file(lv) : `${file(lv)}.off`, bytes)
+      return ''
+    },
     mke2fs: args => run('mke2fs', args),
   }
   return {

@@ -1,5 +1,5 @@
 /** A Ceph cluster's `rbd` and `ceph`, as strict as the real ones about what they are asked (16.2): files instead of images. */
-import { mkdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, rename, rm, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandError, run } from '../../src/lib/exec.ts'
 
@@ -138,6 +138,16 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
       })
       const kept = [...snapshots].filter(([, { trashed }]) => !trashed).map(([name]) => one(name))
       return { images: await Promise.all([...kept, one()]), total_used_size: 0, total_provisioned_size: 0 }
+    },
+    info: async ([spec = '']) => ({ name: spec, size: (await stat(file(find(spec).image))).size }),
+    resize: async ([quiet, option, size = '', spec = '']) => {
+      const { image } = find(spec)
+      const [, mib] = /^(\d+)M$/.exec(size) ?? []
+      if (quiet !== '--no-progress' || option !== '--size' || !mib) return fail(invalid, 'unrecognised option')
+      const [now, then] = [(await stat(file(image))).size, Number(mib) * 2 ** 20]
+      if (then < now) return fail(invalid, 'shrinking an image is only allowed with the --allow-shrink flag')
+      if (then === now) return fail(invalid, 'new size is equal to original size')
+      return truncate(file(image), then)
     },
     'image-meta get': async ([spec = '', key = '']) =>
       find(spec).meta.get(key) ?? fail(noEntry, 'failed to get metadata'),

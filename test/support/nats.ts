@@ -20,6 +20,8 @@ export interface NatsServer extends AsyncDisposable {
 export interface NatsServerOptions {
   /** Lines added to the configuration, such as an `authorization` block. */
   readonly config?: string
+  /** Where it listens; default: loopback. */
+  readonly host?: string
 }
 
 /** Why a suite that needs the server is skipped; undefined when it can run. */
@@ -38,7 +40,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   const port = await freePort()
   const configFile = join(directory, 'nats.conf')
   const lines = [
-    'host: 127.0.0.1',
+    `host: ${options.host ?? '127.0.0.1'}`,
     `port: ${port}`,
     `jetstream { store_dir: ${JSON.stringify(directory)} }`,
     options.config ?? '',
@@ -49,7 +51,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
       stdio: 'ignore',
     })
     reaper.killAtEnd(child.pid ?? 0)
-    await until(() => answers(port), { what: `nats-server on port ${port}`, timeoutMs: 10_000 })
+    await until(() => answers(port, options.host), { what: `nats-server on port ${port}`, timeoutMs: 10_000 })
     return child
   }
   const kill = async (running: Awaited<ReturnType<typeof start>>) => {
@@ -65,7 +67,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
     await rm(directory, { recursive: true, force: true })
   }
   return {
-    url: `nats://127.0.0.1:${port}`,
+    url: `nats://${options.host ?? '127.0.0.1'}:${port}`,
     async restart(whileDown) {
       await kill(child)
       await whileDown?.()
@@ -87,8 +89,8 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
-async function answers(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
+async function answers(port: number, host = '127.0.0.1'): Promise<boolean> {
+  const socket = connect(port, host)
   try {
     const [hello] = await once(socket, 'data')
     return String(hello).startsWith('INFO')

@@ -2,7 +2,7 @@
  * A host that speaks the contract and simulates the rest: the control plane's tests turn it by hand. Nothing happens by
  * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
  */
-import { changeState, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
+import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import { Refused, type SimVolumes, simVolumes } from './sim-volumes.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
@@ -62,21 +62,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
 
   const observed = (vmId: string): VmObserved => {
     const vm = vms.get(vmId)
+    if (vm) return observedOf(vm)
     return {
-      ...{ vmId, generation: vm?.wish.generation ?? gone.get(vmId) ?? 0, state: vm?.state ?? 'absent' },
-      healthy: vm?.state === 'running' && vm.healthy,
-      endpoint:
-        vm && running.has(vm.state) ? { host: '127.0.0.1', port: 1000 + Number.parseInt(vmId.slice(-4), 16) } : null,
-      ...{ imageDigest: null, hypervisor: 'fake', error: vm?.error ?? null, exitCode: null, restartCount: 0 },
-      ...{
-        startedAtMs: null,
-        steps: [],
-        disks: [...(vm?.disks ?? [])],
-        ...(vm?.migration ? { migration: vm.migration } : {}),
-        ...(vm?.wish.spec.firewall
-          ? { firewall: { version: vm.wish.spec.firewall.version, state: 'applied', detail: null, healed: 0 } }
-          : {}),
-      },
+      ...{ vmId, generation: gone.get(vmId) ?? 0, state: 'absent', healthy: false, endpoint: null, imageDigest: null },
+      ...{ hypervisor: 'fake', error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
     }
   }
   const publish = async (subject: string, message: unknown) => {
@@ -101,21 +90,12 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const known = vm?.wish.generation ?? gone.get(wish.vmId) ?? 0
     if (wish.generation < known) throw new Refused('stale_generation', `${wish.generation} is older than ${known}`)
     if (vm) {
-      if (wish.generation > known) vm.wish = wish
+      if (wish.generation > known) {
+        if (vm.record.crash) vm.record = { ...vm.record, recentRestarts: 0 }
+        vm.wish = wish
+      }
     } else if (wish.want === 'absent') gone.set(wish.vmId, wish.generation)
-    else if (wish.generation > known)
-      vms.set(wish.vmId, {
-        ...{
-          wish,
-          state: 'preparing',
-          healthy: false,
-          disks: [],
-          error: null,
-          migration: undefined,
-          madeFrom: undefined,
-        },
-        ...{ memory: '', identity: '', restarts: 0 },
-      })
+    else if (wish.generation > known) vms.set(wish.vmId, newSimVm(wish))
     return observed(wish.vmId)
   }
   const forget = ({ vmId, generation }: { vmId: string; generation: number }): VmObserved => {
@@ -190,7 +170,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       const moved = storage.tick()
       for (const seen of moved.volumes) await publish(subjects.volume(id), seen)
       for (const seen of moved.snapshots) await publish(subjects.volumeSnapshot(id), seen)
-      for (const [vmId, vm] of [...vms]) if (step(vmId, vm)) await publish(subjects.seen(id), observed(vmId))
+      for (const [vmId, vm] of [...vms]) if (step(vm)) await publish(subjects.seen(id), observed(vmId))
       for (const [snapshotId, snapshot] of [...snapshots])
         if (stepSnapshot(snapshotId, snapshot))
           await publish(subjects.snapshot(id), {
@@ -218,11 +198,11 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     crash(vmId) {
       const vm = vms.get(vmId)
       if (!vm) return
-      vm.error = { code: 'exited', message: 'the workload ended with code 1' }
-      changeState(vm, 'crashed')
+      end(vm)
+      crash(vm)
     },
     powerCut() {
-      for (const vm of vms.values()) if (running.has(vm.state) || vm.state === 'booting') changeState(vm, 'preparing')
+      for (const vm of vms.values()) end(vm)
     },
     observed,
     snapshot: snapshotSeen,

@@ -1,4 +1,11 @@
-/** How a simulated VM moves towards its wish, one step at a time. */
+/**
+ * A simulated VM: the agent's own code decides what comes next and says what is seen (src/agent/vm); simulated is only what
+ * a hypervisor and a guest do. One step a call, so that a seed decides the order of events.
+ */
+import { decide, type VmAction, type VmFacts } from '../../src/agent/vm/decide.ts'
+import { migrationFact } from '../../src/agent/vm/migration.ts'
+import { isCrashed, observe, type Stage } from '../../src/agent/vm/observe.ts'
+import { bootKey, newRecord, type VmRecord } from '../../src/agent/vm/record.ts'
 import type {
   DiskObserved,
   MigrationObserved,
@@ -10,20 +17,22 @@ import type {
 } from '../../src/contract/agent.ts'
 
 export interface SimVm {
+  readonly vmId: string
   wish: VmPut
-  state: VmState
+  /** What the agent stores. */
+  record: VmRecord
+  stage: Stage
+  /** What the step under way boots, as the agent's `bootKey` has it. */
+  bringing: string
+  workload: 'running' | 'exited'
   healthy: boolean
   /** Volumes that its guest has mounted. */
   disks: DiskObserved[]
-  error: VmObserved['error']
-  migration: MigrationObserved | undefined
   /** What the program in the guest has in its memory: goes where the VM goes, and ends with it. */
   memory: string
-  /** What the running machine was made from. */
-  madeFrom: string | undefined
-  restarts: number
   /** Who it is to the network; a clone gets one of its own. */
   identity: string
+  readonly state: VmState
 }
 
 export interface SimSnapshot {
@@ -36,6 +45,7 @@ export interface SimSnapshot {
 /** Everything of one simulated host that its VMs touch. */
 export interface SimWorld {
   readonly hostId: string
+  /** Guests on their way, by where they go; and under `at <where>` who listens there. */
   readonly wires: Map<string, SimVm>
   readonly vms: Map<string, SimVm>
   readonly snapshots: ReadonlyMap<string, SimSnapshot>
@@ -47,124 +57,210 @@ export interface SimWorld {
 
 export const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
 
-/** False when it is in that state already. */
-export function changeState(vm: SimVm, state: VmState): boolean {
-  if (vm.state === state) return false
-  vm.state = state
-  if (state !== 'running') vm.healthy = false
-  if (state !== 'running' && state !== 'paused') vm.disks = []
-  return true
+export function newSimVm(wish: VmPut): SimVm {
+  const vm = {
+    ...{ vmId: wish.vmId, wish, record: newRecord, stage: null, bringing: '', workload: 'running' as const },
+    ...{ healthy: false, disks: [], memory: '', identity: '' },
+    get state(): VmState {
+      return observedOf(vm).state
+    },
+  }
+  return vm
 }
 
-/** The function that moves a VM one step; it answers false when the VM rests. */
-export function simSteps({ hostId, wires, vms, snapshots, gone, behaviour, stepDisks }: SimWorld) {
-  let boots = 0
-  const boot = (vm: SimVm) => {
-    boots += 1
-    const { from, incoming } = vm.wish.spec
-    vm.madeFrom = from?.snapshotId
-    vm.restarts = vm.wish.spec.restarts
-    const source = from && snapshots.get(from.snapshotId)
-    if (from && source?.state !== 'ready') {
-      vm.state = 'crashed'
-      vm.error = { code: 'snapshot_missing', message: 'there is no such snapshot on this host' }
-      return
-    }
-    vm.memory = source?.memory ?? `${hostId}/${boots}`
-    vm.identity = source && !from.renew ? source.identity : `${vm.wish.vmId}/${boots}`
-    vm.state = incoming ? 'preparing' : 'booting'
+export function observedOf(vm: SimVm): VmObserved {
+  const { wish, record, stage, healthy, disks } = vm
+  const version = wish.spec.firewall?.version
+  return observe({
+    ...{ wish, record, stage, healthy, disks, fault: null },
+    firewall: version === undefined ? undefined : { version, state: 'applied', detail: null, healed: 0 },
+  })
+}
+
+/** Its process has ended, for whatever reason. */
+export function end(vm: SimVm): void {
+  vm.record = { ...vm.record, running: null, paused: false }
+  vm.stage = null
+  vm.healthy = false
+  vm.disks = []
+}
+
+/** Its workload ended more often than it may. */
+export function crash(vm: SimVm): void {
+  const { generation } = vm.wish
+  vm.record = { ...vm.record, crash: { generation, code: 'exited', message: 'the workload ended with code 1' } }
+}
+
+function factsOf({ wish, record, workload, disks }: SimVm): VmFacts {
+  const { want, spec } = wish
+  return {
+    ...{ want, workload, machine: record.running === null ? 'none' : record.paused ? 'paused' : 'running' },
+    ...{ current: bootKey(spec) === record.bootKey, crashed: isCrashed(wish, record) },
+    ...{ restartsLeft: record.recentRestarts < spec.maxRestarts, migration: migrationFact(spec, record) },
+    adjusted:
+      disks.length === spec.disks.length &&
+      spec.disks.every(disk => disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached')),
   }
-  const migrationOf = (
-    vm: SimVm,
-    role: 'source' | 'target',
-    phase: MigrationObserved['phase'],
-    uri: string | null,
-  ): void => {
-    const migrationId =
-      vm.wish.spec.outgoing?.migrationId ?? vm.wish.spec.incoming?.migrationId ?? vm.migration?.migrationId
-    if (!migrationId) return
-    const percent = phase === 'switched' ? 100 : phase === 'copying' ? 50 : 0
-    vm.migration = {
-      ...{ migrationId, role, phase, uri, percent, transferredBytes: percent * 1024, totalBytes: 102_400 },
-      ...{ downtimeMs: phase === 'switched' ? 12 : null, error: null },
+}
+
+/** The function that moves a VM one step; it answers false when nothing about it has changed. */
+export function simSteps(world: SimWorld) {
+  const bring = bringing(world)
+  const move = moving(world)
+  const perform = (vm: SimVm, action: VmAction): void => {
+    switch (action) {
+      case 'release':
+        world.vms.delete(vm.vmId)
+        world.gone.set(vm.vmId, vm.wish.generation)
+        return
+      case 'stop':
+        return end(vm)
+      case 'boot':
+        return bring(vm)
+      case 'receive':
+        return move.receive(vm)
+      case 'hand-over':
+        return move.handOver(vm)
+      case 'restart':
+        vm.workload = 'running'
+        vm.record = { ...vm.record, recentRestarts: vm.record.recentRestarts + 1 }
+        return
+      case 'crash':
+        return crash(vm)
+      case 'pause':
+      case 'resume':
+        vm.record = { ...vm.record, paused: action === 'pause' }
+        vm.healthy = false
+        return
+      case 'adjust':
+        world.stepDisks(vm)
+        return
+      case 'rest':
+        return live(vm, world.behaviour.get(vm.wish.spec.image))
     }
   }
-  /** One step of a VM towards its wish; false when it rests. */
-  const step = (vmId: string, vm: SimVm): boolean => {
-    const { want, spec, generation } = vm.wish
-    if (want === 'absent') {
-      vms.delete(vmId)
-      gone.set(vmId, generation)
-      return true
-    }
-    if (want === 'stopped')
-      return changeState(vm, running.has(vm.state) || vm.state === 'booting' ? 'stopped' : vm.state)
-    if (spec.incoming) return receive(vm)
-    if (vm.migration?.role === 'source' && stepSource(vm)) return true
-    if (vm.state === 'crashed') return false
-    if (vm.migration?.role === 'target' && vm.migration.phase === 'switched') vm.migration = undefined
-    if (spec.outgoing && !vm.migration) {
-      migrationOf(vm, 'source', 'copying', spec.outgoing.uri)
-      return true
-    }
-    const stale = running.has(vm.state) && (vm.restarts !== spec.restarts || vm.madeFrom !== spec.from?.snapshotId)
-    if (stale || vm.state === 'stopped') return changeState(vm, 'preparing')
-    if (vm.state === 'preparing') {
-      boot(vm)
-      return true
-    }
-    if (vm.state === 'booting') return changeState(vm, 'running')
-    return settle(vm)
+  return (vm: SimVm): boolean => {
+    const before = JSON.stringify([observedOf(vm), vm.workload])
+    move.stopListening(vm)
+    // A wish that wants something else ends the step under way.
+    const { action } = decided(vm)
+    perform(vm, action)
+    return !world.vms.has(vm.vmId) || JSON.stringify([observedOf(vm), vm.workload]) !== before
   }
-  const settle = (vm: SimVm): boolean => {
-    const { want, spec } = vm.wish
-    if (vm.state === 'running' && stepDisks(vm)) return true
-    // Its workload starts when it has its volumes.
-    if (!vm.healthy && vm.state === 'running' && vm.disks.length < spec.disks.length) return false
-    if (behaviour.get(spec.image) === 'crash' && vm.state === 'running') {
-      vm.error = { code: 'exited', message: 'the workload ended with code 1' }
-      return changeState(vm, 'crashed')
-    }
-    const paused = want === 'paused'
-    if (paused !== (vm.state === 'paused')) return changeState(vm, paused ? 'paused' : 'running')
-    const healthy = vm.state === 'running' && behaviour.get(spec.image) !== 'unhealthy'
-    if (vm.healthy === healthy) return false
-    vm.healthy = healthy
-    return true
-  }
-  /** Listens until the guest arrives over the wire; then it runs here, with the memory it had. */
-  const receive = (vm: SimVm): boolean => {
-    const uri = `sim:${hostId}/${vm.wish.vmId}`
-    const arrived = wires.get(uri)
-    if (arrived) {
-      wires.delete(uri)
-      Object.assign(vm, {
-        memory: arrived.memory,
-        identity: arrived.identity,
-        healthy: arrived.healthy,
-        state: 'running',
-      })
-      vm.madeFrom = arrived.madeFrom
-      vm.restarts = arrived.restarts
-      migrationOf(vm, 'target', 'switched', uri)
-      return true
-    }
-    if (vm.migration) return false
-    migrationOf(vm, 'target', 'listening', uri)
-    return true
-  }
-  const stepSource = (vm: SimVm): boolean => {
-    if (vm.migration?.phase !== 'copying') return vm.migration?.phase === 'switched'
-    if (!vm.wish.spec.outgoing) {
-      vm.migration = undefined
-      return true
-    }
-    // The last round: the guest stops here before it runs there.
-    wires.set(vm.wish.spec.outgoing.uri, { ...vm })
-    vm.state = 'stopped'
+}
+
+function decided(vm: SimVm): { readonly action: VmAction } {
+  const action = decide(factsOf(vm))
+  if (vm.stage !== null && (action !== 'boot' || vm.bringing !== bootKey(vm.wish.spec))) end(vm)
+  return { action }
+}
+
+/** What the guest does by itself. */
+function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | undefined): void {
+  if (vm.state !== 'running') return
+  if (behaviour === 'crash') {
+    vm.workload = 'exited'
     vm.healthy = false
-    migrationOf(vm, 'source', 'switched', vm.wish.spec.outgoing.uri)
-    return true
+  } else vm.healthy = behaviour !== 'unhealthy'
+}
+
+/** Boot, or the start from a snapshot, in three steps; volumes come before the workload starts. */
+function bringing({ hostId, snapshots, stepDisks }: SimWorld) {
+  let boots = 0
+  return (vm: SimVm): void => {
+    const { spec, generation } = vm.wish
+    if (vm.stage === null) {
+      boots += 1
+      vm.stage = 'preparing'
+      vm.bringing = bootKey(spec)
+      vm.disks = []
+      vm.record = { ...vm.record, boot: vm.record.boot + 1, crash: null, exitCode: null }
+    } else if (vm.stage === 'preparing') {
+      const source = spec.from && snapshots.get(spec.from.snapshotId)
+      if (spec.from && source?.state !== 'ready') {
+        end(vm)
+        const message = 'there is no such snapshot on this host'
+        vm.record = { ...vm.record, crash: { generation, code: 'snapshot_missing', message } }
+        return
+      }
+      vm.memory = source?.memory ?? `${hostId}/${boots}`
+      vm.identity = source && !spec.from?.renew ? source.identity : `${vm.vmId}/${boots}`
+      vm.stage = 'booting'
+    } else {
+      if (spec.disks.length > vm.disks.length) stepDisks(vm)
+      if (spec.disks.length <= vm.disks.length) inhabit(vm)
+    }
   }
-  return step
+}
+
+function inhabit(vm: SimVm): void {
+  const { boot } = vm.record
+  const endpoint = { host: '127.0.0.1', port: 1000 + Number.parseInt(vm.vmId.slice(-4), 16) }
+  const prepared = { imageDigest: 'sha256:simulated', endpoint, notes: {} }
+  vm.stage = null
+  vm.workload = 'running'
+  vm.record = {
+    ...vm.record,
+    ...{
+      running: { prepared, process: { pid: 1, startTicks: 1 }, boot },
+      bootKey: bootKey(vm.wish.spec),
+      paused: false,
+    },
+  }
+}
+
+/** The two ends of a live migration. */
+function moving({ hostId, wires }: SimWorld) {
+  const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri'>) => {
+    const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
+    const migration: MigrationObserved = {
+      ...{ ...change, percent, transferredBytes: percent * 1024, totalBytes: 102_400, error: null },
+      downtimeMs: change.phase === 'switched' ? 12 : null,
+    }
+    vm.record = { ...vm.record, migration }
+  }
+  const addressOf = (vm: SimVm) => `sim:${hostId}/${vm.vmId}`
+  return {
+    /** Nobody comes where nobody waits. */
+    stopListening(vm: SimVm): void {
+      const at = `at ${addressOf(vm)}`
+      if (wires.get(at) !== vm || decide(factsOf(vm)) === 'receive') return
+      wires.delete(at)
+      const { migration } = vm.record
+      if (migration?.phase === 'listening') note(vm, { ...migration, phase: 'cancelled' })
+    },
+    /** Listens until the guest arrives over the wire; then it runs here, with the memory it had. */
+    receive(vm: SimVm): void {
+      const { incoming } = vm.wish.spec
+      if (!incoming) return
+      const uri = addressOf(vm)
+      const of = { migrationId: incoming.migrationId, role: 'target' as const, uri }
+      const arrived = wires.get(uri)
+      if (!arrived) {
+        wires.set(`at ${uri}`, vm)
+        return note(vm, { ...of, phase: 'listening' })
+      }
+      wires.delete(uri)
+      wires.delete(`at ${uri}`)
+      Object.assign(vm, { memory: arrived.memory, identity: arrived.identity })
+      vm.record = { ...vm.record, boot: vm.record.boot + 1 }
+      inhabit(vm)
+      vm.workload = arrived.workload
+      note(vm, { ...of, phase: 'switched' })
+    },
+    /** Half of it in one step, the rest in the next: the guest stops here before it runs there. */
+    handOver(vm: SimVm): void {
+      const known = vm.record.migration
+      const wanted = vm.wish.spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
+      if (!wanted) return
+      const { migrationId, uri } = wanted
+      const of = { migrationId, role: 'source' as const, uri }
+      if (!vm.wish.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
+      if (known?.migrationId !== migrationId) return note(vm, { ...of, phase: 'copying' })
+      if (!wires.delete(`at ${uri}`)) return note(vm, { ...of, phase: 'failed' })
+      wires.set(uri, { ...vm })
+      end(vm)
+      note(vm, { ...of, phase: 'switched' })
+    },
+  }
 }

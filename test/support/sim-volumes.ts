@@ -12,6 +12,9 @@ export interface SimVolume {
   put: VolumePut
   state: 'creating' | 'ready' | 'restoring'
   restored: number
+  sizeMib: number
+  /** Why it cannot grow. */
+  failGrowth?: string
   content: string
   /** The newest attachment that the host has seen. */
   generation: number
@@ -53,7 +56,10 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
     const found = volumes.get(volumeId)
     const state = found === undefined ? 'absent' : found.put.want === 'absent' ? 'removing' : found.state
     const generation = found?.put.generation ?? gone.get(volumeId) ?? 0
-    return { volumeId, generation, state, restored: found?.restored ?? 0, error: null }
+    const seen = { volumeId, generation, restored: found?.restored ?? 0, sizeMib: found?.sizeMib ?? 0 }
+    if (found?.failGrowth && found.sizeMib < found.put.sizeMib)
+      return { ...seen, state: 'failed', error: found.failGrowth }
+    return { ...seen, state, error: null }
   }
   const snapshot = (snapshotId: string): VolumeSnapshotObserved => {
     const found = snapshots.get(snapshotId)
@@ -78,6 +84,11 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
     if (volume.state === 'creating') {
       volume.content = from ? (snapshots.get(from.snapshotId)?.content ?? 'lost') : 'empty'
       volume.state = 'ready'
+      volume.sizeMib = volume.put.sizeMib
+      return true
+    }
+    if (volume.sizeMib < volume.put.sizeMib && volume.failGrowth === undefined) {
+      volume.sizeMib = volume.put.sizeMib
       return true
     }
     if (!restore || restore.count <= volume.restored || held(volumeId)) return false
@@ -120,7 +131,14 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
         known.put = wish
         if (wish.restore && wish.restore.count > known.restored && known.state === 'ready') known.state = 'restoring'
       } else if (wish.want === 'present' && wish.generation > generation)
-        volumes.set(wish.volumeId, { put: wish, state: 'creating', restored: 0, content: '', generation: 0 })
+        volumes.set(wish.volumeId, {
+          put: wish,
+          state: 'creating',
+          restored: 0,
+          sizeMib: 0,
+          content: '',
+          generation: 0,
+        })
       else gone.set(wish.volumeId, wish.generation)
       return observed(wish.volumeId)
     },

@@ -1,18 +1,12 @@
 /** The command line as a program: its own process, a configuration of its own, exit codes, JSON, and a terminal. */
-import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { run } from '../../src/lib/exec.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { cli } from '../support/cli.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
-
-const mainFile = new URL('../../src/cli/main.ts', import.meta.url).pathname
-
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
 
 let system: TestSystem
 let user: TestUser
@@ -31,54 +25,8 @@ afterAll(async () => {
 
 const url = () => `http://127.0.0.1:${system.control.port}`
 
-function environment(): NodeJS.ProcessEnv {
-  const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...rest } = process.env
-  return { ...rest, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), NO_COLOR: '1', TERM: 'xterm' }
-}
-
-function mote(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  return run(process.execPath, [mainFile, ...args], options)
-}
-
-/** `script` gives the program a terminal; what is typed goes to it. */
-function moteOnTerminal(args: readonly string[], answers: readonly (readonly [RegExp, string])[]): Promise<Ran> {
-  // The pseudo-terminal of `script` has no size of its own, and prompts wrap at its width.
-  const command = ['stty cols 120 rows 40;', process.execPath, mainFile, ...args].join(' ')
-  return run('script', ['-qec', command, '/dev/null'], { answers })
-}
-
-interface RunOptions {
-  readonly input?: string
-  readonly cwd?: string
-  /** Ctrl-C as soon as it has written something. */
-  readonly interruptAtOutput?: boolean
-  readonly answers?: readonly (readonly [RegExp, string])[]
-}
-
-function run(
-  program: string,
-  args: readonly string[],
-  { input, cwd, interruptAtOutput, answers }: RunOptions,
-): Promise<Ran> {
-  const child = spawn(program, args, { env: environment(), ...(cwd ? { cwd } : {}), stdio: 'pipe' })
-  let [out, err, asked, seen] = ['', '', 0, 0]
-  let interrupted = false
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    out += text
-    if (interruptAtOutput && !interrupted) interrupted = child.kill('SIGINT')
-    const next = answers?.[asked]
-    if (!next?.[0].test(out.slice(seen))) return
-    asked++
-    seen = out.length
-    child.stdin.write(`${next[1]}\r`)
-  })
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text))
-  if (answers === undefined) child.stdin.end(input ?? '')
-  return new Promise((resolve, reject) => {
-    child.on('error', reject)
-    child.on('close', code => resolve({ code, out, err }))
-  })
-}
+const mote: ReturnType<typeof cli>['run'] = (...call) => cli({ home }).run(...call)
+const moteOnTerminal: ReturnType<typeof cli>['onTerminal'] = (...call) => cli({ home }).onTerminal(...call)
 
 describe('signing in', () => {
   it('says how when nobody is signed in, with exit code 1', async () => {
@@ -178,8 +126,19 @@ describe('an app', () => {
   })
 
   it('follows its log until Ctrl-C, with exit code 130', async () => {
-    const { code, out } = await mote(['logs', '-f'], { cwd: folder, interruptAtOutput: true })
+    const { code, out } = await mote(['logs', '-f'], { cwd: folder, interruptAt: /./ })
     expect([code, out]).toEqual([130, expect.stringMatching(/\S/)])
+  })
+
+  it('leaves a deployment as it is when Ctrl-C ends the watching, which says 130', async () => {
+    await mote(['env', 'set', 'MOTE_FAKE=unhealthy'], { cwd: folder })
+    const watched = await mote(['deploy', '--image', 'oci:hello'], { cwd: folder, interruptAt: /starting/ })
+    expect(watched).toMatchObject({ code: 130, err: expect.stringContaining('Interrupted') })
+    const [newest] = (await user.get('/v1/apps/shop/deployments')).body
+    expect(newest.status, 'it goes on, and nothing else was touched').toBe('starting')
+    expect((await user.get('/v1/apps/shop')).body.active_deployment_id).not.toBe(newest.id)
+    expect(await mote(['deployments', 'cancel', newest.job_id], { cwd: folder })).toMatchObject({ code: 0 })
+    await mote(['env', 'unset', 'MOTE_FAKE'], { cwd: folder })
   })
 
   it('is not deleted when another name is typed, and is with --yes', async () => {
@@ -218,10 +177,81 @@ describe('every command', () => {
     const { code, err } = await mote(['ps', '--url', 'http://127.0.0.1:9'])
     expect([code, err]).toEqual([1, expect.stringContaining('Nothing answers at http://127.0.0.1:9')])
   })
+})
 
-  it('completes what comes next', async () => {
-    const { out } = await mote(['complete', '--', 'volumes', ''])
-    expect(out).toContain('snapshots\t')
+describe('launching a folder', () => {
+  const folders = [
+    { holds: 'nothing', files: {}, port: '8080', offers: 'an OCI image' },
+    { holds: 'a Node app', files: { 'package.json': '{}' }, port: '3000', offers: 'a git repository' },
+    { holds: 'a Dockerfile', files: { Dockerfile: 'FROM x\nEXPOSE 9000\n' }, port: '9000', offers: 'a git repository' },
+  ]
+  it.each(folders)('that holds $holds proposes what fits, and serves', async ({ holds, files, port, offers }) => {
+    const folder = await mkdtemp(join(home, `${holds.replaceAll(/[^a-z]/gi, '-').toLowerCase()}-`))
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+    const down = offers === 'an OCI image' ? '' : '\u001b[B'
+    const { code, out } = await moteOnTerminal(
+      ['launch', `'${folder}'`],
+      [
+        [/What shall the app be called\?/, ''],
+        [/What shall be deployed\?/, down],
+        [/Which image\?/, 'oci:hello'],
+        [/Which port/, ''],
+      ],
+    )
+    expect(out).toContain(holds === 'nothing' ? 'What shall be deployed?' : `This folder holds ${holds}`)
+    expect(out).toContain('serves at')
+    expect(code).toBe(0)
+    const { app } = JSON.parse(await readFile(join(folder, 'mote.json'), 'utf8'))
+    expect((await user.get(`/v1/apps/${app}`)).body.port).toBe(Number(port))
+  })
+
+  it('says which flags to give where nobody can be asked', async () => {
+    const folder = await mkdtemp(join(home, 'unasked-'))
+    expect(await mote(['launch'], { cwd: folder })).toMatchObject({ code: 1, err: expect.stringContaining('flag') })
+  })
+})
+
+/** In the shell itself, after its script was read as `mote --help` says: what TAB offers after `mote volumes `. */
+const shells = [
+  {
+    shell: 'bash',
+    args: ['--norc', '-c'],
+    script: [
+      'source <(mote complete bash) && complete -p mote >/dev/null',
+      'COMP_WORDS=(mote volumes ""); COMP_CWORD=2; _mote; echo "${COMPREPLY[@]}"',
+    ],
+  },
+  {
+    shell: 'zsh',
+    args: ['-f', '-c'],
+    script: [
+      'autoload -Uz compinit && compinit -D && source <(mote complete zsh)',
+      '(( ${+_comps[mote]} )) && mote complete -- volumes ""',
+    ],
+  },
+  {
+    shell: 'fish',
+    args: ['--no-config', '-c'],
+    script: ['mote complete fish | source', 'complete -C "mote volumes "'],
+  },
+]
+
+describe('completion', () => {
+  let bin = ''
+  beforeAll(async () => {
+    bin = join(home, 'bin')
+    await mkdir(bin)
+    const main = new URL('../../src/cli/main.ts', import.meta.url).pathname
+    await writeFile(join(bin, 'mote'), `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`)
+    await chmod(join(bin, 'mote'), 0o755)
+  })
+
+  it.each(shells)('of $shell offers what comes next', async ({ shell, args, script }) => {
+    if (!(await hasProgram(shell))) return void process.stderr.write(`${shell} is not installed: not looked at\n`)
+    const env = { PATH: `${bin}:${process.env.PATH}`, HOME: home }
+    const out = await run(shell, [...args, script.join('\n')], { env })
+    expect(out).toMatch(/snapshots/)
+    expect(out).toMatch(/attach/)
   })
 })
 

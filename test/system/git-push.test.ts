@@ -1,20 +1,29 @@
 /** From a git push to an answer: a real repository over smart HTTP, a signed webhook, a build in a real VM, a rollout. */
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sshGitHost } from '../../src/agent/build/ssh-testing.ts'
 import { type GitServer, gitServer } from '../../src/agent/build/testing.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
+
+interface Log {
+  readonly body: { readonly source: string; readonly lines: readonly { readonly line: string }[] }
+}
 
 const needed = ['qemu-system-x86_64', 'umoci', 'mke2fs', 'git']
 const present = await Promise.all(needed.map(hasProgram))
 const missing = needed.filter((_, n) => !present[n])
 const reason = missing.length > 0 ? `skipped, not installed: ${missing.join(', ')}` : ''
 
+const hasSshd = await hasProgram('sshd')
+const sshNote = hasSshd ? '' : ' (skipped, not installed: openssh-server)'
+
 describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }, () => {
   let system: TestSystem
   let git: GitServer
   let user: TestUser
+  let failure = ''
   beforeAll(async () => {
     git = await gitServer()
     system = await testSystem({ agents: 0, config: { privateGitHosts: true } })
@@ -95,6 +104,55 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     )
     expect(failed.error_message).toContain('Add a Dockerfile')
     expect(await answer(app.hostname)).toBe('200 the second page')
+    failure = body.job_id
+  })
+
+  it('what a failed build said is there afterwards, by each of its names, and for nobody else', async () => {
+    const listed = await user.get('/v1/apps/site/builds')
+    expect(listed.body.map((one: { status: string }) => one.status)).toEqual(['failed', 'succeeded', 'succeeded'])
+    const [failed] = listed.body
+    expect(failed).toMatchObject({ job_id: failure, git_branch: 'main', error: expect.stringContaining('Dockerfile') })
+    const logOf = (name: string, query = '') => user.get(`/v1/apps/site/builds/${name}/log${query}`)
+    const kept = await until(async () => ((one: Log) => one.body.source === 'kept' && one)(await logOf(failed.id)), {
+      ...{ what: 'the log is kept', timeoutMs: 30_000, everyMs: 50 },
+    })
+    expect(kept.body).toMatchObject({ build_id: failed.id, deployment_id: failed.deployment_id, status: 'failed' })
+    expect(kept.body.lines.map(({ line }) => line)).toEqual([
+      ...[expect.stringMatching(/^fetching /), expect.stringMatching(/^commit /)],
+      expect.stringContaining('Add a Dockerfile'),
+    ])
+    for (const name of [failed.deployment_id, failed.job_id]) expect((await logOf(name)).body).toEqual(kept.body)
+    expect((await logOf(failed.id, '?tail=1')).body.lines).toEqual(kept.body.lines.slice(-1))
+    const stranger = await system.user()
+    for (const path of [`builds`, `builds/${failed.id}/log`])
+      expect((await stranger.get(`/v1/apps/site/${path}`)).status).toBe(404)
+  })
+
+  it.skipIf(!hasSshd)(`of a private repository over ssh is built with the app's own key${sshNote}`, async () => {
+    await using host = await sshGitHost()
+    const tree = await host.create('private')
+    await tree.push({ 'index.html': 'the wrong branch' })
+    const commit = await tree.push({ 'index.html': 'over ssh' }, { branch: 'live' })
+    const body = { name: 'private', git_url: host.urlOf('private'), git_branch: 'live', drain_timeout: 0 }
+    const { body: app } = await user.post('/v1/apps', body)
+    const credential = { kind: 'ssh_key', known_hosts: host.knownHosts }
+    const { body: made } = await user.put('/v1/apps/private/git-credential', credential)
+    const refused = await user.post('/v1/apps/private/deploy', {})
+    const statusOf = async (job: string) => (await user.get(`/v1/apps/private/deployments/${job}`)).body
+    await until(async () => (await statusOf(refused.body.job_id)).error_message.includes('deploy key'), {
+      ...{ what: 'the host refuses a key that it does not know', timeoutMs: 60_000, everyMs: 100 },
+    })
+    await host.allow(made.public_key)
+    await user.post('/v1/apps/private/deploy', {})
+    await until(async () => (await answer(app.hostname)) === '200 over ssh', {
+      ...{ what: 'the page answers', timeoutMs: 120_000, everyMs: 100 },
+    })
+    expect(await newest('private')).toMatchObject({ git_branch: 'live', git_commit_hash: commit })
+    await user.delete('/v1/apps/private')
+    const left = { name: 'test.credentials', text: `SELECT 1 AS one FROM git_credential` }
+    await until(async () => (await system.database.db.rows(left)).length === 0, {
+      ...{ what: 'the credential goes with its app', timeoutMs: 60_000, everyMs: 100 },
+    })
   })
 
   it('a build that is cancelled ends, and so does one whose app is deleted', async () => {

@@ -1,5 +1,5 @@
 /** Volumes through the API, with real agents on simulated machines: real files, real locks. */
-import { readdir } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { newId } from '../../src/lib/ids.ts'
@@ -68,6 +68,29 @@ describe('volumes', () => {
     const answer = await user.post('/v1/volumes', body)
     expect(answer.status).toBe(400)
     expect(answer.body.details[0].field).toBe(field)
+  })
+
+  it('grow while a VM has them, and never shrink; within the plan; not those of others', async () => {
+    const { id, name } = await create(32)
+    const own = await app()
+    await attach(own.id, { volume_id: id })
+    await deploy(own.name)
+    const patch = (size_mib: number, by = user) => by.call('PATCH', `/v1/volumes/${id}`, { size_mib })
+    expect((await patch(48)).body).toMatchObject({ name, size_mib: 48, message: null })
+    await becomes(id, 'ready')
+    expect((await stat(join(system.dir, 'host-1', 'volumes', 'local', `${id}.raw`))).size).toBe(48 << 20)
+    expect((await user.get(`/v1/volumes/${id}/usage`)).body.size_bytes).toBe(48 << 20)
+    const refused = await patch(47)
+    expect(refused.status).toBe(400)
+    expect(refused.body.details).toEqual([{ field: 'size_mib', message: expect.stringContaining('at least 48') }])
+    expect((await patch(5_001 * 1024)).body).toMatchObject({
+      code: 'plan_limit_exceeded',
+      limit: 'max_storage_gb_total',
+    })
+    expect((await patch(64, await system.user())).status).toBe(404)
+    const [audit] = (await user.get('/v1/audit-logs?action=volume.grow')).body.logs
+    expect(audit.details).toMatchObject({ size_mib: 48, before_mib: 32 })
+    await user.delete(`/v1/apps/${own.name}`)
   })
 
   it('of others are not there', async () => {

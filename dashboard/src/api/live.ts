@@ -2,7 +2,7 @@
 import type { StreamEvent, StreamOptions } from '@mote/client'
 import { useEffect, useRef, useState } from 'react'
 
-export type LiveState = 'connecting' | 'open' | 'waiting' | 'refused'
+export type LiveState = 'connecting' | 'open' | 'waiting' | 'refused' | 'over'
 
 /**
  * A browser has six connections to a server in all tabs together (HTTP/1.1), so a tab that nobody sees holds none.
@@ -22,12 +22,16 @@ export function useStream(
     if (key === undefined) return
     let lastEventId: string | undefined
     let stop: AbortController | undefined
+    let isOver = false
     const read = async (signal: AbortSignal) => {
       try {
         for await (const event of latest.current.open({ signal, lastEventId, onState: setState })) {
           lastEventId = event.id ?? lastEventId
           if (!signal.aborted) latest.current.onEvent(event)
         }
+        if (signal.aborted) return
+        isOver = true
+        setState('over')
       } catch (cause) {
         if (signal.aborted) return
         setError(cause)
@@ -35,6 +39,7 @@ export function useStream(
       }
     }
     const follow = () => {
+      if (isOver) return
       if (document.visibilityState === 'hidden') return stop?.abort()
       if (stop && !stop.signal.aborted) return
       stop = new AbortController()

@@ -67,6 +67,11 @@ export const queries = {
       queryKey: inProject('deployment', app_name, job_id),
       queryFn: ({ signal }) => api.getDeployment({ app_name, job_id }, { signal }),
     }),
+  builds: (app_name: string) =>
+    queryOptions({
+      queryKey: inProject('builds', app_name),
+      queryFn: ({ signal }) => api.listBuilds({ app_name, query: { limit: 50 } }, { signal }),
+    }),
   env: (app_name: string) =>
     queryOptions({
       queryKey: inProject('env', app_name),
@@ -183,6 +188,14 @@ export const queries = {
       placeholderData: keepPreviousData,
     }),
 }
+
+interface Changing {
+  readonly state: { readonly data?: readonly { readonly status?: string | undefined }[] | undefined }
+}
+
+/** As a `refetchInterval`: often while one of them is being made. */
+export const whileCreating = ({ state }: Changing) =>
+  state.data?.some(one => one.status === 'creating') ? 1000 : 30_000
 
 /** Reads everything of the project whose key begins like this again. */
 export const refreshAll = (...names: readonly string[]) =>

@@ -144,17 +144,9 @@ function AuditTable({ rows, nameOf }: { readonly rows: readonly AuditLog[]; read
           ),
         },
         { title: 'From', wideOnly: true, cell: row => <Mono className="text-muted">{row.ip_address ?? '–'}</Mono> },
-        {
-          title: 'When',
-          wideOnly: true,
-          cell: row => (
-            <span className="text-muted">
-              <Ago at={row.created_at} />
-            </span>
-          ),
-        },
-        { title: '_Details', right: true, cell: row => <Details row={row} /> },
+        { title: 'When', at: row => row.created_at },
       ]}
+      actionsOf={row => <Details row={row} />}
     />
   )
 }

@@ -6,13 +6,13 @@ import { api } from '../api/client.ts'
 import { queries, queryClient } from '../api/queries.ts'
 import { ActionButton, attempt } from '../ui/action.tsx'
 import { Button } from '../ui/button.tsx'
-import { Destroy, FormDialog } from '../ui/dialog.tsx'
+import { FormDialog } from '../ui/dialog.tsx'
 import { Choice, controlLook, Field } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
+import { DestroyLink } from '../ui/row-actions.tsx'
 import { Loaded } from '../ui/states.tsx'
 import { Badge } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
-import { Ago } from '../ui/time.tsx'
 
 const roles = ['owner', 'admin', 'member', 'viewer'] as const
 type Role = (typeof roles)[number]
@@ -116,45 +116,36 @@ function MemberTable({
               </select>
             ),
         },
-        {
-          title: 'Since',
-          wideOnly: true,
-          cell: member => (
-            <span className="text-muted">
-              <Ago at={member.since} />
-            </span>
-          ),
-        },
-        {
-          title: '_Actions',
-          right: true,
-          cell: member => (
-            <Destroy
-              name={member.email}
-              verb="Remove"
-              what="member"
-              consequence={
-                member.user_id === me ? 'You leave the project.' : 'They lose access to the project at once.'
-              }
-              send={async () => {
-                await api.removeMember({ tenant_slug: slug, user_id: member.user_id })
-                await refresh()
-                await queryClient.invalidateQueries({ queryKey: ['projects'] })
-              }}
-              trigger={open => (
-                <Button
-                  look="quiet"
-                  size="small"
-                  onClick={open}
-                  reason={member.user_id === me && member.role !== 'owner' ? undefined : whyNot(member)}
-                >
-                  {member.user_id === me ? 'Leave' : 'Remove'}
-                </Button>
-              )}
-            />
-          ),
-        },
+        { title: 'Since', at: member => member.since },
       ]}
+      actionsOf={member => <Leave slug={slug} member={member} isMe={member.user_id === me} reason={whyNot(member)} />}
+    />
+  )
+}
+
+function Leave({
+  slug,
+  member,
+  isMe,
+  reason,
+}: {
+  readonly slug: string
+  readonly member: Member
+  readonly isMe: boolean
+  readonly reason: string | undefined
+}) {
+  return (
+    <DestroyLink
+      name={member.email}
+      verb={isMe ? 'Leave' : 'Remove'}
+      what={isMe ? 'project' : 'member'}
+      consequence={isMe ? 'You leave the project.' : 'They lose access to the project at once.'}
+      reason={isMe && member.role !== 'owner' ? undefined : reason}
+      send={async () => {
+        await api.removeMember({ tenant_slug: slug, user_id: member.user_id })
+        await refresh()
+        await queryClient.invalidateQueries({ queryKey: ['projects'] })
+      }}
     />
   )
 }
@@ -176,26 +167,22 @@ function Invitations({
       columns={[
         { title: 'E-mail', cell: one => one.email },
         { title: 'Role', cell: one => <Badge>{one.role}</Badge> },
-        { title: 'Ends', wideOnly: true, cell: one => <Ago at={one.expires_at} /> },
-        {
-          title: '_Actions',
-          right: true,
-          cell: one => (
-            <ActionButton
-              look="quiet"
-              size="smallIcon"
-              aria-label={`Withdraw the invitation of ${one.email}`}
-              reason={reason}
-              act={async () => {
-                await api.withdrawInvitation({ tenant_slug: slug, invitation_id: one.id })
-                await refresh()
-              }}
-            >
-              <X aria-hidden="true" size={14} />
-            </ActionButton>
-          ),
-        },
+        { title: 'Ends', at: one => one.expires_at },
       ]}
+      actionsOf={one => (
+        <ActionButton
+          look="quiet"
+          size="smallIcon"
+          aria-label={`Withdraw the invitation of ${one.email}`}
+          reason={reason}
+          act={async () => {
+            await api.withdrawInvitation({ tenant_slug: slug, invitation_id: one.id })
+            await refresh()
+          }}
+        >
+          <X aria-hidden="true" size={14} />
+        </ActionButton>
+      )}
     />
   )
 }

@@ -11,7 +11,6 @@ import { LiveDot } from '../ui/live-dot.tsx'
 import { Empty, Loaded, Notice, Problem } from '../ui/states.tsx'
 import { Status } from '../ui/status.tsx'
 import { Table } from '../ui/table.tsx'
-import { Ago } from '../ui/time.tsx'
 import { placesOf, type Place, sizePx } from './mesh-places.ts'
 
 export function Mesh() {
@@ -163,15 +162,7 @@ function NodeTable({ nodes }: { readonly nodes: readonly MeshNode[] }) {
         { title: 'Status', cell: node => <Status status={node.status} /> },
         { title: 'Address', wideOnly: true, cell: node => <Mono>{node.address ?? '–'}</Mono> },
         { title: 'Endpoint', wideOnly: true, cell: node => <Mono>{node.endpoint ?? '–'}</Mono> },
-        {
-          title: 'Handshake',
-          wideOnly: true,
-          cell: node => (
-            <span className="text-muted">
-              <Ago at={node.last_handshake_at} />
-            </span>
-          ),
-        },
+        { title: 'Handshake', at: node => node.last_handshake_at },
         {
           title: 'Latency',
           right: true,

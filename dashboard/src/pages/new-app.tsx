@@ -1,5 +1,6 @@
+import type { Repository } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Container, GitBranch, type LucideIcon } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../api/client.ts'
@@ -19,19 +20,21 @@ const sources = [
     value: 'repository',
     icon: GitBranch,
     name: 'Git repository',
-    text: 'Built from its Dockerfile, again with each push.',
+    text: 'A Dockerfile, Node, Python, Go or a static site; built again with each push.',
   },
 ] as const satisfies readonly { value: Source; icon: LucideIcon; name: string; text: string }[]
 
 export function NewApp() {
-  const [source, setSource] = useState<Source>('image')
+  const { source: asked = 'image' } = useSearch({ from: '/shell/apps/new' })
+  const [source, setSource] = useState<Source>(asked)
+  const repositories = useQuery({ ...queries.repositories(), enabled: source === 'repository' })
   const navigate = useNavigate()
   const create = async (values: Values) => {
     const name = values.text('name')
     await api.createApp({
       body: {
         name,
-        git_url: values.text('git_url'),
+        ...sourceOf(values.text('git_url'), repositories.data),
         port: values.number('port'),
         health_check_path: values.text('health_check_path'),
       },
@@ -99,7 +102,7 @@ export function NewApp() {
               spellCheck={false}
             />
           ) : (
-            <Repository />
+            <RepositoryField known={repositories.data} />
           )}
           <div className="grid gap-3 sm:grid-cols-2">
             <Field
@@ -142,10 +145,20 @@ function Connect() {
   )
 }
 
+/** A connected repository is read as the integration may; any other by its address alone. */
+function sourceOf(git_url: string, known: readonly Repository[] = []) {
+  const connected = known.find(repository => repository.clone_url === git_url)
+  if (!connected) return { git_url }
+  return {
+    git_url,
+    scm_installation_id: connected.installation_id,
+    scm_repo_id: connected.id,
+    scm_repo_full_name: connected.full_name,
+  }
+}
+
 /** Of those the source host lets us read, or any by its address. */
-function Repository() {
-  const repositories = useQuery(queries.repositories())
-  const known = repositories.data ?? []
+function RepositoryField({ known = [] }: { readonly known: readonly Repository[] | undefined }) {
   return (
     <>
       <Field
@@ -163,7 +176,7 @@ function Repository() {
             : 'The address of a repository that is public.'
         }
       />
-      {repositories.data && <Connect />}
+      <Connect />
       <datalist id="repositories">
         {known.map(repository => (
           <option key={repository.id} value={repository.clone_url}>

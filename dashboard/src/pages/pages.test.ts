@@ -15,6 +15,7 @@ const app: App = {
   ...{ id: 'a', name: 'web', git_url: '', port: 80, health_check_path: '/', drain_timeout: 1, created_at: '' },
   ...{ desired_replicas: 1, min_replicas: 1, max_replicas: 1, autoscaling_enabled: false },
   ...{ cpu_threshold: 80, mem_threshold: 80, scale_state: 'active', active_deployment_id: 'd1' },
+  ...{ git_branch: '', git_submodules: false },
 }
 const live: LiveDeploymentStatus = {
   ...{ app_id: 'a', app_name: 'web', deployment_id: 'd1', job_id: 'j1', vm_id: 'v', host_id: 'h', hypervisor: 'qemu' },

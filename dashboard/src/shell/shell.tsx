@@ -1,5 +1,5 @@
 /** What surrounds every page of somebody who is signed in. */
-import { Outlet, useLocation, useNavigate } from '@tanstack/react-router'
+import { Outlet, useLocation } from '@tanstack/react-router'
 import { FolderPlus, Menu as MenuIcon } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { useQuery } from '@tanstack/react-query'
@@ -8,12 +8,11 @@ import { queries } from '../api/queries.ts'
 import { useStore } from '../api/store.ts'
 import { Button } from '../ui/button.tsx'
 import { Empty, Problem, Rows } from '../ui/states.tsx'
-import { cx } from '../ui/cx.ts'
-import { shortId } from '../ui/format.ts'
 import { AccountMenu } from './account-menu.tsx'
 import { useProjectEvents } from './events.ts'
 import { NotificationBell } from './bell.tsx'
 import { Sidebar } from './sidebar.tsx'
+import { Trail } from './trail.tsx'
 import { useSomeProject } from './use-project.ts'
 
 export function Shell() {
@@ -69,66 +68,6 @@ function NoProject() {
       Create one with the menu at the top of the navigation, or accept an invitation to one.
     </Empty>
   )
-}
-
-/** Where one is, from the address: its parts are names already. */
-function Trail() {
-  const { pathname } = useLocation()
-  const parts = pathname.split('/').filter(part => part !== '')
-  return (
-    <nav aria-label="Where you are" className="min-w-0 truncate text-muted">
-      <ol className="flex min-w-0 items-center gap-1.5">
-        {parts.map((part, index) => (
-          <li
-            key={`${index}${part}`}
-            className={cx('min-w-0 items-center gap-1.5', index < parts.length - 1 ? 'hidden sm:flex' : 'flex')}
-          >
-            {index > 0 && (
-              <span aria-hidden="true" className="hidden text-line-strong sm:inline">
-                /
-              </span>
-            )}
-            {index === parts.length - 1 || unlinked.has(part) ? (
-              <span className={index === parts.length - 1 ? 'truncate text-text' : 'truncate'}>
-                {nameOf(part, index)}
-              </span>
-            ) : (
-              <PathLink path={`/${parts.slice(0, index + 1).join('/')}`}>{nameOf(part, index)}</PathLink>
-            )}
-          </li>
-        ))}
-      </ol>
-    </nav>
-  )
-}
-
-/** A link to an address that was put together, which the router's own links do not take. */
-function PathLink({ path, children }: { readonly path: string; readonly children: string }) {
-  const navigate = useNavigate()
-  return (
-    <a
-      href={path}
-      className="truncate hover:text-text"
-      onClick={event => {
-        if (event.metaKey || event.ctrlKey || event.shiftKey) return
-        event.preventDefault()
-        void navigate({ href: path })
-      }}
-    >
-      {children}
-    </a>
-  )
-}
-
-/** Parts of addresses that are no page by themselves. */
-const unlinked = new Set(['projects'])
-
-const isLongId = (text: string) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(text)
-
-function nameOf(part: string, index: number): string {
-  const text = decodeURIComponent(part)
-  if (isLongId(text)) return shortId(text)
-  return index === 0 ? text.charAt(0).toUpperCase() + text.slice(1) : text
 }
 
 function Drawer({ close }: { readonly close: () => void }) {

@@ -97,7 +97,7 @@ function optionsOf(
         values: (_plot, splits) => splits.map(format),
       },
     ],
-    padding: [8, 4, 0, 0],
+    padding: [8, 16, 0, 0],
     series: [
       {},
       ...series.map(one => ({

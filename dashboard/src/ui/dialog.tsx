@@ -131,6 +131,9 @@ export function FormDialog({
   )
 }
 
+/** As itself in a `pattern`, which is a regular expression with the flag v: that allows no other escapes. */
+const escaped = (name: string) => name.replaceAll(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+
 /** Asks for the name of what will be gone before it does it. */
 export function Destroy({
   name,
@@ -166,7 +169,7 @@ export function Destroy({
           required
           autoComplete="off"
           spellCheck={false}
-          pattern={name.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')}
+          pattern={escaped(name)}
           title={`Exactly: ${name}`}
         />
       }

@@ -164,6 +164,16 @@ export function Field({
   )
 }
 
+type FieldProps = Parameters<typeof Field>[0]
+
+/** What something new is to be called; the first field of its form. */
+export const NameField = ({ label = 'Name', name = 'name', ...field }: Partial<FieldProps>) => (
+  <Field label={label} name={name} required autoFocus mono autoComplete="off" spellCheck={false} {...field} />
+)
+
+/** A number that has to be given. */
+export const NumberField = (field: Omit<FieldProps, 'type' | 'required'>) => <Field type="number" required {...field} />
+
 export function Choice({
   label,
   name,

@@ -5,6 +5,7 @@ const liveWords = {
   connecting: ['connecting', 'text-faint'],
   open: ['live', 'text-good'],
   waiting: ['connecting again', 'text-warn'],
+  over: ['whole', 'text-muted'],
   refused: ['ended', 'text-bad'],
   paused: ['paused', 'text-warn'],
 } as const satisfies Record<LiveState | 'paused', readonly [string, string]>

@@ -3,7 +3,7 @@ import type { StreamEvent, StreamOptions } from '@mote/client'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDownToLine, Download, Pause, Play, Search } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
-import { useStream } from '../api/live.ts'
+import { type LiveState, useStream } from '../api/live.ts'
 import { type LogLine, logLineOf } from '../api/shapes.ts'
 import { Button } from './button.tsx'
 import { cx } from './cx.ts'
@@ -48,7 +48,7 @@ export function LogView({ source, open, name, className }: Props) {
   return (
     <div className={cx('flex min-h-0 flex-col', className)}>
       <div className="flex flex-wrap items-center gap-2 border-b border-line px-3 py-2">
-        <div className="relative min-w-40 flex-1">
+        <div className="relative min-w-32 flex-1">
           <Search aria-hidden="true" size={14} className="absolute top-2.25 left-2.5 text-faint" />
           <input
             type="search"
@@ -67,10 +67,10 @@ export function LogView({ source, open, name, className }: Props) {
         </span>
         <Button look="quiet" size="small" onClick={() => setPaused(!isPaused)} aria-pressed={isPaused}>
           {isPaused ? <Play aria-hidden="true" size={13} /> : <Pause aria-hidden="true" size={13} />}
-          {isPaused ? 'Go on' : 'Pause'}
+          <span className="sr-only sm:not-sr-only">{isPaused ? 'Go on' : 'Pause'}</span>
         </Button>
         <Button look="quiet" size="small" onClick={() => save(buffer, name)}>
-          <Download aria-hidden="true" size={13} /> Download
+          <Download aria-hidden="true" size={13} /> <span className="sr-only sm:not-sr-only">Download</span>
         </Button>
       </div>
       <div
@@ -86,7 +86,7 @@ export function LogView({ source, open, name, className }: Props) {
       >
         {count === 0 && (
           <p className="px-4 py-8 text-center font-sans text-sm text-muted">
-            {wanted === '' ? 'No lines yet. What the program writes appears here.' : `No line has “${wanted}” in it.`}
+            {wanted === '' ? emptyWords(state) : `No line has “${wanted}” in it.`}
           </p>
         )}
         <div className="relative min-w-full" style={{ height: rows.getTotalSize() }}>
@@ -113,6 +113,9 @@ export function LogView({ source, open, name, className }: Props) {
     </div>
   )
 }
+
+const emptyWords = (state: LiveState) =>
+  state === 'over' ? 'There are no lines.' : 'No lines yet. What the program writes appears here.'
 
 /** Lines are gathered until the next frame: a busy log is one update of the page for each. */
 function useLog(source: string, open: Props['open'], wanted: string, isPaused: boolean) {

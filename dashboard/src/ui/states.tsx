@@ -4,7 +4,7 @@ import type { UseQueryResult } from '@tanstack/react-query'
 import { CircleAlert, type LucideIcon, Wrench } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { isNotAvailable } from '../api/client.ts'
-import { Button } from './button.tsx'
+import { Button, LinkButton } from './button.tsx'
 import { cx } from './cx.ts'
 
 export const Skeleton = ({ className }: { readonly className?: string }) => (
@@ -46,6 +46,23 @@ export function Empty({
       {children && <p className="mt-1 max-w-md text-muted">{children}</p>}
       {action && <div className="mt-4 flex flex-wrap justify-center gap-2">{action}</div>}
     </div>
+  )
+}
+
+/** Instead of a page about something that is not there. @param all the list that it would be in */
+export function Missing({
+  icon,
+  what,
+  all,
+}: {
+  readonly icon: LucideIcon
+  readonly what: string
+  readonly all: '/volumes' | '/databases'
+}) {
+  return (
+    <Empty icon={icon} title={`There is no such ${what}`} action={<LinkButton to={all}>{`All ${what}s`}</LinkButton>}>
+      It may have been deleted, or belong to another project.
+    </Empty>
   )
 }
 

@@ -1,29 +1,37 @@
 import type { ReactNode } from 'react'
 import { cx } from './cx.ts'
+import { Ago } from './time.tsx'
 
-export interface Column<T> {
+interface Heading {
   readonly title: string
-  readonly cell: (row: T) => ReactNode
   /** Left out where there is little room. */
   readonly wideOnly?: boolean
   readonly right?: boolean
   readonly className?: string
 }
 
-/** @param label what the table is, for those who cannot see it */
-export function Table<T>({
-  label,
-  rows,
-  columns,
-  keyOf,
-}: {
+interface Cell<T> extends Heading {
+  readonly cell: (row: T) => ReactNode
+}
+
+/** When something happened to the row; left out where there is little room. */
+interface When<T> extends Heading {
+  readonly at: (row: T) => string | null | undefined
+}
+
+export type Column<T> = Cell<T> | When<T>
+
+export interface TableProps<T> {
+  /** What the table is, for those who cannot see it. */
   readonly label: string
   readonly rows: readonly T[]
   readonly columns: readonly Column<T>[]
   readonly keyOf: (row: T) => string
-}) {
-  const look = (column: Column<T>) =>
-    cx('px-4', column.wideOnly && 'hidden md:table-cell', column.right ? 'text-right' : 'text-left', column.className)
+  /** What can be done with a row: small buttons at its end. */
+  readonly actionsOf?: (row: T) => ReactNode
+}
+
+export function Table<T>({ label, rows, columns, keyOf, actionsOf }: TableProps<T>) {
   return (
     <div className="relative overflow-x-auto">
       <table className="w-full border-collapse tabular-nums" aria-label={label}>
@@ -31,9 +39,14 @@ export function Table<T>({
           <tr className="border-b border-line text-xs text-muted">
             {columns.map(column => (
               <th key={column.title} scope="col" className={cx(look(column), 'h-9 font-medium whitespace-nowrap')}>
-                {column.title.startsWith('_') ? <span className="sr-only">{column.title.slice(1)}</span> : column.title}
+                {column.title}
               </th>
             ))}
+            {actionsOf && (
+              <th scope="col">
+                <span className="sr-only">Actions</span>
+              </th>
+            )}
           </tr>
         </thead>
         <tbody>
@@ -41,13 +54,35 @@ export function Table<T>({
             <tr key={keyOf(row)} className="border-b border-line last:border-0 hover:bg-hover/50">
               {columns.map(column => (
                 <td key={column.title} className={cx(look(column), 'py-2.5 align-middle')}>
-                  {column.cell(row)}
+                  <Value column={column} row={row} />
                 </td>
               ))}
+              {actionsOf && (
+                <td className="px-4 py-2.5 text-right align-middle">
+                  <span className="inline-flex gap-1">{actionsOf(row)}</span>
+                </td>
+              )}
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  )
+}
+
+const look = (column: Column<never>) =>
+  cx(
+    'px-4',
+    (column.wideOnly || 'at' in column) && 'hidden md:table-cell',
+    column.right ? 'text-right' : 'text-left',
+    column.className,
+  )
+
+function Value<T>({ column, row }: { readonly column: Column<T>; readonly row: T }) {
+  if ('cell' in column) return column.cell(row)
+  return (
+    <span className="text-muted">
+      <Ago at={column.at(row)} />
+    </span>
   )
 }

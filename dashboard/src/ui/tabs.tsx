@@ -1,14 +1,25 @@
-import { Link, type LinkProps } from '@tanstack/react-router'
+import { Link, type LinkProps, useLocation } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
 
 export interface Tab extends Pick<LinkProps, 'to' | 'params'> {
   readonly name: string
   readonly exact?: boolean
 }
 
+/** So much of the tab before stays to be seen. */
+const edgePx = 40
+
 /** Pages beside each other; each has an address of its own. */
 export function Tabs({ label, tabs }: { readonly label: string; readonly tabs: readonly Tab[] }) {
+  const bar = useRef<HTMLElement>(null)
+  const { pathname } = useLocation()
+  // On a phone the tab of the page may be beyond the edge.
+  useEffect(() => {
+    const current = bar.current?.querySelector<HTMLElement>('[aria-current=page]')
+    if (bar.current && current) bar.current.scrollLeft = current.offsetLeft - bar.current.offsetLeft - edgePx
+  }, [pathname])
   return (
-    <nav aria-label={label} className="-mb-px flex gap-1 overflow-x-auto">
+    <nav ref={bar} aria-label={label} className="-mb-px flex gap-1 overflow-x-auto">
       {tabs.map(({ name, exact = false, ...link }) => (
         <Link
           key={name}

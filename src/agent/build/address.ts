@@ -2,21 +2,27 @@ import { parseCidr } from '../../lib/cidr.ts'
 import { checkPublicHost, PrivateHostError } from '../../lib/public-host.ts'
 import { BuildFault } from './fault.ts'
 
-export interface CheckedUrl {
+interface Checked {
+  /** As git takes it. */
   readonly href: string
-  readonly scheme: 'http' | 'https'
-  /** `host:port:address` for curl, so that the address that was checked is the one that is used. */
-  readonly resolve: string
+  readonly hostname: string
+  readonly port: number
+  /** That was checked, and is to be used. */
+  readonly address: string
 }
+
+export type CheckedUrl = Checked & { readonly scheme: 'http' | 'https' | 'ssh' }
 
 const everything = ['0.0.0.0/0', '::/0'].flatMap(text => parseCidr(text) ?? [])
 
-/** @throws BuildFault for what is no http(s) address, and for private ones unless they are allowed */
-export async function checkUrl(text: string, allowPrivate: boolean): Promise<CheckedUrl> {
-  const url = URL.parse(text)
-  if (url?.protocol !== 'https:' && !(url?.protocol === 'http:' && allowPrivate))
-    throw new BuildFault(`A repository is fetched over https only, not from ${text.slice(0, 100)}`)
-  const { hostname } = url
+const defaultPorts = { https: 443, http: 80, ssh: 22 } as const
+
+/**
+ * @param hasKey without one there is no way over ssh
+ * @throws BuildFault for what is no such address, and for private ones unless they are allowed
+ */
+export async function checkUrl(text: string, allowPrivate: boolean, hasKey = false): Promise<CheckedUrl> {
+  const { href, scheme, hostname, port } = parseRemote(text, allowPrivate, hasKey)
   const addresses = await checkPublicHost(hostname, { allowed: allowPrivate ? everything : [] }).catch(
     (cause: unknown) => {
       if (cause instanceof PrivateHostError)
@@ -24,8 +30,50 @@ export async function checkUrl(text: string, allowPrivate: boolean): Promise<Che
       throw new BuildFault(`There is no host ${hostname}.`, { cause })
     },
   )
-  const [first = ''] = addresses
-  const scheme = url.protocol === 'https:' ? 'https' : 'http'
-  const port = url.port || (scheme === 'https' ? '443' : '80')
-  return { href: url.href, scheme, resolve: `${hostname}:${port}:${first.includes(':') ? `[${first}]` : first}` }
+  const [address = ''] = addresses
+  return { href, scheme, hostname, port, address }
+}
+
+/** `host:port:address` for curl, so that the address that was checked is the one that is used. */
+export const curlResolve = ({ hostname, port, address }: CheckedUrl) =>
+  `${hostname}:${port}:${address.includes(':') ? `[${address}]` : address}`
+
+const scpForm = /^(?<user>\w[\w.-]*)@(?<hostname>\w[\w.-]*):(?!\/)(?<path>[\w.~/-]+)$/
+
+function parseRemote(text: string, allowPrivate: boolean, hasKey: boolean): Omit<CheckedUrl, 'address'> {
+  const scp = hasKey ? scpForm.exec(text)?.groups?.hostname : undefined
+  if (scp !== undefined) return { href: text, scheme: 'ssh', hostname: scp, port: 22 }
+  const url = URL.parse(text)
+  const scheme = (['https', 'http', 'ssh'] as const).find(one => url?.protocol === `${one}:`)
+  const isOpen = scheme === 'https' || (scheme === 'http' && allowPrivate) || (scheme === 'ssh' && hasKey)
+  if (!url || scheme === undefined || !isOpen || /^-|^$/.test(url.hostname) || url.username.startsWith('-'))
+    throw new BuildFault(
+      `A repository is fetched over https only, or over ssh with a deploy key, not from ${text.slice(0, 100)}`,
+    )
+  return { href: url.href, scheme, hostname: url.hostname, port: Number(url.port || defaultPorts[scheme]) }
+}
+
+/**
+ * Where a submodule is, by the way of the repository it is in.
+ * @param url as `.gitmodules` has it: relative to the repository, or an address on the same host by any transport
+ * @returns undefined when it is on another host
+ */
+export function submoduleUrl(parent: string, url: string): string | undefined {
+  const from = splitRemote(parent)
+  if (!from) return undefined
+  const isRelative = /^\.\.?\//.test(url)
+  const to = isRelative ? undefined : splitRemote(url)
+  if (!isRelative && to?.hostname.toLowerCase() !== from.hostname.toLowerCase()) return undefined
+  const path = isRelative ? new URL(url, `http://x/${from.path}/`).pathname : (to?.path ?? '')
+  return `${from.before}${path.replace(/^\//, '')}`
+}
+
+function splitRemote(text: string) {
+  const scp = scpForm.exec(text)?.groups
+  if (scp) return { hostname: scp.hostname ?? '', before: `${scp.user}@${scp.hostname}:`, path: scp.path ?? '' }
+  const url = URL.parse(text)
+  if (!url) return undefined
+  const user = url.username === '' ? '' : `${url.username}@`
+  const before = `${url.protocol}//${user}${url.host}/`
+  return { hostname: url.hostname, before, path: url.pathname.replace(/^\//, '') }
 }

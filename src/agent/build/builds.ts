@@ -132,7 +132,8 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
       if (!isVmId(buildId)) return undefined
       const log =
         entries.get(buildId)?.log ?? ((await outcomeOf(buildId)) && readOnlyLog(deps, buildId, dirOf(buildId)))
-      return log?.read({ tail, afterUs })
+      const lines = await log?.read({ tail, afterUs })
+      return lines && newest(lines, mostAnswerBytes)
     },
     async stop() {
       const running = [...entries.values()]
@@ -141,6 +142,15 @@ export async function createBuilds(deps: BuildsDeps): Promise<Builds> {
       for (const { log } of running) await log.flush()
     },
   }
+}
+
+/** A message of the bus holds 1 MiB. */
+const mostAnswerBytes = 768 * 1024
+
+function newest(lines: readonly StoredLine[], mostBytes: number): StoredLine[] {
+  let bytes = 0
+  const first = lines.findLastIndex(({ line }) => (bytes += Buffer.byteLength(JSON.stringify(line)) + 64) > mostBytes)
+  return lines.slice(first + 1)
 }
 
 const fresh = ({ buildId, generation }: BuildPut) => ({ buildId, generation, image: null, commit: null, error: null })

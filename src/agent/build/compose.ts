@@ -44,7 +44,8 @@ export async function composeImage(
     ...platform,
     config,
     rootfs: { type: 'layers', diff_ids: [...below.rootfs.diff_ids, diffId] },
-    history: [],
+    // As many as there are layers: buildah takes no image as a base where they differ.
+    history: [...below.rootfs.diff_ids, diffId].map(() => ({ created_by: 'mote build' })),
   })
   const top: Descriptor = { mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', digest, size }
   const manifest = await put({

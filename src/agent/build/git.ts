@@ -1,9 +1,12 @@
 /** Fetches one commit of a repository that nobody has reason to trust. Nothing of it is ever checked out on the host. */
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import type { BuildPut } from '../../contract/agent.ts'
-import { run } from '../../lib/exec.ts'
+import { CommandError } from '../../lib/exec.ts'
 import { type CheckedUrl, checkUrl } from './address.ts'
 import { BuildFault } from './fault.ts'
+import { type FetchLimits, type Git, gitEnvironment, gitIn, limited } from './git-run.ts'
+import { sshEnvironment } from './ssh.ts'
+import { deepestSubmodule, mostSubmodules, submodulesOf } from './submodules.ts'
 
 export type Source = BuildPut['spec']['source']
 
@@ -19,32 +22,76 @@ export interface Repository {
   list(dir?: string): Promise<string[]>
   /** Undefined when there is no such file. At most 1 MiB. */
   read(path: string): Promise<string | undefined>
-  /** The whole tree as a tar archive. */
+  /** The whole tree as a tar archive, with what submodules have where they belong. */
   archive(file: string): Promise<void>
 }
 
-export interface FetchLimits {
-  /** Of each file that git writes; more ends it. */
-  readonly maxBytes: number
-  readonly timeoutMs: number
-  readonly signal: AbortSignal
+/** A repository on this host with the one commit that is wanted of it. */
+interface Fetched {
+  readonly git: Git
+  readonly hash: string
+  readonly branch: string
+  /** Where it belongs: empty, or a path with a slash at its end. */
+  readonly prefix: string
 }
 
 /**
- * A bare repository in `dir` with the wanted commit. No hooks, no other transport than the one of the URL, no redirects,
- * no credential helpers, no configuration of this machine; the address that was checked is the one that is used.
+ * Bare repositories in `dir` and beside it, with the wanted commit and those of its submodules. No hooks, no other
+ * transport than the one of the URL, no redirects, no credential helpers, no configuration of this machine; the address
+ * that was checked is the one that is used.
  * @throws BuildFault when there is no such repository, branch or commit, or it may not be reached
  */
 export async function fetchSource(source: Source, dir: string, limits: FetchLimits): Promise<Repository> {
-  const url = await checkUrl(source.url, source.allowPrivate)
-  const git = gitIn(dir, environment(source, url), limits)
+  const keyDir = `${dir}.ssh`
+  try {
+    const top = await fetchOne(source, { dir, keyDir, prefix: '' }, limits)
+    const below = source.submodules ? await fetchSubmodules(source, top, { dir, keyDir }, limits, deepestSubmodule) : []
+    const message = await top.git(['show', '--no-patch', '--format=%B', top.hash])
+    return repositoryOf(top, below, message.trim().slice(0, 2000), limits)
+  } finally {
+    await rm(keyDir, { recursive: true, force: true })
+  }
+}
+
+interface Place {
+  readonly dir: string
+  readonly keyDir: string
+  readonly prefix: string
+}
+
+async function fetchOne(source: Source, { dir, keyDir, prefix }: Place, limits: FetchLimits): Promise<Fetched> {
+  const url = await checkUrl(source.url, source.allowPrivate, source.ssh !== undefined)
+  const ssh = source.ssh && url.scheme === 'ssh' ? await sshEnvironment(keyDir, url, source.ssh) : {}
+  const git = gitIn(dir, { ...gitEnvironment(url, source.auth), ...ssh }, limits)
   await mkdir(dir, { recursive: true, mode: 0o700 })
   await git(['init', '--bare', '--quiet', dir])
-  const branch = source.branch || (await defaultBranch(git, url))
-  const hash = await fetchCommit(git, url, branch, source.commit)
-  const message = await git(['show', '--no-patch', '--format=%B', hash])
+  const branch = source.branch || (prefix === '' ? await defaultBranch(git, url) : '')
+  return { git, hash: await fetchCommit(git, url, branch, source.commit), branch, prefix }
+}
+
+async function fetchSubmodules(
+  source: Source,
+  parent: Fetched,
+  { dir, keyDir }: Omit<Place, 'prefix'>,
+  limits: FetchLimits,
+  depth: number,
+): Promise<Fetched[]> {
+  const found: Fetched[] = []
+  for (const [n, { path, url, commit }] of (await submodulesOf(parent.git, parent.hash, source.url)).entries()) {
+    if (depth === 0) throw new BuildFault(`Submodules are fetched ${deepestSubmodule} deep; ${path} is deeper.`)
+    const place = { dir: `${dir}.${n}`, keyDir, prefix: `${parent.prefix}${path}/` }
+    const its: Source = { ...source, url, branch: '', commit }
+    const one = await fetchOne(its, place, limits)
+    found.push(one, ...(await fetchSubmodules(its, one, place, limits, depth - 1)))
+    if (found.length > mostSubmodules) throw new BuildFault(`It has more than ${mostSubmodules} submodules.`)
+  }
+  return found
+}
+
+function repositoryOf(top: Fetched, below: readonly Fetched[], message: string, limits: FetchLimits): Repository {
+  const { git, hash, branch } = top
   return {
-    commit: { branch, hash, message: message.trim().slice(0, 2000) },
+    commit: { branch, hash, message },
     list: async (path = '') => {
       const names = await git(['ls-tree', '-z', '--name-only', path === '' ? hash : `${hash}:${path}`]).catch(() => '')
       return names.split('\0').filter(name => name !== '')
@@ -54,54 +101,22 @@ export async function fetchSource(source: Source, dir: string, limits: FetchLimi
       return size <= 1 << 20 ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
     },
     archive: async file => {
-      await git(['archive', '--format=tar', '-o', file, hash]).catch((cause: unknown) => {
-        throw tooLarge.test(String(cause)) ? new BuildFault('The source is larger than it may be.', { cause }) : cause
-      })
+      await archiveOf(top, file)
+      for (const one of below) {
+        const part = `${file}.part`
+        await archiveOf(one, part)
+        await limited(['tar', '--concatenate', `--file=${file}`, part], limits).catch(sayTooLarge)
+        await rm(part)
+      }
     },
   }
 }
 
-type Git = (args: readonly string[]) => Promise<string>
+const archiveOf = ({ git, hash, prefix }: Fetched, file: string) =>
+  git(['archive', '--format=tar', `--prefix=${prefix}`, '-o', file, hash]).catch(sayTooLarge)
 
-/** `prlimit` ends git with SIGXFSZ when a pack grows too large: a small repository can announce a huge one. */
-function gitIn(dir: string, env: Readonly<Record<string, string>>, { maxBytes, timeoutMs, signal }: FetchLimits): Git {
-  return args =>
-    run('prlimit', [`--fsize=${maxBytes}`, '--', 'git', '--git-dir', dir, ...args], {
-      cwd: '/',
-      env,
-      timeoutMs,
-      signal,
-    })
-}
-
-/** By environment: neither arguments nor files ever hold the credential. */
-function environment({ auth }: Source, { scheme, resolve }: CheckedUrl): Record<string, string> {
-  const settings: Array<readonly [string, string]> = [
-    ['protocol.allow', 'never'],
-    [`protocol.${scheme}.allow`, 'always'],
-    ['http.followRedirects', 'false'],
-    ['http.curloptResolve', resolve],
-    ['http.lowSpeedLimit', '1000'],
-    ['http.lowSpeedTime', '30'],
-    ['core.hooksPath', '/dev/null'],
-    ['core.fsmonitor', 'false'],
-    ['credential.helper', ''],
-    ['fetch.recurseSubmodules', 'false'],
-    ['transfer.fsckObjects', 'true'],
-  ]
-  if (auth) {
-    const basic = Buffer.from(`${auth.username}:${auth.password}`).toString('base64')
-    settings.push(['http.extraHeader', `Authorization: Basic ${basic}`])
-  }
-  const numbered = settings.flatMap(([key, value], n) => [
-    [`GIT_CONFIG_KEY_${n}`, key],
-    [`GIT_CONFIG_VALUE_${n}`, value],
-  ])
-  return {
-    ...Object.fromEntries(numbered),
-    ...{ GIT_CONFIG_COUNT: String(settings.length), GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
-    ...{ GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: '/bin/false', GIT_OPTIONAL_LOCKS: '0', HOME: '/nonexistent' },
-  }
+function sayTooLarge(cause: unknown): never {
+  throw tooLarge.test(String(cause)) ? new BuildFault('The source is larger than it may be.', { cause }) : cause
 }
 
 async function defaultBranch(git: Git, { href }: CheckedUrl): Promise<string> {
@@ -111,15 +126,17 @@ async function defaultBranch(git: Git, { href }: CheckedUrl): Promise<string> {
   return branch
 }
 
-/** Hosts need not give single commits; then the branch is looked through, fifty commits back. */
+/** Hosts need not give single commits; then the branch (without one: every branch) is looked through, fifty commits back. */
 async function fetchCommit(git: Git, { href }: CheckedUrl, branch: string, wanted: string): Promise<string> {
   const fetch = (depth: number, what: string) =>
-    git(['fetch', '--quiet', `--depth=${depth}`, '--no-tags', '--', href, `+${what}:refs/mote/wanted`])
+    git(['fetch', '--quiet', `--depth=${depth}`, '--no-tags', '--', href, `+${what}`])
   const resolved = () => git(['rev-parse', '--verify', '--quiet', `${wanted || 'refs/mote/wanted'}^{commit}`])
-  const alone = wanted !== '' && (await fetch(1, wanted).then(...yesNo))
-  if (!alone) await fetch(wanted === '' ? 1 : 50, `refs/heads/${branch}`).catch(unreachable(href, branch))
+  const alone = wanted !== '' && (await fetch(1, `${wanted}:refs/mote/wanted`).then(...yesNo))
+  const heads = branch === '' ? 'refs/heads/*:refs/mote/heads/*' : `refs/heads/${branch}:refs/mote/wanted`
+  if (!alone) await fetch(wanted === '' ? 1 : 50, heads).catch(unreachable(href, branch))
   const hash = await resolved().catch(() => {
-    throw new BuildFault(`The branch "${branch}" has no commit ${wanted.slice(0, 12)} among its newest.`)
+    const where = branch === '' ? `The repository ${href}` : `The branch "${branch}"`
+    throw new BuildFault(`${where} has no commit ${wanted.slice(0, 12)} among its newest.`)
   })
   return hash.trim()
 }
@@ -132,10 +149,12 @@ const yesNo = [() => true, () => false] as const
 /** How git's words are told to people. */
 const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
   [tooLarge, 'is larger than a repository may be'],
-  [/not found|couldn't find remote ref/i, 'is not there'],
+  [/Host key verification failed/, 'is on a host whose key is not among the known_hosts of its credential'],
+  [/Permission denied \(/, 'may not be read; make the public key of its credential a deploy key there'],
+  [/not found|couldn't find remote ref|does not appear to be a git repository/i, 'is not there'],
   [
     /Authentication failed|could not read Username|returned error: 40[13]/,
-    'may not be read; connect it, or make it public',
+    'may not be read; connect it, give the app a credential that reads it, or make it public',
   ],
   [/returned error: 30\d/, 'has moved; give its new address'],
 ]
@@ -143,9 +162,9 @@ const reasons: ReadonlyArray<readonly [sign: RegExp, why: string]> = [
 /** What git says names the address, and never the credential. */
 function unreachable(href: string, branch?: string) {
   return (cause: unknown): never => {
-    const text = cause instanceof Error ? cause.message : String(cause)
-    const what = branch === undefined ? 'The repository' : `The branch "${branch}" of the repository`
-    const why = reasons.find(([sign]) => sign.test(text))?.[1] ?? `cannot be fetched (${text.slice(0, 300)})`
+    const text = cause instanceof CommandError ? cause.stderr : String(cause)
+    const what = branch ? `The branch "${branch}" of the repository` : 'The repository'
+    const why = reasons.find(([sign]) => sign.test(text))?.[1] ?? `cannot be fetched (${text.trim().slice(-300)})`
     throw new BuildFault(`${what} ${why}: ${href}`, { cause })
   }
 }

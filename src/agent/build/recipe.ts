@@ -1,6 +1,6 @@
 /** For each kind of repository: in which image it is built, by which program, and what runs in the end. */
 import type { Plan } from './plan.ts'
-import type { ToolImage } from './tool-images.ts'
+import { goSeed, type ToolImage } from './tool-images.ts'
 
 export interface Recipe {
   /** The builder's image. */
@@ -15,17 +15,27 @@ export interface Recipe {
 }
 
 /**
+ * `disk <serial>` prints the device of a drive (`RawDrive`). Where the hypervisor chooses serials by itself, the kernel's
+ * command line says which one it gave.
+ */
+export const findDisk = `disk() {
+  serial=$1
+  for word in $(cat /proc/cmdline); do
+    case $word in "mote.$1="*) serial=\${word#*=} ;; esac
+  done
+  for one in /sys/block/vd*; do
+    if [ "$(cat "$one/serial")" = "$serial" ]; then echo "/dev/\${one##*/}"; return; fi
+  done
+  echo "the disk $1 is missing" >&2; exit 70
+}
+`
+
+/**
  * Disks are found by serial. The source is a tar archive on one; the result is another, whose last entry is the file
  * `mote.end`: what lies behind it on the disk is not part of it. A cache that cannot be mounted is gone without.
  */
 const prelude = `set -eu
-disk() {
-  for one in /sys/block/vd*; do
-    if [ "$(cat "$one/serial")" = "$1" ]; then echo "/dev/\${one##*/}"; return; fi
-  done
-  echo "the disk $1 is missing" >&2; exit 70
-}
-unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
+${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
 mkdir -p /out
 `
@@ -76,6 +86,7 @@ mv /app /out/app
 finish app
 `,
   go: `${prelude}${cache}export HOME=/root GOCACHE=/cache/go GOMODCACHE=/cache/gomod GOFLAGS=-modcacherw CGO_ENABLED=0
+if [ ! -d /cache/go ] && [ -d "$SEED" ]; then rm -rf /cache/go.new; cp -a "$SEED" /cache/go.new && mv /cache/go.new /cache/go; fi
 unpack /src
 cd /src
 mkdir -p /out/app
@@ -86,6 +97,7 @@ finish app
   dockerfile: `${prelude}${cache}export HOME=/root TMPDIR=/var/tmp BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 unpack /src
 mkdir -p /cache/containers
+printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
 buildah="buildah --root /cache/containers/storage --runroot /run/containers"
 $buildah bud --layers --format oci -f "/src/$FILE" -t mote-build /src
 mkdir -p /out
@@ -101,7 +113,14 @@ const webServer = {
   Entrypoint: ['/bin/sh', '-c', 'exec httpd -f -v -p "$PORT" -h /app/www'],
 }
 
-export function recipeOf(plan: Plan): Recipe {
+/** `containers-registries.conf(5)`: a name without a registry is one of Docker Hub, as people mean it; Debian leaves it open. */
+function registriesConf(plainHttp: readonly string[]): string {
+  const open = plainHttp.map(host => `[[registry]]\nlocation = ${JSON.stringify(host)}\ninsecure = true\n`)
+  return ['unqualified-search-registries = ["docker.io"]\n', ...open].join('')
+}
+
+/** @param plainHttp registries that are spoken to without TLS */
+export function recipeOf(plan: Plan, plainHttp: readonly string[] = []): Recipe {
   const script = scripts[plan.kind]
   const layer = (base: ToolImage, config: Readonly<Record<string, unknown>>) =>
     ({ kind: 'layer', base, config }) as const
@@ -131,10 +150,15 @@ export function recipeOf(plan: Plan): Recipe {
     }
     case 'go':
       return {
-        ...{ builder: 'builder', script, env: {} },
+        ...{ builder: 'builder', script, env: { SEED: goSeed } },
         output: layer('web', { ...owner, Env: ['PATH=/bin', 'PORT=8080'], Cmd: ['/app/server'] }),
       }
     case 'dockerfile':
-      return { builder: 'builder', script, env: { FILE: plan.file }, output: { kind: 'layout' } }
+      return {
+        builder: 'builder',
+        script,
+        env: { FILE: plan.file, REGISTRIES: registriesConf(plainHttp) },
+        output: { kind: 'layout' },
+      }
   }
 }

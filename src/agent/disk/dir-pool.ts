@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, statfs, truncate } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
 import { StepError } from '../vm/errors.ts'
 import { makeEmpty } from './ext4.ts'
-import { makeLuks } from './luks.ts'
+import { luksHeaderBytes, makeLuks } from './luks.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 
 /**
@@ -56,6 +56,13 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
       const source = snapshotOf(volumeId, snapshotId)
       if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
       await appear(fileOf(volumeId), partial => copy(source, partial))
+    },
+    async grow(volumeId, sizeMib) {
+      const file = existing(volumeId)
+      const bytes = sizeMib * 2 ** 20 + (encrypted ? await luksHeaderBytes(file) : 0)
+      if ((await stat(file)).size >= bytes) return
+      await truncate(file, bytes)
+      await sync(file)
     },
     async usage(volumeId) {
       const { blocks } = await stat(existing(volumeId))

@@ -1,6 +1,6 @@
 /** LUKS containers as QEMU opens them (qemu-img(1); version 1 of the on-disk format): no device mapper, no root. */
 import { randomUUID } from 'node:crypto'
-import { rm, writeFile } from 'node:fs/promises'
+import { open, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 import { makeEmpty } from './ext4.ts'
@@ -40,5 +40,20 @@ export async function makeLuks(file: string, sizeMib: number, key: string): Prom
   } finally {
     await rm(keyFile, { force: true })
     await rm(plain, { force: true })
+  }
+}
+
+/**
+ * Where the content of a container begins: `payload-offset`, in sectors, at byte 104 of the header (LUKS1 On-Disk Format
+ * 1.2.3, figure 1). The header names no length: the content is the rest of the file.
+ */
+export async function luksHeaderBytes(file: string): Promise<number> {
+  const handle = await open(file, 'r')
+  try {
+    const { buffer } = await handle.read(Buffer.alloc(108), 0, 108, 0)
+    if (buffer.toString('latin1', 0, 4) !== 'LUKS') throw new Error(`${file} is no LUKS container`)
+    return buffer.readUInt32BE(104) * 512
+  } finally {
+    await handle.close()
   }
 }

@@ -115,6 +115,12 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
       if (has(all, volume)) await remove(volume)
       await rename(restored, volume)
     },
+    async grow(volumeId, sizeMib) {
+      const volume = await existing(volumeId)
+      const now = (await list()).find(one => one.lv_name === volume)
+      if (Number(now?.lv_size) < sizeMib * 2 ** 20)
+        await exec('lvextend', ['--quiet', '--size', `${sizeMib}m`, `${group}/${volume}`])
+    },
     async usage(volumeId) {
       const volume = await existing(volumeId)
       const ofSnapshots = `${lvName('snapshot', volumeId)}.`

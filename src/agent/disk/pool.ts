@@ -29,6 +29,11 @@ export interface VolumePool {
   removeSnapshot(volumeId: string, snapshotId: string): Promise<void>
   /** The volume's content is the snapshot's, or what it was: nothing between. Nobody has it open. Idempotent. */
   restore(volumeId: string, snapshotId: string): Promise<void>
+  /**
+   * Makes the volume that large, also while a VM has it; what it holds stays as it was. One that is not smaller stays.
+   * @throws StepError `volume_missing`
+   */
+  grow(volumeId: string, sizeMib: number): Promise<void>
   /** Bytes that the volume and all its snapshots really take. */
   usage(volumeId: string): Promise<PoolUsage>
   freeBytes(): Promise<number>

@@ -194,6 +194,28 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
     await pool.close('v2')
   })
 
+  it(`a volume grows while it is open, never shrinks, and holds what it held${because}`, async () => {
+    await using dir = await testDir()
+    await using place = await openKind(dir.path)
+    const { pool } = place
+    await pool.create('v1', 32)
+    await write(await pool.open('v1', 1), 20 * mib, 'kept')
+    await pool.snapshot('v1', 's1')
+    for (const _ of ['once', 'and again after a crash']) await pool.grow('v1', 48)
+    await pool.grow('v1', 16)
+    const file = await pool.open('v1', 1)
+    expect(await contentSize(file)).toBe(48 * mib)
+    expect((await bytesAt(file, 20 * mib, 4)).toString()).toBe('kept')
+    await pool.close('v1')
+    // Snapshots stay as they were; what is made of them grows by itself.
+    await pool.restore('v1', 's1')
+    expect(await contentSize(await pool.open('v1', 2))).toBe(32 * mib)
+    await pool.grow('v1', 48)
+    expect(await contentSize(await pool.open('v1', 2))).toBe(48 * mib)
+    await pool.close('v1')
+    await expect(pool.grow('v2', 48)).rejects.toMatchObject({ code: 'volume_missing' })
+  })
+
   it(`what is removed is gone, its snapshots too, and a clone lives on${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)

@@ -20,6 +20,7 @@ export interface RbdOptions {
 
 // Answers of rbd(8) with --format json, as 16.2 gives them.
 const Images = Type.Array(Type.String())
+const Info = Type.Object({ size: Type.Integer() })
 const Snapshots = Type.Array(Type.Object({ name: Type.String() }))
 const Usage = Type.Object({
   images: Type.Array(
@@ -144,6 +145,11 @@ export function rbdPool(options: RbdOptions): VolumePool {
       await needSnapshot(spec, snapshotId)
       // Not one step for the cluster, but nobody opens the volume before it is whole: it is done again after a crash.
       await rbd('snap', 'rollback', '--no-progress', `${spec}@${snapshotId}`)
+    },
+    async grow(volumeId, sizeMib) {
+      const spec = await existing(volumeId)
+      const { size } = await json(Info, 'info', spec)
+      if (size < sizeMib * 2 ** 20) await rbd('resize', '--no-progress', '--size', `${sizeMib}M`, spec)
     },
     async usage(volumeId) {
       const { images } = await json(Usage, 'du', await existing(volumeId))

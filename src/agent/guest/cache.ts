@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { machineLock, tryMachineLock } from '../../lib/machine-lock.ts'
 
@@ -23,11 +23,19 @@ export function cachedDir(path: string, build: (dir: string) => Promise<void>): 
   return started
 }
 
-/** Removes what a crash left of a build, unless somebody is building it right now. */
+/** Longer than anything takes to build. */
+const youngMs = 3_600_000
+const attemptSuffix = /\.[0-9a-f]{8}$/
+
+/**
+ * Removes what a crash left of a build, unless somebody is building it right now. An agent in another network namespace
+ * does not see our lock, and we not its: what is young is left alone.
+ */
 export async function removePartial(partial: string): Promise<void> {
-  const path = resolve(partial)
-    .slice(0, -partialSuffix.length)
-    .replace(/\.[0-9a-f]{8}$/, '')
+  const attempt = resolve(partial).slice(0, -partialSuffix.length)
+  const path = attempt.replace(attemptSuffix, '')
+  const found = await stat(partial).catch(() => undefined)
+  if (found && attemptSuffix.test(attempt) && Date.now() - found.mtimeMs < youngMs) return
   const lock = await tryMachineLock(lockName(path))
   if (!lock) return
   try {

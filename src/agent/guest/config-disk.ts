@@ -8,6 +8,8 @@ export interface GuestConfig {
   readonly groups: readonly number[]
   readonly stopSignal: number
   readonly hostname: string
+  /** machine-id(5), 32 hexadecimal digits. */
+  readonly machineId: string
   readonly baseType: 'erofs' | 'ext4'
   readonly network: GuestNetwork
   /** The workload starts when the host says so: volumes come first. */
@@ -29,8 +31,8 @@ export interface GuestNetwork {
 }
 
 const blockBytes = 4096
-/** CONFIG_MAX in guest/mote.h. */
-const maxBytes = 1 << 20
+/** CONFIG_MAX in guest/mote.h: what the guest reads at most, and how large a disk is. */
+export const configBytes = 1 << 20
 
 /**
  * The disk's content: `key=value` lines, values percent-encoded where a byte would break a line, padded with NUL.
@@ -47,6 +49,7 @@ export function configDisk(config: GuestConfig): Buffer {
     ['cwd', config.cwd],
     ['stop_signal', config.stopSignal],
     ['hostname', config.hostname],
+    ['machine_id', config.machineId],
     ['base', config.baseType],
     ['wait', config.wait ? 1 : undefined],
     ['ports', config.ports],
@@ -63,8 +66,8 @@ export function configDisk(config: GuestConfig): Buffer {
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `${key}=${encode(String(value))}\n`)
   const text = Buffer.from(lines.join(''))
-  if (text.length > maxBytes)
-    throw new Error(`environment and command need ${text.length} bytes, at most ${maxBytes} fit`)
+  if (text.length > configBytes)
+    throw new Error(`environment and command need ${text.length} bytes, at most ${configBytes} fit`)
   return Buffer.concat([text, Buffer.alloc((blockBytes - (text.length % blockBytes)) % blockBytes)])
 }
 

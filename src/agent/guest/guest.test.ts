@@ -47,7 +47,7 @@ test('a newline or percent sign in the environment survives the config disk', ()
   const disk = configDisk({
     argv: ['/bin/a', '100%'],
     env: { KEY: 'one\ntwo=%0A' },
-    ...{ cwd: '/', uid: 1, gid: 2, groups: [3], stopSignal: 15, hostname: 'h', baseType: 'erofs' },
+    ...{ cwd: '/', uid: 1, gid: 2, groups: [3], stopSignal: 15, hostname: 'h', machineId: 'm', baseType: 'erofs' },
     network: { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' },
     wait: false,
   })
@@ -61,7 +61,7 @@ test('a newline or percent sign in the environment survives the config disk', ()
 test('a config that the guest would not read to its end is refused', () => {
   const env = { BIG: 'x'.repeat(1 << 20) }
   const network = { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' }
-  const rest = { cwd: '/', uid: 0, gid: 0, groups: [], stopSignal: 15, hostname: 'h', wait: false }
+  const rest = { cwd: '/', uid: 0, gid: 0, groups: [], stopSignal: 15, hostname: 'h', machineId: 'm', wait: false }
   expect(() => configDisk({ argv: ['a'], env, ...rest, baseType: 'ext4', network })).toThrow(/bytes/)
 })
 

@@ -1,44 +1,14 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type HostBeat, type HypervisorOffer, type LogBatch, subjects, type VmSpec } from '../../contract/agent.ts'
 import { until } from '../../../test/support/wait.ts'
-import type { AgentConfig } from '../config.ts'
 import { type TestAgent, testAgent, testSpec } from '../testing.ts'
-import { realVmmConfig } from './testing.ts'
+import { driverCases } from './testing.ts'
 
 /** Every driver present keeps the same promises, seen through the bus. */
-const root = process.getuid?.() === 0
-const hasQemu = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'].some(existsSync)
-const qemuSkip = hasQemu ? '' : ' (skipped: install qemu-system-x86 skopeo umoci)'
-interface Case {
-  readonly name: string
-  readonly skip: boolean
-  readonly config: Partial<AgentConfig>
-  readonly spec: Partial<VmSpec>
-}
-/** The real programs, where KVM carries a real guest under them: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
-async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Case> {
-  const { why, config } = await realVmmConfig(name)
-  const spec = { hypervisor: name }
-  return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
-}
-
-const cases: readonly Case[] = [
-  { name: 'fake', skip: false, config: { hypervisor: 'fake' }, spec: { hypervisor: 'fake' } },
-  { name: `qemu, user network${qemuSkip}`, skip: !hasQemu, config: { hypervisor: 'qemu', network: 'user' }, spec: {} },
-  {
-    name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`,
-    skip: !hasQemu || !root,
-    config: { hypervisor: 'qemu', network: 'tap' },
-    spec: {},
-  },
-  await realVmm('firecracker'),
-  await realVmm('cloud-hypervisor'),
-]
-
-describe.each(cases)('driver $name', ({ config, spec, skip }) => {
+describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
   const wish = (
     generation: number,
     want: 'running' | 'paused' | 'stopped' | 'absent',

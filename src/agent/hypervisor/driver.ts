@@ -14,7 +14,10 @@ export interface VmHome {
   readonly drives?: readonly RawDrive[]
 }
 
-/** A file as it is, which the guest finds by its serial. */
+/**
+ * A file as it is, which the guest finds by its serial; `mote.<serial>=` on the kernel's command line names another one,
+ * where the hypervisor chooses serials by itself. Letters and digits, at most 20.
+ */
 export interface RawDrive {
   readonly serial: string
   readonly file: string
@@ -127,6 +130,8 @@ export interface Machine {
   snapshot?(dir: string): Promise<SnapshotMade>
   /** Shows the file to the guest as a disk and mounts it there. Idempotent. Capability `hotplugDisk`. */
   attachDisk?(disk: DiskSpec, file: string, key?: string): Promise<void>
+  /** Its file has become that large: the guest sees it, and its file system grows. Without it, at the VM's next start. */
+  growDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>, sizeMib: number): Promise<void>
   /** The guest writes what it has of the disk and holds its file system, for some seconds at most. */
   freezeDisk?(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
   /** It goes on. Idempotent. */
@@ -167,6 +172,8 @@ export interface Driver {
   readonly capabilities: Capabilities
   /** Its machines can be given volumes that are LUKS containers, with their key. */
   readonly opensLuks?: boolean
+  /** Its machines can be shown `VmHome.drives`. */
+  readonly showsDrives?: boolean
   /** How guests are connected, for the host's beat. */
   readonly network: string
   /** Whether it works here, and how (`kvm`, `tcg`) or why not. */

@@ -1,57 +1,17 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { chmod, mkdir, readFile, readlink, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, readlink, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { isRunning } from '../../lib/process-identity.ts'
-import type { Frame } from '../guest/frames.ts'
-import type { RunConfig } from '../image/config.ts'
-import type { Network } from '../net/net.ts'
-import { userNetwork } from '../net/user.ts'
-import { testDir, testSpec } from '../testing.ts'
-import { cloudHypervisorDriver } from './cloud-hypervisor/driver.ts'
-import { firecrackerDriver } from './firecracker/driver.ts'
-import type { Driver, Machine, PrepareContext, VmHome, Watcher } from './driver.ts'
-import { noIsolation } from './isolation.ts'
-import type { PrepareDeps } from './prepare.ts'
+import { testDir } from '../testing.ts'
 import { endProcess } from './process.ts'
+import { bring, context, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
 
-/**
- * The drivers of Firecracker and Cloud Hypervisor against strict fakes of both, as programs: CI has neither the programs
- * nor a KVM for them. What the fakes accept is compared with the real programs' transcripts next to them.
- */
-const fakes = [
-  {
-    name: 'firecracker',
-    make: (deps: Deps, program: string) =>
-      firecrackerDriver({ ...deps, programs: { firecracker: program, jailer: undefined } }),
-  },
-  { name: 'cloud-hypervisor', make: (deps: Deps, program: string) => cloudHypervisorDriver({ ...deps, program }) },
-] as const
-
-interface Deps extends PrepareDeps {
-  readonly cacheDir: string
-  readonly dataDir: string
-  readonly isolation: typeof noIsolation
-  readonly bootLimitMs: number
-  readonly migrationHost: string
-}
-
-describe.each(fakes)('$name, faked', ({ name, make }) => {
-  const hostIn = async (root: string) => {
-    const program = join(root, `${name}-fake`)
-    const child = fileURLToPath(new URL(`./${name}/testing-child.ts`, import.meta.url))
-    await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${child}' "$@"\n`)
-    await chmod(program, 0o755)
-    for (const file of ['vmlinux', 'init.cpio', 'base.erofs']) await writeFile(join(root, file), 'fake')
-    const driver = make(depsIn(root), program)
-    return { driver, program }
-  }
-
+describe.each(fakedVmms)('$name, faked', fake => {
   test('boot, pause, balloon, statistics, volume, snapshot, clone, adoption, stop', { timeout: 60_000 }, async () => {
     await using dir = await testDir()
-    const { driver } = await hostIn(dir.path)
+    const { driver } = await fakedHost(fake, dir.path)
     const home = await homeIn(dir.path, 'vm_1')
     const seen = watcher()
     const { machine, steps } = await bring(driver, home, seen)
@@ -118,7 +78,7 @@ describe.each(fakes)('$name, faked', ({ name, make }) => {
 
   test('a VMM that is killed is told of; one that refuses leaves nothing', { timeout: 60_000 }, async () => {
     await using dir = await testDir()
-    const { driver, program } = await hostIn(dir.path)
+    const { driver, program } = await fakedHost(fake, dir.path)
     const seen = watcher()
     const { machine } = await bring(driver, await homeIn(dir.path, 'vm'), seen)
     process.kill(machine.running.process.pid, 'SIGKILL')
@@ -133,7 +93,7 @@ describe.each(fakes)('$name, faked', ({ name, make }) => {
   test('a move to another host: one runs, never two; cancelled or refused, it stays', { timeout: 60_000 }, async () => {
     await using here = await testDir()
     await using there = await testDir()
-    const [source, target] = [await hostIn(here.path), await hostIn(there.path)]
+    const [source, target] = [await fakedHost(fake, here.path), await fakedHost(fake, there.path)]
     const home = await homeIn(here.path, 'vm')
     const { machine } = await bring(source.driver, home, watcher())
     await writeFile(join(home.dir, 'scratch.img'), Buffer.alloc(700_000, 5), { flag: 'r+' })
@@ -178,61 +138,4 @@ async function childrenOf(program: string): Promise<string[]> {
     if (cwd.startsWith(root)) found.push(cwd)
   }
   return found
-}
-
-/** As the agent would have it, without images and devices. */
-function depsIn(root: string): Deps {
-  const config: RunConfig = {
-    ...{ digest: 'sha256:0', baseType: 'erofs', argv: { entrypoint: ['/bin/app'], cmd: [] }, env: {}, cwd: '/' },
-    ...{ uid: 1, gid: 1, groups: [], stopSignal: 15 },
-  }
-  return {
-    ...{ cacheDir: root, dataDir: root, isolation: noIsolation, bootLimitMs: 30_000, migrationHost: '127.0.0.1' },
-    images: { base: async () => ({ file: join(root, 'base.erofs'), config }) },
-    network: loopback(),
-    kernel: async () => ({
-      ...{ kernel: join(root, 'vmlinux'), initrd: join(root, 'init.cpio'), version: '0', devices: 'acpi' },
-    }),
-    ports: 'vsock',
-  }
-}
-
-/** A network whose only device is the host's loopback: its counters can be read. */
-function loopback(): Network {
-  const network = userNetwork()
-  return { ...network, mode: 'tap', connect: async (id, port) => ({ ...(await network.connect(id, port)), tap: 'lo' }) }
-}
-
-async function homeIn(root: string, vmId: string): Promise<VmHome> {
-  const dir = join(root, 'vms', vmId)
-  await mkdir(dir, { recursive: true })
-  return { vmId, dir, spec: testSpec({ diskMib: 16 }) }
-}
-
-function context(steps: string[] = []): PrepareContext {
-  return {
-    time: (name, step) => {
-      steps.push(name)
-      return step()
-    },
-    say: () => undefined,
-    signal: new AbortController().signal,
-  }
-}
-
-async function bring(driver: Driver, home: VmHome, seen: Watcher): Promise<{ machine: Machine; steps: string[] }> {
-  const steps: string[] = []
-  const prepared = await driver.prepare(home, context())
-  return { machine: await driver.boot(home, prepared, 1, seen, context(steps)), steps }
-}
-
-function watcher(): Watcher & { lines: Frame[]; gone: string[] } {
-  const lines: Frame[] = []
-  const gone: string[] = []
-  return {
-    ...{ lines, gone },
-    onFrames: frames => void lines.push(...frames),
-    onExit: () => undefined,
-    onGone: detail => void gone.push(detail),
-  }
 }

@@ -13,14 +13,26 @@ export function identity(home: VmHome, notes: VmNotes, how: { moved: boolean; re
     ['hostname', home.spec.hostname],
     ...network.map(([key, value]) => [key === 'gatewayMac' ? 'gateway_mac' : key, String(value)] as const),
     ...(how.moved ? [['mac', notes.mac] as const] : []),
-    ...(how.renew ? [['machine_id', `${machineId(home.vmId)}\n`] as const] : []),
-    ['seed', randomBytes(64).toString('hex')],
-    ['now_us', String(Date.now() * 1000)],
+    ...(how.renew ? [['machine_id', machineId(home.vmId)] as const] : []),
+    ...fresh(),
   ]
-  return words.map(([key, value]) => `${key}=${encodeWord(value)}`).join(' ')
+  return spoken(words)
 }
 
+/** The words of the guest's `begin` verb: the rest is on the config disk. @param mac unless it has it already */
+export function beginning(mac?: string): string {
+  return spoken([...fresh(), ...(mac === undefined ? [] : [['mac', mac] as const])])
+}
+
+const fresh = (): Array<readonly [string, string]> => [
+  ['seed', randomBytes(64).toString('hex')],
+  ['now_us', String(Date.now() * 1000)],
+]
+
+const spoken = (words: ReadonlyArray<readonly [string, string]>) =>
+  words.map(([key, value]) => `${key}=${encodeWord(value)}`).join(' ')
+
 /** 32 hexadecimal digits (machine-id(5)), the same for a VM whenever it starts. */
-function machineId(vmId: string): string {
+export function machineId(vmId: string): string {
   return createHash('sha256').update(`machine-id ${vmId}`).digest('hex').slice(0, 32)
 }

@@ -17,24 +17,35 @@ export interface Isolation {
   /** The VM's own user; undefined: the agent is not root, and VMs run as its own user. */
   userOf(vmId: string): VmUser | undefined
   readonly cgroups: Cgroups | undefined
+  /** The program that starts a VMM without a network but its tap (netless.c); undefined: VMMs are in the host's. */
+  readonly netless: string | undefined
 }
 
 /** Above all ids that systemd hands out (its documentation, UIDS-GIDS), below 2^31. Nobody logs in with these. */
-const firstUid = 1_900_000_000
-const uidCount = 2 ** 27
+export const firstUid = 1_900_000_000
+export const uidCount = 2 ** 27
 
-/** @param dataDir the agent's own directory: agents of one machine do not share users */
-export async function openIsolation(dataDir: string): Promise<Isolation> {
+/**
+ * @param dataDir the agent's own directory: agents of one machine do not share users
+ * @param netless see `Isolation`; left out where this agent may not make network namespaces
+ */
+export async function openIsolation(dataDir: string, netless?: string): Promise<Isolation> {
   const root = process.getuid?.() === 0
-  const mayGive = root && holds(capabilities)
   return {
-    userOf: vmId => (mayGive ? vmUser(dataDir, vmId) : undefined),
+    userOf: vmUsers(dataDir),
     cgroups: root ? await openCgroups(dataDir) : undefined,
+    netless: root && holds({ netAdmin: 12, sysAdmin: 21 }) ? netless : undefined,
   }
 }
 
 /** For agents that give VMs neither users nor groups, such as a probe. */
-export const noIsolation: Isolation = { userOf: () => undefined, cgroups: undefined }
+export const noIsolation: Isolation = { userOf: () => undefined, cgroups: undefined, netless: undefined }
+
+/** See `Isolation.userOf`. */
+export function vmUsers(dataDir: string): Isolation['userOf'] {
+  const mayGive = process.getuid?.() === 0 && holds(capabilities)
+  return vmId => (mayGive ? vmUser(dataDir, vmId) : undefined)
+}
 
 /** Numbers in linux/capability.h: to give a process away, and to look after it then. */
 const capabilities = { chown: 0, setgid: 6, setuid: 7, sysPtrace: 19 } as const

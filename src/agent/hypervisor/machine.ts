@@ -19,7 +19,8 @@ export interface GuestMemory {
 
 /** What a machine asks of its hypervisor. */
 export interface Vmm
-  extends Required<Pick<Machine, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>> {
+  extends Required<Pick<Machine, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>>,
+    Pick<Machine, 'growDisk'> {
   readMemory(): Promise<GuestMemory>
   /** @param logSeq the last log line that the agent has safely */
   snapshot(dir: string, logSeq: number): ReturnType<NonNullable<Machine['snapshot']>>
@@ -87,6 +88,7 @@ export function machineOf(parts: MachineParts): Machine {
     snapshot: dir => vmm.snapshot(dir, logSeq),
     attachDisk: vmm.attachDisk,
     detachDisk: vmm.detachDisk,
+    ...(vmm.growDisk ? { growDisk: vmm.growDisk } : {}),
     freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
     thawDisk: async () => void (await guest.request('thaw', answerMs)),
     async handOver(uri, onProgress, signal) {

@@ -1,7 +1,7 @@
-import { access, copyFile, rm, writeFile } from 'node:fs/promises'
+import { access, copyFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { abortable } from '../../lib/abortable.ts'
-import { configDisk } from '../guest/config-disk.ts'
+import { configBytes, configDisk } from '../guest/config-disk.ts'
 import type { GuestKernel } from '../guest/kernel.ts'
 import type { RunConfig } from '../image/config.ts'
 import { ImageError } from '../image/reference.ts'
@@ -10,6 +10,7 @@ import { networkPlan } from '../net/addresses.ts'
 import type { Network, Nic } from '../net/net.ts'
 import { StepError } from '../vm/errors.ts'
 import type { PrepareContext, Prepared, SnapshotSource, VmHome } from './driver.ts'
+import { machineId } from './identity.ts'
 import { configFile, refuseOther } from './snapshot-files.ts'
 
 export interface PrepareDeps {
@@ -28,7 +29,13 @@ export async function prepareVm(deps: PrepareDeps, home: VmHome, context: Prepar
   const [base, { devices }] = await abortable(made, context.signal)
   const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec))
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
-  return { imageDigest: base.config.digest, endpoint: nic.endpoint, notes: { ...notesOf(base.file, nic), devices } }
+  // Always of one size: a guest that goes on from a template has seen how large the disk was.
+  await truncate(join(home.dir, configFile), configBytes)
+  return {
+    imageDigest: base.config.digest,
+    endpoint: nic.endpoint,
+    notes: { ...notesOf(base.file, nic), devices, baseType: base.config.baseType },
+  }
 }
 
 /**
@@ -57,7 +64,7 @@ export async function prepareFrom(
   }
 }
 
-function guestConfig({ spec }: VmHome, image: RunConfig, nic: Nic, ports: PrepareDeps['ports']): Buffer {
+function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: PrepareDeps['ports']): Buffer {
   const argv = spec.command ?? [...image.argv.entrypoint, ...image.argv.cmd]
   if (argv.length === 0) throw new ImageError('image_unusable', 'the image has no entrypoint and no command was given')
   const { env, cwd, uid, gid, groups, stopSignal, baseType } = image
@@ -65,6 +72,7 @@ function guestConfig({ spec }: VmHome, image: RunConfig, nic: Nic, ports: Prepar
     argv,
     env: { ...env, PORT: String(spec.port), ...spec.env },
     ...{ cwd, uid, gid, groups, stopSignal, baseType, hostname: spec.hostname, network: nic.guest },
+    machineId: machineId(vmId),
     wait: spec.disks.length > 0,
     ...(ports ? { ports } : {}),
   })
@@ -89,11 +97,16 @@ export interface VmNotes {
   readonly guest: string
   /** How the guest's kernel learns of its devices; a machine is built for it. */
   readonly devices: GuestKernel['devices']
+  /** The base's file system; empty in a VM that was restored. */
+  readonly baseType: string
 }
 
 export function readNotes({ notes }: Prepared): VmNotes {
   const text = (key: string) => String(notes[key] ?? '')
   const tap = notes.tap ? text('tap') : null
   const devices = notes.devices === 'command-line' ? 'command-line' : 'acpi'
-  return { base: text('base'), netdev: text('netdev'), mac: text('mac'), tap, guest: text('guest'), devices }
+  return {
+    ...{ base: text('base'), netdev: text('netdev'), mac: text('mac'), tap, guest: text('guest'), devices },
+    baseType: text('baseType'),
+  }
 }

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { VmSpec } from '../../contract/agent.ts'
 import { type AgentConfig, agentConfig } from '../config.ts'
 import { createDrivers } from '../drivers.ts'
 import { openNetwork } from '../net/open.ts'
@@ -27,4 +29,40 @@ export async function realVmmConfig(
   const probe = await drivers.get(name)?.probe(AbortSignal.timeout(60_000))
   await network.close()
   return { why: probe?.available ? '' : (probe?.detail ?? 'no such driver'), config }
+}
+
+/** A driver as this machine can have it. */
+export interface DriverCase {
+  /** Says why it is skipped, if it is. */
+  readonly name: string
+  readonly skip: boolean
+  readonly config: Partial<AgentConfig>
+  readonly spec: Partial<VmSpec>
+}
+
+/** The real programs, where KVM carries a real guest under them: `MOTE_FIRECRACKER_BIN`, `MOTE_CLOUD_HYPERVISOR_BIN`. */
+async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<DriverCase> {
+  const { why, config } = await realVmmConfig(name)
+  const spec = { hypervisor: name }
+  return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
+}
+
+/** Every driver there is, for the tests of what all of them promise. */
+export async function driverCases(): Promise<readonly DriverCase[]> {
+  const root = process.getuid?.() === 0
+  const hasQemu = ['/usr/bin/qemu-system-x86_64', '/usr/local/bin/qemu-system-x86_64'].some(existsSync)
+  const qemuSkip = hasQemu ? '' : ' (skipped: install qemu-system-x86 skopeo umoci)'
+  return [
+    { name: 'fake', skip: false, config: { hypervisor: 'fake' }, spec: { hypervisor: 'fake' } },
+    {
+      ...{ name: `qemu, user network${qemuSkip}`, skip: !hasQemu, spec: {} },
+      config: { hypervisor: 'qemu', network: 'user' },
+    },
+    {
+      ...{ name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`, skip: !hasQemu || !root, spec: {} },
+      config: { hypervisor: 'qemu', network: 'tap' },
+    },
+    await realVmm('firecracker'),
+    await realVmm('cloud-hypervisor'),
+  ]
 }

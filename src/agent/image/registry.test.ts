@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -9,6 +10,8 @@ import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { testDir } from '../testing.ts'
 import { context } from './testing.ts'
+import { parseImage } from './reference.ts'
+import { manifestDigest } from './registry.ts'
 import { writeSampleImage } from './sample.ts'
 import { imageStore } from './store.ts'
 
@@ -126,3 +129,34 @@ function freePort(): Promise<number> {
     })
   })
 }
+
+test.skipIf(!existsSync('/usr/bin/skopeo'))(
+  'a name that is public when it is judged and private when skopeo goes there leads nowhere (needs skopeo)',
+  { timeout: 60_000 },
+  async () => {
+    let visitors = 0
+    const inside = createTcp(socket => {
+      visitors++
+      socket.destroy()
+    }).listen(0, '127.0.0.1')
+    await once(inside, 'listening')
+    using _closing = { [Symbol.dispose]: () => void inside.close() }
+    const address = inside.address()
+    const port = typeof address === 'object' ? address?.port : 0
+    const reference = parseImage(`flips.example:${port}/team/hello:v1`)
+    if (reference.kind !== 'registry') throw new Error('BUG: it is in a registry')
+    const answers: string[] = []
+    const flips = async () => {
+      answers.push(answers.length === 0 ? '93.184.215.14' : '127.0.0.1')
+      return answers.slice(-1)
+    }
+    const asked = manifestDigest(reference, [], AbortSignal.timeout(30_000), flips)
+    await expect(asked).rejects.toMatchObject({
+      code: 'invalid_image',
+      message: expect.stringContaining('flips.example has a private address'),
+    })
+    // Judged, and then asked for by skopeo, through the proxy: that it did not go there by itself is the point.
+    expect(answers.length).toBeGreaterThan(1)
+    expect(visitors).toBe(0)
+  },
+)

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../lib/exec.ts'
-import { checkPublicHost, PrivateHostError } from '../../lib/public-host.ts'
+import { guardedProxy } from '../../lib/guarded-proxy.ts'
+import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '../../lib/public-host.ts'
 import { Index, platform } from './layout.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
 
@@ -26,8 +27,9 @@ export async function manifestDigest(
   reference: RegistryReference,
   registries: readonly RegistryConfig[],
   signal: AbortSignal,
+  lookup?: Lookup,
 ): Promise<string> {
-  return withSkopeo(reference, registries, signal, async skopeo => {
+  const use = async (skopeo: Skopeo) => {
     const raw = await skopeo([
       'inspect',
       '--raw',
@@ -41,7 +43,8 @@ export async function manifestDigest(
     )
     if (fits) return fits.digest
     throw new ImageError('image_unusable', `the image has nothing for ${platform.os}/${platform.architecture}`)
-  })
+  }
+  return withSkopeo(reference, registries, signal, use, lookup)
 }
 
 /** Copies the image for this machine into an OCI layout at `dir`, tagged `image`. skopeo checks every digest. */
@@ -95,29 +98,46 @@ function noVerify(reference: RegistryReference, registries: readonly RegistryCon
 
 /**
  * Users name registries, and the host fetches: those inside its own networks only if an operator has named them, too.
- * skopeo asks for the name again, so a name that changes its mind in between passes; what answers there has to be a registry.
  * @throws ImageError `invalid_image`
  */
-async function refusePrivate({ registry }: RegistryReference, registries: readonly RegistryConfig[]): Promise<void> {
-  if (registries.some(({ host }) => host === registry)) return
+async function refusePrivate({ registry }: RegistryReference, lookup: Lookup | undefined): Promise<void> {
   const host = registry.replace(/:\d+$/, '')
-  await checkPublicHost(host).catch((error: unknown) => {
+  await checkPublicHost(host, internetOnly, lookup).catch((error: unknown) => {
     if (!(error instanceof PrivateHostError)) return // no such name: skopeo says it better
-    const how = 'an operator may allow it (MOTE_PRIVATE_REGISTRIES)'
-    throw new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause: error })
+    throw privateRegistry(registry, error)
   })
 }
 
+function privateRegistry(registry: string, cause?: unknown): ImageError {
+  const how = 'an operator may allow it (MOTE_PRIVATE_REGISTRIES)'
+  return new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause })
+}
+
+/**
+ * skopeo resolves names itself, and goes where a registry sends it for blobs and tokens: all of that goes through a proxy
+ * that judges each address it connects to. What an operator has named is asked directly, as is everything where the
+ * host's own way out is a proxy: there it is the one that resolves.
+ */
+async function guardFor(reference: RegistryReference, registries: readonly RegistryConfig[], lookup?: Lookup) {
+  if (registries.some(({ host }) => host === reference.registry)) return undefined
+  await refusePrivate(reference, lookup)
+  const own = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
+  return own === '' ? guardedProxy(internetOnly, lookup) : undefined
+}
+
 const pullLimitMs = 10 * 60_000
+
+type Skopeo = (args: readonly string[]) => Promise<string>
 
 /** Runs skopeo with credentials and policy in files only we can read: arguments are visible to everyone on the host. */
 async function withSkopeo<T>(
   reference: RegistryReference,
   registries: readonly RegistryConfig[],
   signal: AbortSignal,
-  use: (skopeo: (args: readonly string[]) => Promise<string>) => Promise<T>,
+  use: (skopeo: Skopeo) => Promise<T>,
+  lookup?: Lookup,
 ): Promise<T> {
-  await refusePrivate(reference, registries)
+  await using guard = await guardFor(reference, registries, lookup)
   const dir = await mkdtemp(join(tmpdir(), 'mote-skopeo-'))
   try {
     const policy = join(dir, 'policy.json')
@@ -127,9 +147,11 @@ async function withSkopeo<T>(
     return await use(([...args]) => {
       const verb = args.findIndex(arg => arg === 'copy' || arg === 'inspect')
       args.splice(verb + 1, 0, '--authfile', auth)
-      return run('skopeo', ['--policy', policy, ...args], { signal, timeoutMs: pullLimitMs })
+      const options = { signal, timeoutMs: pullLimitMs, env: guard?.environment ?? {} }
+      return run('skopeo', ['--policy', policy, ...args], options)
     })
   } catch (error) {
+    if (guard?.refused.length) throw privateRegistry(guard.refused.join(', '), error)
     throw error instanceof CommandError ? explained(reference, error) : error
   } finally {
     await rm(dir, { recursive: true, force: true })

@@ -12,6 +12,8 @@ export interface SampleOptions {
   readonly tag?: string
   /** First word of the greeting, to tell versions apart; default `Hello`. */
   readonly greeting?: string
+  /** Whom the workload runs as; default `web`. */
+  readonly user?: 'web' | 'root'
 }
 
 /**
@@ -30,7 +32,7 @@ export async function writeSampleImage(layoutDir: string, options: SampleOptions
   }
   const putJson = (value: unknown) => put(Buffer.from(JSON.stringify(value)))
   const layerBlob = await put(layer)
-  const config = await putJson(imageConfig(layerBlob.digest))
+  const config = await putJson(imageConfig(layerBlob.digest, options.user ?? 'web'))
   const manifest = await putJson({
     schemaVersion: 2,
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
@@ -48,11 +50,11 @@ export async function writeSampleImage(layoutDir: string, options: SampleOptions
   return manifest.digest
 }
 
-function imageConfig(layerDigest: string) {
+function imageConfig(layerDigest: string, user: string) {
   return {
     ...platform,
     config: {
-      User: 'web',
+      User: user,
       Env: ['PATH=/bin', 'PORT=8080'],
       Entrypoint: ['/bin/sh', '/app/start'],
       WorkingDir: '/app',

@@ -33,7 +33,8 @@ export async function writeLayout(layoutDir: string, image: NewImage): Promise<s
     ...platform,
     config: image.config,
     rootfs: { type: 'layers', diff_ids: layers.map(layer => layer.digest) },
-    history: [],
+    // As many as there are layers: buildah takes no image as a base where they differ.
+    history: layers.map(() => ({ created_by: 'mote' })),
   })
   const manifest = await putJson({
     schemaVersion: 2,

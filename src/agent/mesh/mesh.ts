@@ -12,8 +12,8 @@ export interface MeshOptions {
   readonly device: string
   /** `host:port` (UDP) where other hosts reach this one. */
   readonly endpoint: string
-  /** This host's, for gateways elsewhere. */
-  readonly ipv4: HostIpv4 | undefined
+  /** This host's, for gateways elsewhere. It may change: `apply` follows it. */
+  readonly ipv4: () => HostIpv4 | undefined
   /** Keys are replaced when they are this old. */
   readonly rotateAfterMs: number
   readonly onError: (error: unknown) => void
@@ -48,7 +48,7 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
   const turns = createTurns()
   const configure = async () => {
     if (!view) return
-    await configureDevice(device, join(dir, 'device.conf'), { key, port, gateway4: options.ipv4?.gateway, ...view })
+    await configureDevice(device, join(dir, 'device.conf'), { key, port, gateway4: options.ipv4()?.gateway, ...view })
     if (prober?.address !== view.address) {
       prober?.running.stop()
       prober = { address: view.address, running: await startProber(view.address, options.onError) }
@@ -80,7 +80,8 @@ export async function openMesh(options: MeshOptions): Promise<Mesh> {
           latencyMs: prober?.running.latencyMs(canonical(peer.address)) ?? null,
         }),
       )
-      return { publicKey: key.publicKey, endpoint, peers, ...(options.ipv4 ? { ipv4: options.ipv4 } : {}) }
+      const ipv4 = options.ipv4()
+      return { publicKey: key.publicKey, endpoint, peers, ...(ipv4 ? { ipv4 } : {}) }
     },
     rotate,
     async stop({ remove = false } = {}) {

@@ -18,7 +18,7 @@ const network = await tapNetwork({
   makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${guestPlace}`,
 })
 const mesh: Mesh = await openMesh({
-  ...{ dataDir, endpoint, device: 'wg-mote', rotateAfterMs: 3_600_000, ipv4: network.ipv4 },
+  ...{ dataDir, endpoint, device: 'wg-mote', rotateAfterMs: 3_600_000, ipv4: () => network.ipv4 },
   onError: error => process.stderr.write(`${String(error)}\n`),
 })
 

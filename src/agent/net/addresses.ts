@@ -1,17 +1,17 @@
 /** Which addresses an agent's guests, and the agent towards them, have. Pure. */
 import type { VmSpec } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
-import { contains, formatCidr, parseCidr, parseIp } from '../../lib/cidr.ts'
+import { contains, formatCidr, formatIp, parseCidr, parseIp } from '../../lib/cidr.ts'
 
-/** Point-to-point pairs in a slot's /20; the last pair is the agent's own. */
-export const pairsPerSlot = 2048
-export const usablePairs = pairsPerSlot - 1
+/** Point-to-point pairs in an agent's /20; the last pair is its own. */
+const pairCount = 2048
+export const usablePairs = pairCount - 1
 
 /** The host's end of every tap. Link-local, so it is the same everywhere and routed nowhere. */
 export const gateway6 = 'fe80::1'
 
-export interface SlotAddresses {
-  /** All of the slot's, as CIDR. */
+export interface AgentAddresses {
+  /** All of them, as CIDR. */
   readonly guests: string
   /** Health checks come from here, so that rules which shut out the gateway do not make a VM look ill. */
   readonly probe: string
@@ -21,29 +21,39 @@ export interface SlotAddresses {
   pair(index: number): { readonly host: string; readonly guest: string }
   /** The host's end of the pair that a guest's address belongs to. */
   hostOf(guest: string): string
-  /** The other way round; undefined for an address that is not the host's end of a pair in this slot. */
+  /** The other way round; undefined for an address that is not the host's end of a pair in this network. */
   indexOf(host: string): number | undefined
 }
 
-/** @param subnet an IPv4 /16 that the agents of one machine share */
-export function slotAddresses(subnet: string, slot: number): SlotAddresses {
+/** @param subnet an IPv4 /16 that the agents of one machine share. @returns the /20 of the agent with this slot */
+export function sliceOf(subnet: string, slot: number): string {
   const [a, b] = subnet.split('.')
-  const base = `${a}.${b}`
-  const first = slot * pairsPerSlot * 2
-  const dotted = (number: number) => `${base}.${number >> 8}.${number & 255}`
+  return `${a}.${b}.${(slot * pairCount * 2) >> 8}.0/20`
+}
+
+/** @param guests an IPv4 /20. @throws Error when it is none */
+export function agentAddresses(guests: string): AgentAddresses {
+  const network = parseCidr(guests)
+  if (network?.family !== 4 || network.prefix !== 20) throw new Error(`"${guests}" is not an IPv4 /20`)
+  const dotted = (offset: number) => formatIp({ family: 4, value: network.value + BigInt(offset) })
   return {
-    guests: `${dotted(first)}/20`,
-    probe: dotted(first + usablePairs * 2),
-    resolver: dotted(first + usablePairs * 2 + 1),
-    pair: index => ({ host: dotted(first + index * 2), guest: dotted(first + index * 2 + 1) }),
+    guests: formatCidr(network),
+    probe: dotted(usablePairs * 2),
+    resolver: dotted(usablePairs * 2 + 1),
+    pair: index => ({ host: dotted(index * 2), guest: dotted(index * 2 + 1) }),
     hostOf: guest => guest.replace(/\d+$/, last => String(Number(last) & ~1)),
     indexOf(host) {
-      const [one, two, c, d] = host.split('.')
-      const number = Number(c) * 256 + Number(d) - first
-      const inside = `${one}.${two}` === base && number >= 0 && number < usablePairs * 2 && number % 2 === 0
-      return inside ? number / 2 : undefined
+      const ip = parseIp(host)
+      const offset = ip?.family === 4 ? Number(ip.value - network.value) : -1
+      return offset >= 0 && offset < usablePairs * 2 && offset % 2 === 0 ? offset / 2 : undefined
     },
   }
+}
+
+/** The /20 that an address is in. */
+export function networkOf(address: string): string | undefined {
+  const network = parseCidr(`${address}/20`)
+  return network?.family === 4 ? formatCidr(network) : undefined
 }
 
 /** What a VM's network follows while it runs. */

@@ -18,7 +18,7 @@ import {
  * has changed. Calls take turns, since each is a process of its own (10 ms).
  */
 export class Firewall {
-  readonly #input: TableInput
+  #input: TableInput
   readonly #vms = new Map<string, GuardedVm>()
   /** The rules of each chain as the kernel said them back when they were loaded. */
   readonly #loaded = new Map<string, string>()
@@ -42,6 +42,15 @@ export class Firewall {
     })
   }
 
+  /** Other addresses of the agent itself from now on; VMs' chains stay. */
+  change(input: TableInput): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#input = input
+      await this.#load(baseTable(input))
+      await this.#remember()
+    })
+  }
+
   /** Makes the VM's rules these. */
   put(vm: GuardedVm): Promise<void> {
     return this.#inTurn(async () => {
@@ -53,9 +62,12 @@ export class Firewall {
   /** Nothing passes the tap from here on. Idempotent. */
   remove(tap: string): Promise<void> {
     return this.#inTurn(async () => {
+      const owner = this.#vms.get(tap)?.owner
       this.#vms.delete(tap)
       const there = await this.#list()
       if (!there) return
+      if (owner !== undefined && there.elements.get('vmms')?.has(JSON.stringify(owner)))
+        await this.#load(`delete element inet ${tableName(this.#input.slot)} vmms { ${owner} }\n`)
       const names = Object.values(chainsOf(tap))
       const maps = ['leaving_vms', 'entering_vms'].filter(map =>
         [...(there.elements.get(map) ?? [])].some(element => element.startsWith(`["${tap}",`)),
@@ -83,12 +95,13 @@ export class Firewall {
         await this.#rebuild()
         return [...this.#vms.keys()]
       }
-      const wrong = [...this.#vms.values()].filter(({ tap }) => {
+      const wrong = [...this.#vms.values()].filter(({ tap, owner }) => {
         const { leaving, entering } = chainsOf(tap)
         const mapped =
           there.elements.get('leaving_vms')?.has(gotoElement(tap, leaving)) &&
           there.elements.get('entering_vms')?.has(gotoElement(tap, entering))
-        return !mapped || isWrong(leaving) || isWrong(entering)
+        const mute = owner === undefined || there.elements.get('vmms')?.has(JSON.stringify(owner))
+        return !mapped || !mute || isWrong(leaving) || isWrong(entering)
       })
       for (const vm of wrong) await this.#loadVm(vm)
       return wrong.map(({ tap }) => tap)

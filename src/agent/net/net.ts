@@ -27,7 +27,7 @@ export interface Guard {
 
 export interface Network extends Guard {
   readonly mode: 'tap' | 'user' | 'fake'
-  /** What other hosts have to know to reach guests here; undefined where nobody can. */
+  /** What other hosts have to know to reach guests here; undefined where nobody can. Changes with `adopt`. */
   readonly ipv4: HostIpv4 | undefined
   /** Where guests may ask for names; undefined where they have no such network. */
   readonly resolver: string | undefined
@@ -43,6 +43,12 @@ export interface Network extends Guard {
   reclaim(keep: ReadonlySet<string>): Promise<void>
   /** Addresses (IPv4 and IPv6) of the hosts whose gateways may reach apps here, over the mesh. */
   allowGateways(addresses: readonly string[]): Promise<void>
+  /**
+   * Gives guests IPv4 addresses of this network (/20, CIDR) from now on. False: they have them, they are given by the
+   * host's own settings, or a guest still has one of the old: to be asked again.
+   * @throws Error where the host itself is in that network
+   */
+  adopt(guests: string): Promise<boolean>
   close(): Promise<void>
 }
 

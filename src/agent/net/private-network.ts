@@ -39,24 +39,44 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   const zones = new Map<string, DnsClient['names']>()
   let view: HostNetwork | undefined
   let error: string | null = null
+  let addressError: string | null = null
   let mesh: Mesh | undefined
   const onError = (err: unknown) => log.warn({ err }, 'private network')
   if (options.mesh)
-    mesh = await openMesh({ dataDir, ...options.mesh, ipv4: network.ipv4, onError }).catch((cause: unknown) => {
-      error = cause instanceof Error ? cause.message : String(cause)
+    mesh = await openMesh({ dataDir, ...options.mesh, ipv4: () => network.ipv4, onError }).catch((cause: unknown) => {
+      error = messageOf(cause)
       log.error({ err: cause }, 'the mesh cannot start on this host')
       return undefined
     })
-  const names = await openNames(options, zones, onError).catch((cause: unknown) => {
-    error ??= `names cannot be answered: ${cause instanceof Error ? cause.message : String(cause)}`
-    log.error({ err: cause }, 'the resolver of guests cannot start')
-    return undefined
-  })
+  const openNamesHere = () =>
+    openNames(options, zones, onError).catch((cause: unknown) => {
+      error ??= `names cannot be answered: ${messageOf(cause)}`
+      log.error({ err: cause }, 'the resolver of guests cannot start')
+      return undefined
+    })
+  let names = await openNamesHere()
 
+  /** Takes the addresses that control gave this host, if it can now. */
+  const adopt = async ({ guests }: HostNetwork) => {
+    if (guests === undefined || guests === network.ipv4?.guests) return
+    try {
+      const isNew = await network.adopt(guests)
+      addressError = null
+      if (!isNew) return
+      log.info({ guests }, 'guests get addresses of the network that control gave this host')
+      await names?.stop()
+      names = await openNamesHere()
+      if (view) await mesh?.apply(view)
+    } catch (cause) {
+      if (addressError === null) log.error({ err: cause }, 'cannot use the addresses that control gave this host')
+      addressError = messageOf(cause)
+    }
+  }
   const apply = async (next: HostNetwork) => {
     zones.clear()
     for (const zone of next.zones)
       zones.set(zone.projectId, new Map(zone.names.map(({ name, addresses }) => [name, addresses])))
+    await adopt(next)
     await network.allowGateways(next.peers.flatMap(peer => [peer.address, ...(peer.ipv4 ? [peer.ipv4.gateway] : [])]))
     await mesh?.apply(next)
     view = next
@@ -72,13 +92,18 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
   const observed = async (): Promise<NetworkObserved> => ({
     hash: view?.hash ?? '',
     mesh: (await mesh?.observed().catch(onError)) ?? null,
-    error,
+    error: error ?? addressError,
   })
   const stored = parseStored(await readIfExists(file))
   if (stored) await apply(stored).catch(onError)
   return {
     put: next => turns.take('network', () => put(next)),
-    observed,
+    async observed() {
+      // What had to wait for the last guest with another address is tried again with each beat.
+      const now = view
+      if (now) await turns.take('network', () => adopt(now))
+      return observed()
+    },
     async stop({ stopVms }) {
       await turns.settled()
       await names?.stop()
@@ -86,6 +111,8 @@ export async function openPrivateNetwork(options: PrivateNetworkOptions): Promis
     },
   }
 }
+
+const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 function parseStored(text: string | undefined): HostNetwork | undefined {
   if (text === undefined) return undefined

@@ -50,6 +50,7 @@ export function baseTable(input: TableInput): string {
     `add table ${table}`,
     `add map ${table} leaving_vms { type ifname : verdict; }`,
     `add map ${table} entering_vms { type ifname : verdict; }`,
+    `add set ${table} vmms { type uid; }`,
     `add set ${table} gateways { type ipv6_addr; }`,
     `add set ${table} gateways4 { type ipv4_addr; }`,
     ...chain('leaving', '', [
@@ -78,6 +79,8 @@ export function baseTable(input: TableInput): string {
       `oifname ${tap} jump entering`,
     ]),
     ...chain('from_host', 'filter hook output priority filter', [
+      // A VMM that somebody has taken over speaks to nobody, where it has no network namespace of its own.
+      'meta skuid @vmms drop',
       `oifname != ${tap} accept`,
       `icmpv6 type { ${hostIcmp6.join(', ')} } accept`,
       `ip saddr ${probe} accept`,
@@ -98,6 +101,8 @@ const hostIcmp6 = [
 export interface GuardedVm {
   readonly tap: string
   readonly plan: NetworkPlan
+  /** Whose rights its VMM has; undefined: the agent's. */
+  readonly owner: number | undefined
 }
 
 export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
@@ -106,7 +111,7 @@ export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in
  * A VM's two chains and their places in the maps, as statements of one transaction. `return` lets a packet pass this
  * chain; what leaves one guest and enters another goes through the chains of both.
  */
-export function vmChains(slot: number, { tap, plan }: GuardedVm): string {
+export function vmChains(slot: number, { tap, plan, owner }: GuardedVm): string {
   const table = `inet ${tableName(slot)}`
   const { leaving, entering } = chainsOf(tap)
   const project = plan.ipv6?.project
@@ -129,6 +134,7 @@ export function vmChains(slot: number, { tap, plan }: GuardedVm): string {
       `iifname "${meshDevice}" ip saddr @gateways4 tcp dport ${plan.appPort} return`,
       'drop',
     ].map(rule => `add rule ${table} ${entering} ${rule}`),
+    ...(owner === undefined ? [] : [`add element ${table} vmms { ${owner} }`]),
     `add element ${table} leaving_vms { "${tap}" : goto ${leaving} }`,
     `add element ${table} entering_vms { "${tap}" : goto ${entering} }`,
   ])

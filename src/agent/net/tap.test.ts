@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { networkInterfaces } from 'node:os'
 import { expect, test } from 'vitest'
 import { spawn } from 'node:child_process'
 import { until } from '../../../test/support/wait.ts'
@@ -118,3 +119,34 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
   expect(new Set(nics.map(nic => nic.endpoint.host)).size).toBe(ids.length)
   expect(new Set(nics.map(nic => nic.mac)).size).toBe(ids.length)
 })
+
+test.skipIf(process.getuid?.() !== 0)(
+  'addresses that control gives are taken when no guest has others, and stay over a restart (needs root)',
+  async () => {
+    await using dir = await testDir()
+    const open = () => tapNetwork({ dataDir: dir.path, subnet: null, healEveryMs: 1e9 })
+    // A pair that no other test of this machine uses.
+    const given = [1, 2].map(n => `10.${192 + (process.pid % 16)}.${((process.pid >> 4) % 7) * 32 + (n - 1) * 16}.0/20`)
+    const [one = '', two = ''] = given
+    const first = await open()
+    expect(first.ipv4?.guests).toMatch(/^10\.213\./)
+    expect(await first.adopt(one)).toBe(true)
+    expect(await first.adopt(one), 'it has them').toBe(false)
+    const nic = await first.connect('a', 80)
+    expect(nic.endpoint.host.startsWith(one.replace(/\.0\/20$/, '.'))).toBe(true)
+    expect([nic.guest.dns, first.probeFrom]).toEqual([first.resolver, first.ipv4?.gateway.replace(/\d+$/, '254')])
+    expect(await first.adopt(two), 'a guest has an address of the old').toBe(false)
+
+    const again = await open() // as after kill -9
+    expect(again.ipv4?.guests).toBe(one)
+    await again.reclaim(new Set(['a']))
+    expect((await again.connect('a', 80)).endpoint).toEqual(nic.endpoint)
+    await again.release('a')
+    expect(await again.adopt(two)).toBe(true)
+    const own = Object.values(networkInterfaces()).flatMap(all => all ?? [])
+    const busy = own.find(({ family, internal }) => family === 'IPv4' && !internal)
+    if (busy) await expect(again.adopt(`${busy.address}/20`)).rejects.toThrow('MOTE_GUEST_SUBNET')
+    expect(await run('ip', ['-4', 'address', 'show', 'dev', 'lo'])).not.toContain(` ${nic.guest.dns}/32`)
+    await again.close()
+  },
+)

@@ -1,6 +1,10 @@
 import { createHash } from 'node:crypto'
-import type { FirewallObserved } from '../../contract/network.ts'
-import { gateway6, guestRoute6, type NetworkPlan, slotAddresses, usablePairs } from './addresses.ts'
+import { networkInterfaces } from 'node:os'
+import { type FirewallObserved, firstGuests } from '../../contract/network.ts'
+import { contains, parseCidr } from '../../lib/cidr.ts'
+import { createTurns } from '../../lib/turns.ts'
+import { addressBook } from './address-book.ts'
+import { gateway6, guestRoute6, type NetworkPlan, networkOf, sliceOf } from './addresses.ts'
 import { addLoopback, enableForwarding, makeTap, removeLoopback, removeTap, tapAddresses, tapNames } from './devices.ts'
 import { Firewall } from './firewall.ts'
 import type { Network, Nic, OnHealed } from './net.ts'
@@ -13,14 +17,16 @@ const healEveryMs = 10_000
 
 export interface TapOptions {
   readonly dataDir: string
-  /** IPv4 /16 for guests; the agents of one machine share it. */
-  readonly subnet: string
+  /** IPv4 /16 for guests, which the agents of one machine share; null: `firstGuests`, until control names others (`adopt`). */
+  readonly subnet: string | null
   /** See `TableInput`. */
   readonly allowed?: readonly string[]
   readonly denied?: readonly string[]
   readonly onHealed?: OnHealed
   readonly onError?: (error: unknown) => void
   readonly healEveryMs?: number
+  /** Whose rights the VM's VMM has: only that user may open its tap. Undefined: the agent's own. */
+  readonly ownerOf?: (vmId: string) => number | undefined
   /** The `ip` command that makes a guest's device; default: a tap. Tests put network namespaces in place of guests. */
   readonly makeDevice?: (name: string) => string
 }
@@ -35,25 +41,30 @@ const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 
 export async function tapNetwork(options: TapOptions): Promise<Network> {
   const slot = await claimSlot(options.dataDir)
   const prefix = tapPrefix(slot)
-  const addresses = slotAddresses(options.subnet, slot)
-  const { guests, probe, resolver } = addresses
-  const indexes = new Map<string, number>()
+  const book = addressBook(await guestsAtStart(options.subnet, slot))
   const guarded = new Map<string, FirewallObserved>()
+  const turns = createTurns()
   /** By tap: those that were connected or guarded since the agent's start. */
   const vms = new Map<string, string>()
   const nameOf = (vmId: string) => `${prefix}${createHash('sha256').update(vmId).digest('hex').slice(0, 9)}`
-  const table = { slot, guests, probe, resolver, allowed: options.allowed ?? [], denied: options.denied ?? [] }
-  const firewall = new Firewall(table)
+  const tableNow = () => ({
+    ...book.addresses,
+    ...{ slot, allowed: options.allowed ?? [], denied: options.denied ?? [] },
+  })
+  const firewall = new Firewall(tableNow())
   await firewall.open()
   const hasIpv6 = await enableForwarding()
-  await addLoopback([probe, resolver])
+  await addLoopback(ownAddresses(book.addresses))
 
   const guard = async (vmId: string, plan: NetworkPlan): Promise<void> => {
     const { version } = plan.firewall
     vms.set(nameOf(vmId), vmId)
     const healed = guarded.get(vmId)?.healed ?? 0
     try {
-      await firewall.put({ tap: nameOf(vmId), plan: hasIpv6 ? plan : { ...plan, ipv6: null } })
+      await firewall.put({
+        ...{ tap: nameOf(vmId), owner: options.ownerOf?.(vmId) },
+        plan: hasIpv6 ? plan : { ...plan, ipv6: null },
+      })
       guarded.set(vmId, { version, state: 'applied', detail: null, healed })
     } catch (error) {
       guarded.set(vmId, { version, state: 'failed', detail: String(error), healed })
@@ -80,29 +91,43 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
 
   return {
     mode: 'tap',
-    probeFrom: probe,
-    ipv4: { guests, gateway: resolver },
-    resolver,
+    get probeFrom() {
+      return book.addresses.probe
+    },
+    get ipv4() {
+      return { guests: book.addresses.guests, gateway: book.addresses.resolver }
+    },
+    get resolver() {
+      return book.addresses.resolver
+    },
+    adopt: guests =>
+      turns.take('addresses', async () => {
+        const before = book.addresses
+        if (options.subnet !== null || before.guests === guests) return false
+        refuseTaken(guests)
+        if (!book.change(guests)) return false
+        await addLoopback(ownAddresses(book.addresses))
+        await firewall.change(tableNow())
+        await removeLoopback(ownAddresses(before))
+        return true
+      }),
     guard,
     guarded: vmId => guarded.get(vmId),
     vmAt(address) {
-      const index = addresses.indexOf(addresses.hostOf(address))
-      const tap = [...indexes].find(([, at]) => at === index)?.[0]
+      const tap = book.tapAt(address)
       return tap === undefined ? undefined : vms.get(tap)
     },
     async connect(vmId, appPort, given): Promise<Nic> {
       const tap = nameOf(vmId)
       const plan = given ?? { ...noPlan, appPort }
       const ipv6 = hasIpv6 ? plan.ipv6 : null
-      const known = indexes.get(tap)
-      const index = known ?? freeIndex(indexes)
-      const { host, guest } = addresses.pair(index)
+      const { index, isNew } = book.take(tap)
+      const { host, guest } = book.addresses.pair(index)
+      const { resolver } = book.addresses
       const mac = macOf(vmId)
-      // Taken before anything is waited for: VMs that start at once must not choose the same pair.
-      indexes.set(tap, index)
       const device = {
         tap,
-        make: options.makeDevice?.(tap) ?? `tuntap add dev ${tap} mode tap`,
+        make: options.makeDevice?.(tap) ?? makeTapOf(tap, options.ownerOf?.(vmId)),
         host,
         guest,
         mac,
@@ -111,11 +136,11 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       }
       try {
         await guard(vmId, plan)
-        if (known === undefined) await makeTap(device)
+        if (isNew) await makeTap(device)
       } catch (error) {
-        if (known === undefined) {
+        if (isNew) {
           await removeTap(tap)
-          indexes.delete(tap)
+          book.free(tap)
         }
         throw error
       }
@@ -137,7 +162,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       await firewall.remove(tap)
       guarded.delete(vmId)
       vms.delete(tap)
-      indexes.delete(tap)
+      book.free(tap)
     },
     async reclaim(keep) {
       const kept = new Set([...keep].map(nameOf))
@@ -146,11 +171,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
           await removeTap(tap)
           await firewall.remove(tap)
         }
-      for (const { tap, address } of await tapAddresses(prefix)) {
-        const index = addresses.indexOf(address)
-        if (index !== undefined) indexes.set(tap, index)
-        else await removeTap(tap) // half-made, or of another subnet
-      }
+      for (const { tap, address } of await tapAddresses(prefix)) if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
     },
     allowGateways: addresses => firewall.setGateways(addresses),
     /** The rules stay as long as there is a guest to guard. */
@@ -158,14 +179,33 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       clearInterval(timer)
       if (tapNames(prefix).length > 0) return
       await firewall.close()
-      await removeLoopback([probe, resolver])
+      await removeLoopback(ownAddresses(book.addresses))
       await releaseSlot(slot)
     },
   }
 }
 
-function freeIndex(indexes: ReadonlyMap<string, number>): number {
-  const used = new Set(indexes.values())
-  for (let index = 0; index < usablePairs; index++) if (!used.has(index)) return index
-  throw new Error(`all ${usablePairs} guest addresses of this agent are taken`)
+/** A tap without an owner may be opened by everybody (drivers/net/tun.c, tun_not_capable). */
+const makeTapOf = (tap: string, owner: number | undefined) => `tuntap add dev ${tap} mode tap user ${owner ?? 0}`
+
+const ownAddresses = ({ probe, resolver }: { readonly probe: string; readonly resolver: string }) => [probe, resolver]
+
+/** Guests that run keep the addresses that they have, whatever this host was given last. */
+async function guestsAtStart(subnet: string | null, slot: number): Promise<string> {
+  if (subnet !== null) return sliceOf(subnet, slot)
+  const addresses = (await tapAddresses(tapPrefix(slot))).map(({ address }) => networkOf(address))
+  return addresses.find(network => network !== undefined) ?? sliceOf(firstGuests, slot)
+}
+
+/** @throws Error where a device of the host is in this network: it would not be reached any more. */
+function refuseTaken(guests: string): void {
+  const network = parseCidr(guests)
+  for (const [name, addresses] of Object.entries(networkInterfaces()))
+    for (const { cidr } of addresses ?? []) {
+      const taken = parseCidr(cidr ?? '')
+      if (name === 'lo' || !network || !taken || !(contains(network, taken) || contains(taken, network))) continue
+      throw new Error(
+        `control gave this host ${guests} for its guests, which ${name} (${cidr}) is in: set MOTE_GUEST_SUBNET here, or MOTE_GUEST_NETWORK of the control plane`,
+      )
+    }
 }

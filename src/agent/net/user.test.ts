@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { networkPlan, slotAddresses } from './addresses.ts'
+import { agentAddresses, networkPlan, sliceOf } from './addresses.ts'
 import { fakeNetwork } from './fake.ts'
 import { userNetwork } from './user.ts'
 
@@ -25,12 +25,12 @@ it('a plan without a usable address has no IPv6', () => {
 })
 
 it('addresses of a slot lead back to it, and to no other', () => {
-  const slot = slotAddresses('10.213.0.0/16', 3)
+  const slot = agentAddresses(sliceOf('10.213.0.0/16', 3))
   const { host, guest } = slot.pair(1000)
   expect([host, guest]).toEqual(['10.213.55.208', '10.213.55.209'])
   expect([slot.indexOf(host), slot.indexOf(slot.hostOf(guest))]).toEqual([1000, 1000])
   expect(slot.indexOf(guest), 'not the host').toBeUndefined()
-  expect(slotAddresses('10.213.0.0/16', 4).indexOf(host)).toBeUndefined()
-  expect(slotAddresses('10.99.0.0/16', 3).indexOf(host)).toBeUndefined()
+  expect(agentAddresses(sliceOf('10.213.0.0/16', 4)).indexOf(host)).toBeUndefined()
+  expect(agentAddresses(sliceOf('10.99.0.0/16', 3)).indexOf(host)).toBeUndefined()
   expect(slot.indexOf(slot.probe), 'the agent itself').toBeUndefined()
 })

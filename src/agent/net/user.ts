@@ -32,7 +32,10 @@ export function userNetwork(): Network {
 /** For hosts that see no packets. Every version is acknowledged, with the reason why it is not enforced. */
 export function withoutFirewall(
   reason: string,
-): Pick<Network, 'probeFrom' | 'ipv4' | 'resolver' | 'vmAt' | 'guard' | 'guarded' | 'allowGateways' | 'close'> {
+): Pick<
+  Network,
+  'probeFrom' | 'ipv4' | 'resolver' | 'vmAt' | 'guard' | 'guarded' | 'allowGateways' | 'adopt' | 'close'
+> {
   const seen = new Map<string, FirewallObserved>()
   return {
     probeFrom: undefined,
@@ -44,6 +47,7 @@ export function withoutFirewall(
     },
     guarded: vmId => seen.get(vmId),
     allowGateways: async () => undefined,
+    adopt: async () => false,
     close: async () => undefined,
   }
 }

@@ -134,6 +134,23 @@ export class VmActor {
     return done
   }
 
+  /**
+   * Between two steps: the volume's file has become that large, and the guest makes use of it.
+   * @throws StepError `vm_not_running`, `vm_paused`
+   */
+  async grow(volumeId: string, sizeMib: number): Promise<void> {
+    const done = this.#jobs.add(async machine => {
+      const { record } = this.#notebook
+      const disk = (record.disks ?? []).find(one => one.volumeId === volumeId)
+      // One that only reads has nothing to write its file system's new size with.
+      if (!disk || disk.readOnly) return
+      if (record.paused) throw new StepError('vm_paused', 'the VM that has the volume is paused: resume it first')
+      await machine.growDisk?.(disk, sizeMib)
+    })
+    this.#poke()
+    return done
+  }
+
   /** The caller has checked the generation and stored the wish. */
   put(wish: VmPut): void {
     const before = this.#wish

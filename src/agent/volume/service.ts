@@ -8,7 +8,7 @@ import { createHolders } from '../disk/holders.ts'
 import { createVolumeSnapshots, type VolumeSnapshots, type VolumeSnapshotsDeps } from './snapshots.ts'
 import { volumeStore } from './store.ts'
 import { measure, offers } from './usage.ts'
-import { createVolumes, type Volumes } from './volumes.ts'
+import { createVolumes, type Volumes, type VolumesDeps } from './volumes.ts'
 
 export interface StorageOptions {
   readonly pools: readonly PoolConfig[]
@@ -17,6 +17,7 @@ export interface StorageOptions {
   readonly bus: Bus
   readonly log: Logger
   readonly still: VolumeSnapshotsDeps['still']
+  readonly grow: VolumesDeps['grow']
 }
 
 export interface Storage {
@@ -33,7 +34,7 @@ export interface Storage {
 
 const measureEveryMs = 30_000
 
-export function createStorage({ dataDir, hostId, bus, log, still, ...options }: StorageOptions): Storage {
+export function createStorage({ dataDir, hostId, bus, log, still, grow, ...options }: StorageOptions): Storage {
   const pools = openPools(options.pools, dataDir)
   const store = volumeStore(dataDir)
   const turns = createTurns()
@@ -50,7 +51,7 @@ export function createStorage({ dataDir, hostId, bus, log, still, ...options }: 
   }
   const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
   const volumes = createVolumes({
-    ...shared,
+    ...{ ...shared, grow },
     onSeen: seen => {
       publish(subjects.volume(hostId), seen)
       if (seen.state === 'ready') lookSoon()

@@ -10,6 +10,8 @@ const VolumeDone = Type.Object({
   created: Type.Boolean(),
   /** `restore.count` of the last restore that was done. */
   restored: Type.Integer(),
+  /** The `sizeMib` that it was made, or has grown to. */
+  sizeMib: Type.Optional(Type.Integer()),
   /** The newest wish that could not be made true. */
   failure: Type.Union([Type.Object({ generation: Type.Integer(), error: Type.String() }), Type.Null()]),
 })

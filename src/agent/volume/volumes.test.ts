@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
@@ -14,6 +14,7 @@ import {
   type VolumeUsages,
 } from '../../contract/agent.ts'
 import { run } from '../../lib/exec.ts'
+import { createFakeHost } from '../hypervisor/fake/host.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
 
 const fake = { hypervisor: 'fake' } as const
@@ -272,3 +273,60 @@ test.skipIf(!hasQemu)(
     expect(kept).toBeLessThanOrEqual(after)
   },
 )
+
+test('a volume grows beside its VM, with a clone and a restore of when it was smaller, over a restart', async () => {
+  await using host = await testAgent(fake)
+  await host.volume({ volumeId })
+  expect(await snapshot(host, 's1')).toMatchObject({ state: 'ready' })
+  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await attached(host, 'vm-1', 1)
+  const put = { volumeId, want: 'present', pool: 'local' } as const
+  const sizeMib = async (id = volumeId) => (await stat(fileOf(host, id))).size / 2 ** 20
+  const grown = (mib: number) =>
+    until(async () => ((await host.request('volume.get', { volumeId })) as VolumeObserved).sizeMib === mib, {
+      what: `${mib} MiB`,
+    })
+  await host.request('volume.put', { ...put, generation: 2, sizeMib: 48 })
+  await grown(48)
+  expect(await sizeMib()).toBe(48)
+  await host.restart()
+  expect(await host.request('volume.put', { ...put, generation: 2, sizeMib: 48 })).toMatchObject({
+    ...{ state: 'ready', sizeMib: 48 },
+  })
+
+  const clone = '7f6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
+  await host.volume({ volumeId: clone, sizeMib: 48, from: { volumeId, snapshotId: 's1' } })
+  expect(await sizeMib(clone)).toBe(48)
+  await host.put(wish('vm-1', 2))
+  await until(async () => ((await host.get('vm-1')).disks ?? []).length === 0, { what: 'it is free' })
+  await host.volume({ volumeId, generation: 3, sizeMib: 48, restore: { snapshotId: 's1', count: 1 } })
+  expect(await sizeMib()).toBe(48)
+})
+
+test('a VM that cannot make use of it now fails the growth, and another wish tries again', async () => {
+  const machine = createFakeHost({ imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 })
+  await using host = await testAgent(fake, machine)
+  await host.volume({ volumeId })
+  await host.put(wish('vm-1', 1, { disks: [disk(1)] }))
+  await attached(host, 'vm-1', 1)
+  machine.fail('growDisk', 'vm-1', 'the guest does not answer')
+  const put = { volumeId, want: 'present', pool: 'local', sizeMib: 48 } as const
+  const settled = async (generation: number) => {
+    await host.request('volume.put', { ...put, generation })
+    return until(
+      async () => {
+        const seen = (await host.request('volume.get', { volumeId })) as VolumeObserved
+        return seen.state === 'failed' || seen.sizeMib === 48 ? seen : undefined
+      },
+      { what: 'the growth settles' },
+    )
+  }
+  expect(await settled(2)).toMatchObject({ state: 'failed', sizeMib: 32, error: 'the guest does not answer' })
+  expect(await settled(3)).toMatchObject({ state: 'ready', sizeMib: 48, error: null })
+  await host.put(wish('vm-1', 2, { disks: [disk(1)] }, 'paused'))
+  await host.until('vm-1', 'paused', vm => vm.state === 'paused')
+  await host.request('volume.put', { ...put, generation: 4, sizeMib: 64 })
+  await until(async () => ((await host.request('volume.get', { volumeId })) as VolumeObserved).state === 'failed', {
+    what: 'the growth of a paused VM fails',
+  })
+})

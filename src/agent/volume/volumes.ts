@@ -19,6 +19,8 @@ export interface StorageDeps {
 }
 
 export interface VolumesDeps extends StorageDeps {
+  /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
+  readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
   readonly onSeen: (seen: VolumeObserved) => void
 }
 
@@ -80,8 +82,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     const action = nextAction(entry, holders.of(entry.wish.volumeId).length > 0)
     return action === 'create' && isLocked(entry) ? 'rest' : action
   }
-  /** The one next thing; false when there is none now. */
-  const step = async (entry: Entry): Promise<boolean> => {
+  /** The one next thing; false when there is none now, `tell` when VMs that have it have to know. */
+  const step = async (entry: Entry): Promise<boolean | 'tell'> => {
     const { wish, done } = entry
     const { volumeId, generation } = wish
     const action = next(entry)
@@ -98,17 +100,34 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     try {
       if (action === 'create') {
         await pool.create(volumeId, wish.sizeMib, wish.from, keys.get(volumeId))
+        // What it was made of may be from a time when the volume was smaller.
+        if (wish.from) await pool.grow(volumeId, wish.sizeMib)
         // A restore that was wished for before there was anything has nothing to do.
-        await finish(entry, { created: true, restored: done.restored, failure: null })
-      } else if (wish.restore) {
+        await finish(entry, { created: true, restored: done.restored, sizeMib: wish.sizeMib, failure: null })
+      } else if (action === 'restore' && wish.restore) {
         await pool.restore(volumeId, wish.restore.snapshotId)
-        await finish(entry, { ...done, restored: wish.restore.count, failure: null })
-      }
+        await pool.grow(volumeId, wish.sizeMib)
+        await finish(entry, { ...done, restored: wish.restore.count, sizeMib: wish.sizeMib, failure: null })
+      } else await pool.grow(volumeId, wish.sizeMib)
     } catch (error) {
       log.warn({ volumeId, action, err: error }, 'cannot make the volume as wished')
       await finish(entry, { ...done, failure: { generation, error: StepError.of(error).message } })
     }
-    return true
+    if (action !== 'grow') return true
+    // Waiting for a VM never holds the volume's turn: the VM may be waiting for that itself.
+    return entry.done.failure?.generation === generation ? true : 'tell'
+  }
+
+  /** Those that have it make use of what it has more; one that ends sees it when it is started again. */
+  const tellVms = async (entry: Entry): Promise<void> => {
+    const { volumeId, sizeMib, generation } = entry.wish
+    try {
+      for (const vmId of holders.of(volumeId)) await deps.grow(vmId, volumeId, sizeMib).catch(notRunning)
+      await finish(entry, { ...entry.done, sizeMib, failure: null })
+    } catch (error) {
+      log.warn({ volumeId, err: error }, 'a VM cannot make use of a volume that has grown')
+      await finish(entry, { ...entry.done, failure: { generation, error: StepError.of(error).message } })
+    }
   }
 
   /** Until the wish is true, has failed, or has to wait for a VM. */
@@ -118,8 +137,12 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     const { volumeId } = entry.wish
     const work = async () => {
       deps.onSeen(observe(entry))
-      while (!stopped && entries.get(volumeId) === entry && (await turns.take(volumeId, () => step(entry))))
+      while (!stopped && entries.get(volumeId) === entry) {
+        const went = await turns.take(volumeId, () => step(entry))
+        if (went === false) return
+        if (went === 'tell') await tellVms(entry)
         deps.onSeen(observe(entry))
+      }
     }
     work()
       .catch(async (err: unknown) => {
@@ -223,7 +246,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 const isRestoring = ({ wish, done }: Entry) =>
   wish.restore !== undefined && wish.restore.count > done.restored && done.failure?.generation !== wish.generation
 
-type Action = 'create' | 'restore' | 'remove' | 'rest'
+type Action = 'create' | 'restore' | 'grow' | 'remove' | 'rest'
 
 /** A failure stands until there is a newer wish. */
 function nextAction(entry: Entry, held: boolean): Action {
@@ -231,7 +254,13 @@ function nextAction(entry: Entry, held: boolean): Action {
   if (wish.want === 'absent') return held ? 'rest' : 'remove'
   if (done.failure?.generation === wish.generation) return 'rest'
   if (!done.created) return 'create'
-  return isRestoring(entry) && !held ? 'restore' : 'rest'
+  if (isRestoring(entry)) return held ? 'rest' : 'restore'
+  return (done.sizeMib ?? 0) < wish.sizeMib ? 'grow' : 'rest'
+}
+
+/** It has just ended: its next start sees the volume as it is then. */
+function notRunning(error: unknown): void {
+  if (!(error instanceof StepError && error.code === 'vm_not_running')) throw error
 }
 
 /** @throws StepError `no_such_pool` */
@@ -245,7 +274,8 @@ function observe(entry: Entry): VolumeObserved {
   const { wish, done } = entry
   const { volumeId, generation } = wish
   const failed = done.failure?.generation === generation
-  const seen = { volumeId, generation, restored: done.restored, error: failed ? (done.failure?.error ?? null) : null }
+  const error = failed ? (done.failure?.error ?? null) : null
+  const seen = { volumeId, generation, restored: done.restored, sizeMib: done.sizeMib ?? 0, error }
   if (wish.want === 'absent') return { ...seen, state: 'removing' }
   if (failed) return { ...seen, state: 'failed' }
   if (!done.created) return { ...seen, state: 'creating' }

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { App, Deployment } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
-import { logText } from '../follow.ts'
+import { logFlags, printLog } from '../log-stream.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
@@ -140,38 +140,17 @@ const ps: Verb = {
 const logs: Verb = {
   usage: 'logs',
   says: 'What the app writes',
-  options: [
-    appFlag,
-    ['-d, --deployment <id>', 'of one deployment only'],
-    ['-f, --follow', 'go on until Ctrl-C'],
-    ['-n, --tail <lines>', 'lines of the past (100)'],
-  ],
+  options: [appFlag, ['-d, --deployment <id>', 'of one deployment only'], ...logFlags],
   example: 'mote logs --app web -f',
   async run(call) {
-    const { client, flags, signal } = call
+    const { client, flags } = call
     const app_name = await appOf(call)
-    const query = { tail: wholeNumber(flags, 'tail') ?? 100 }
-    const enough = new AbortController()
-    const options = { signal: AbortSignal.any([signal, enough.signal]) }
     const job_id = text(flags, 'deployment')
-    const stream =
+    return printLog(call, (query, options) =>
       job_id === undefined
         ? client.streamAppLogs({ app_name, query }, options)
-        : client.streamDeploymentLogs({ app_name, job_id, query }, options)
-    // Lines of the past come at once, after the snapshot: a pause of this length means that there are no more.
-    const quietMs = 700
-    const end = () => enough.abort()
-    let quiet = flags.follow ? undefined : setTimeout(end, quietMs * 3)
-    for await (const { event, data } of stream) {
-      if (event === 'log') process.stdout.write(`${flags.json ? JSON.stringify(data) : logText(data)}\n`)
-      if (event === 'gap') process.stderr.write('(lines were lost here)\n')
-      if (quiet === undefined) continue
-      clearTimeout(quiet)
-      quiet = setTimeout(end, quietMs)
-    }
-    clearTimeout(quiet)
-    signal.throwIfAborted()
-    return { json: undefined, text: '' }
+        : client.streamDeploymentLogs({ app_name, job_id, query }, options),
+    )
   },
 }
 

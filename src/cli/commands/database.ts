@@ -1,26 +1,18 @@
 /** Managed databases. */
-import { spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import type { Command } from 'commander'
-import type { Database, DatabaseConnection } from '../../client/index.ts'
+import type { Database } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
+import { logFlags, printLog } from '../log-stream.ts'
 import { age, facts, listing, status } from '../output.ts'
-import { type Answer, type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
+import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
+import { connect, connection, databaseOf } from './database-connect.ts'
 
 export const databaseCommands = (): Command[] => [
   noun('db', 'Managed Postgres', [
-    ...[list, create, update, connect, connection, branches, branch, promote, removeBranch],
+    ...[list, create, update, connect, connection, logs, branches, branch, promote, removeBranch],
     ...[backups, snapshot, snapshots, restore, removeSnapshot, remove],
   ]),
 ]
-
-/** By name or id. @throws Error when there is none */
-async function databaseOf({ client, args }: Call): Promise<Database> {
-  const [name = ''] = args
-  const found = (await client.listDatabases()).find(one => one.name === name || one.id === name)
-  if (found) return found
-  throw new Error(`There is no database ${name}: mote db list`)
-}
 
 const list: Verb = {
   usage: 'list',
@@ -75,107 +67,6 @@ async function untilReady({ client, signal }: Call, id: string): Promise<Databas
   }
 }
 
-const connect: Verb = {
-  usage: 'connect <database> [psql-arguments...]',
-  says: 'Open psql through a tunnel of its own; needs ssh and psql here',
-  passThrough: true,
-  example: "mote db connect main -- -c 'select version()'",
-  run: async call => openPsql(call, await call.client.getDatabaseConnection({ id: (await databaseOf(call)).id })),
-}
-
-/**
- * ssh asks for its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`): the token is in its environment,
- * never in its arguments.
- */
-async function openPsql(call: Call, at: DatabaseConnection): Promise<Answer> {
-  const port = await freePort()
-  const password = passwordIn(at.psql_command)
-  const ssh = spawn(
-    'ssh',
-    [
-      ...['-N', '-o', 'StrictHostKeyChecking=accept-new', '-o', 'ExitOnForwardFailure=yes', '-o', 'LogLevel=ERROR'],
-      ...['-L', `127.0.0.1:${port}:${at.database_host}:${at.database_port}`],
-      ...['-p', String(at.ssh_port), `${at.ssh_user}@${at.ssh_host}`],
-    ],
-    {
-      env: { ...process.env, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force', MOTE_ASKPASS: call.token },
-      stdio: ['ignore', 'ignore', 'inherit'],
-    },
-  )
-  const ended = new Promise<never>((_, reject) => {
-    ssh.once('error', cause => reject(new Error('ssh is needed here: apt-get install openssh-client', { cause })))
-    ssh.once('exit', code => reject(new Error(`The tunnel ended (ssh said ${code}).`)))
-  })
-  ended.catch(() => undefined)
-  try {
-    await Promise.race([call.terminal.step('Opening the tunnel', () => untilListening(port, call.signal)), ended])
-    const args = ['-h', '127.0.0.1', '-p', String(port), '-U', at.database_user, '-d', at.database_name, ...call.rest]
-    const code = await runPsql(args, password)
-    return { json: { exit_code: code }, text: '', code }
-  } finally {
-    ssh.kill()
-  }
-}
-
-const askpass = new URL('../askpass.sh', import.meta.url).pathname
-
-/** The pasted command carries the password for people; psql gets it in its environment. */
-function passwordIn(command: string): string {
-  return (
-    /PGPASSWORD='?([^'\s]+)'?/.exec(command)?.[1] ?? decodeURIComponent(/\/\/[^:@/]+:([^@]+)@/.exec(command)?.[1] ?? '')
-  )
-}
-
-function runPsql(args: readonly string[], password: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const psql = spawn('psql', args, { stdio: 'inherit', env: { ...process.env, PGPASSWORD: password } })
-    psql.once('error', cause => reject(new Error('psql is needed here: apt-get install postgresql-client', { cause })))
-    psql.once('exit', code => resolve(code ?? 1))
-  })
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() =>
-        typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no free port')),
-      )
-    })
-  })
-}
-
-async function untilListening(port: number, signal: AbortSignal): Promise<void> {
-  const { connect: dial } = await import('node:net')
-  const once = () =>
-    new Promise<boolean>(resolve => {
-      const socket = dial(port, '127.0.0.1')
-      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-      socket.once('connect', () => socket.destroy())
-    })
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; ) {
-    signal.throwIfAborted()
-    if (await once()) return
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-  throw new Error('The tunnel did not open within 20 s.')
-}
-
-const connection: Verb = {
-  usage: 'connection <database>',
-  says: 'Commands to paste, for other tools',
-  async run(call) {
-    const at = await call.client.getDatabaseConnection({ id: (await databaseOf(call)).id })
-    const text = facts({
-      ...{ host: at.database_host, port: at.database_port, user: at.database_user, database: at.database_name },
-      ...{ tunnel: at.ssh_tunnel_command, psql: at.psql_command },
-    })
-    return said(at, text)
-  },
-}
-
 const branches: Verb = {
   usage: 'branches <database>',
   says: 'Its branches',
@@ -183,6 +74,16 @@ const branches: Verb = {
     const all = await call.client.listDatabaseBranches({ id: (await databaseOf(call)).id })
     const rows = all.map(one => [one.branch_name, status(one.status), one.is_current ? 'yes' : '', age(one.created_at)])
     return said(all, listing(['BRANCH', 'STATUS', 'CURRENT', 'AGE'], rows, 'No branches.'))
+  },
+}
+
+const logs: Verb = {
+  usage: 'logs <database>',
+  says: 'What the server of its current branch writes',
+  options: logFlags,
+  async run(call) {
+    const { id } = await databaseOf(call)
+    return printLog(call, (query, options) => call.client.streamDatabaseLogs({ id, query }, options))
   },
 }
 

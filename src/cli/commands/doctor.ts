@@ -11,7 +11,12 @@ export function doctorCommand(): Command {
     .action(async (flags: { json?: boolean }) => {
       const { agentConfig } = await import('../../agent/config.ts')
       const { inspectHost } = await import('../../agent/doctor.ts')
-      const config = agentConfig({ dataDir: '.mote/agent', hostName: 'this' })
+      const { readSettings, vmmProgramsOf } = await import('../../programs/settings.ts')
+      const settings = readSettings({}, process.env)
+      const config = agentConfig({
+        ...{ dataDir: '.mote/agent', hostName: 'this', programs: vmmProgramsOf(settings) },
+        ...(settings.cache ? { cacheDir: settings.cache } : {}),
+      })
       const findings = await createTerminal().step('Looking at this machine', () => inspectHost(config))
       if (flags.json) process.stdout.write(`${JSON.stringify(findings)}\n`)
       else

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { controlSettings, secretHelp } from '../../control/config.ts'
+import { keepCompiledCode } from '../../programs/compile-cache.ts'
 import { createLog } from '../../programs/log.ts'
 import {
   type ProgramSettingName,
@@ -18,6 +19,13 @@ const withSettings = (command: Command, names: readonly ProgramSettingName[]): C
   return command
 }
 
+/** For whoever sits in front of it: the log above is for programs. */
+const welcome = ({ apiUrl, gatewayPort }: { readonly apiUrl: string; readonly gatewayPort: number }) => `
+  Open ${apiUrl} and create an account; the first one is Admin.
+  Apps answer at http://<app>-<project>.localhost:${gatewayPort}. Ctrl-C stops it; the data stays.
+
+`
+
 const controlHelp = () =>
   `\nSettings of the control plane (environment):\n${Object.values(controlSettings)
     .map(({ env, fallback, help }) => `  ${env.padEnd(24)} ${help} (default ${JSON.stringify(fallback)})`)
@@ -32,6 +40,7 @@ export function programCommands(): Command[] {
     .addHelpText('after', controlHelp())
     .action(async (flags: Flags) => {
       const settings = readSettings(flags, process.env)
+      keepCompiledCode(settings)
       const log = createLog({ level: settings.logLevel })
       const { startAllInOne } = await import('../../programs/all-in-one.ts')
       const { runProgram } = await import('../../programs/run.ts')
@@ -41,6 +50,7 @@ export function programCommands(): Command[] {
           { api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` },
           'mote is up',
         )
+        if (process.stdout.isTTY) process.stdout.write(welcome(all))
         return () => all.stop({ stopVms: flags.stopVms ?? false })
       })
     })
@@ -84,6 +94,7 @@ export function programCommands(): Command[] {
     'egressDeny',
     'privateRegistries',
     'cache',
+    'templateMib',
     'natsUrl',
     'logLevel',
   ])
@@ -137,6 +148,7 @@ async function single(flags: Flags, needed: readonly ProgramSettingName[], start
       `set ${missing.map(name => `${programSettings[name].env} (${programSettings[name].flag})`).join(' and ')}; ` +
         'to run everything in one process use: mote up',
     )
+  keepCompiledCode(settings)
   const log = createLog({ level: settings.logLevel })
   const { runProgram } = await import('../../programs/run.ts')
   await runProgram(log, () => start(settings, log))

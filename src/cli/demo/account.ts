@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ApiClient, ApiFailure, apiClient } from '../api.ts'
+import { ApiFailure, type Client, createClient } from '../../client/index.ts'
 
 export interface DemoAccount {
   readonly email: string
   readonly password: string
-  readonly client: ApiClient
+  readonly client: Client
 }
 
 /** The demo's user: made once per data directory, found again at the next start. */
@@ -18,12 +18,12 @@ export async function demoAccount(apiUrl: string, dataDir: string): Promise<Demo
     password: randomBytes(9).toString('base64url'),
   }
   if (!stored) await writeFile(file, `${JSON.stringify(account)}\n`, { mode: 0o600 })
-  const anonymous = apiClient(apiUrl, () => undefined)
-  const signIn = () => anonymous.call<{ token: string }>('POST', '/v1/auth/login', account)
-  const token = await signIn().catch(async (cause: unknown) => {
+  const anonymous = createClient({ baseUrl: apiUrl })
+  const signIn = () => anonymous.login({ body: account })
+  const { token } = await signIn().catch(async (cause: unknown) => {
     if (!(cause instanceof ApiFailure) || cause.status !== 401) throw cause
-    await anonymous.call('POST', '/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
+    await anonymous.register({ body: { ...account, captcha_id: '', captcha_answer: '' } })
     return signIn()
   })
-  return { ...account, client: apiClient(apiUrl, () => token.token) }
+  return { ...account, client: createClient({ baseUrl: apiUrl, token: () => token ?? undefined }) }
 }

@@ -1,114 +1,48 @@
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pc } from '../../lib/colours.ts'
-import { type ApiClient, ApiFailure } from '../api.ts'
+import { ApiFailure, type App, type Client } from '../../client/index.ts'
+import { followDeployment } from '../follow.ts'
 import type { Terminal } from '../progress.ts'
-
-export interface AppInfo {
-  readonly name: string
-  readonly hostname: string
-  readonly active_deployment_id: string | null
-}
-
-interface Live {
-  readonly status: string
-  readonly error_message: string
-  readonly steps: readonly { readonly name: string; readonly ms: number }[]
-}
 
 /** Longest wait for the first answer; a first start also builds the guest kernel and the image's base. */
 const patienceMs = 300_000
 
-/** Well below the rate limit of a project (600 a minute) even if it takes the whole patience. */
-const pollMs = 150
-
 /** The app, made when it is not there yet. */
-export async function ensureApp(client: ApiClient, name: string): Promise<AppInfo> {
+export async function ensureApp(client: Client, name: string): Promise<App> {
   try {
-    return await client.call<AppInfo>('GET', `/v1/apps/${name}`)
+    return await client.getApp({ app_name: name })
   } catch (cause) {
     if (!(cause instanceof ApiFailure) || cause.status !== 404) throw cause
-    return client.call<AppInfo>('POST', '/v1/apps', {
-      name,
-      git_url: '',
-      health_check_path: '/health',
-      drain_timeout: 1,
-    })
+    return client.createApp({ body: { name, git_url: '', health_check_path: '/health', drain_timeout: 1 } })
   }
 }
 
-/** Deploys and follows: each step of the VM as it is done, and the lines it writes, until it runs. */
-export async function deployAndFollow(
-  client: ApiClient,
-  terminal: Terminal,
-  app: string,
-  image: string,
-): Promise<string> {
-  const { job_id } = await client.call<{ job_id: string }>('POST', `/v1/apps/${app}/deploy`, { image })
-  await followDeployment(client, terminal, app, job_id, image)
-  return job_id
+/** Where an app answers. @throws Error when it has no host name, which every app of the demo has */
+export function hostOf({ name, hostname }: App): string {
+  if (!hostname) throw new Error(`the app ${name} has no host name`)
+  return hostname
 }
 
-/** Shows each step of a deployment as it is done, and the lines it writes, until it runs. */
-export async function followDeployment(
-  client: ApiClient,
+export async function deployAndFollow(client: Client, terminal: Terminal, app: string, image: string): Promise<void> {
+  const { job_id } = await client.deployApp({ app_name: app, body: { image } })
+  await followToEnd(client, terminal, app, job_id, image)
+}
+
+/** @throws Error when it does not serve, or not within the patience of the demo */
+export async function followToEnd(
+  client: Client,
   terminal: Terminal,
   app: string,
-  job_id: string,
-  what = 'the commit',
+  jobId: string,
+  what: string,
 ): Promise<void> {
-  const end = new AbortController()
-  const logs = followLogs(client, terminal, `/v1/apps/${app}/deployments/${job_id}`, end.signal)
+  const late = new AbortController()
+  const why = `the deployment did not come up within ${patienceMs / 1000} s; see the log in the data directory`
+  const timer = setTimeout(() => late.abort(new Error(why)), patienceMs)
   try {
-    const path = `/v1/apps/${app}/deployments/${job_id}`
-    await terminal.step(`Deploying ${what}`, async () => {
-      const shown = new Set<string>()
-      let waitingFor = ''
-      for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(pollMs)) {
-        const live = await client.call<Live>('GET', path)
-        for (const step of live.steps)
-          if (!shown.has(step.name)) {
-            shown.add(step.name)
-            terminal.timed(`  ${describe(step.name)}`, step.ms)
-          }
-        if (live.status === 'running') return
-        if (['failed', 'stopped', 'cancelled'].includes(live.status))
-          throw new Error(`the deployment ${live.status}: ${live.error_message}`)
-        if (live.error_message && live.error_message !== waitingFor)
-          terminal.line(pc.yellow(`    ${live.error_message}`))
-        waitingFor = live.error_message
-      }
-      throw new Error(`the deployment did not come up within ${patienceMs / 1000} s; see the log in the data directory`)
-    })
+    await followDeployment({ client, terminal, signal: late.signal }, app, jobId, `Deploying ${what}`)
   } finally {
-    end.abort()
-    await logs
-  }
-}
-
-const stepNames: Readonly<Record<string, string>> = {
-  image: 'Image fetched',
-  base: 'Read-only base made',
-  disk: 'Writable disk made',
-  spawn: 'VMM started',
-  boot: 'Guest booted',
-  healthy: 'App healthy',
-}
-const describe = (step: string) => stepNames[step] ?? step
-
-async function followLogs(
-  client: ApiClient,
-  terminal: Terminal,
-  deployment: string,
-  signal: AbortSignal,
-): Promise<void> {
-  // The stream opens at once but only names the VMs that exist; it is read for as long as the deploy takes.
-  try {
-    for await (const { event, data } of client.events(`${deployment}/logs`, signal))
-      if (event === 'log') terminal.line(pc.dim(`    ${String(data.stream)} | ${String(data.line)}`))
-  } catch (cause) {
-    if (!signal.aborted)
-      terminal.line(pc.yellow(`    the log stream ended: ${cause instanceof Error ? cause.message : cause}`))
+    clearTimeout(timer)
   }
 }
 

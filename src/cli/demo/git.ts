@@ -4,14 +4,14 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../../lib/colours.ts'
-import type { ApiClient } from '../api.ts'
+import type { App, Client } from '../../client/index.ts'
 import type { Terminal } from '../progress.ts'
-import { type AppInfo, firstAnswer, followDeployment } from './deploy.ts'
+import { firstAnswer, followToEnd, hostOf } from './deploy.ts'
 import { pushDelivery, startGitHost } from './git-host.ts'
 import { workTree } from './work-tree.ts'
 
 export interface GitDemo {
-  readonly client: ApiClient
+  readonly client: Client
   readonly apiUrl: string
   readonly gatewayPort: number
   readonly terminal: Terminal
@@ -33,11 +33,9 @@ export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: s
   )
   await host.create(pushedApp)
   const url = host.urlOf(pushedApp)
-  const app = await ensurePushedApp(client, url)
-  const { scm_webhook_secret: secret } = await client.call<{ scm_webhook_secret: string }>(
-    'GET',
-    `/v1/apps/${pushedApp}/secret`,
-  )
+  const hostname = hostOf(await ensurePushedApp(client, url))
+  const { scm_webhook_secret: secret } = await client.getAppSecret({ app_name: pushedApp })
+  if (!secret) throw new Error(`the app ${pushedApp} has no secret that signs webhooks`)
   onPush = async () => {
     const { body, headers } = await pushDelivery(dir, pushedApp, 'main', secret)
     await fetch(`${demo.apiUrl}/v1/webhooks/scm/${pushedApp}`, { method: 'POST', body, headers })
@@ -50,30 +48,27 @@ export async function demoGitPush(demo: GitDemo): Promise<{ readonly hostname: s
     const files = { 'index.html': `${page}\n`, 'README.md': 'A page that is built in a microVM.\n' }
     const hash = await terminal.step('git push', () => tree.push(files, { message: page }))
     const job = await terminal.step('Signed webhook', () => jobOf(client, hash))
-    await followDeployment(client, terminal, pushedApp, job)
+    await followToEnd(client, terminal, pushedApp, job, 'the commit')
     answers.push(
       await terminal.step('HTTP through the gateway', () =>
-        firstAnswer(gatewayPort, app.hostname, body => body.includes(page)),
+        firstAnswer(gatewayPort, hostname, body => body.includes(page)),
       ),
     )
   }
-  return { hostname: app.hostname, answers }
+  return { hostname, answers }
 }
 
 /** The app of the demo; its repository is another one at each start. */
-async function ensurePushedApp(client: ApiClient, gitUrl: string): Promise<AppInfo> {
-  const apps = await client.call<AppInfo[]>('GET', '/v1/apps')
+async function ensurePushedApp(client: Client, gitUrl: string): Promise<App> {
+  const apps = await client.listApps()
   if (!apps.some(({ name }) => name === pushedApp))
-    return client.call<AppInfo>('POST', '/v1/apps', { name: pushedApp, git_url: gitUrl, drain_timeout: 1 })
-  return client.call<AppInfo>('PATCH', `/v1/apps/${pushedApp}`, { port: 8080, git_url: gitUrl })
+    return client.createApp({ body: { name: pushedApp, git_url: gitUrl, drain_timeout: 1 } })
+  return client.updateApp({ app_name: pushedApp, body: { port: 8080, git_url: gitUrl } })
 }
 
-async function jobOf(client: ApiClient, commit: string): Promise<string> {
+async function jobOf(client: Client, commit: string): Promise<string> {
   for (const deadline = Date.now() + patienceMs; Date.now() < deadline; await sleep(150)) {
-    const found = await client.call<Array<{ job_id: string; git_commit_hash: string }>>(
-      'GET',
-      `/v1/apps/${pushedApp}/deployments`,
-    )
+    const found = await client.listDeployments({ app_name: pushedApp })
     const job = found.find(one => one.git_commit_hash === commit)
     if (job) return job.job_id
   }

@@ -9,11 +9,11 @@ import { type AllInOne, startAllInOne } from '../../programs/all-in-one.ts'
 import { createLog } from '../../programs/log.ts'
 import { runProgram } from '../../programs/run.ts'
 import { readSettings } from '../../programs/settings.ts'
-import type { ApiClient } from '../api.ts'
+import type { Client } from '../../client/index.ts'
 import { type Terminal, createTerminal } from '../progress.ts'
 import { type DemoAccount, demoAccount } from './account.ts'
 import { demoGitPush, pushedApp } from './git.ts'
-import { deployAndFollow, ensureApp, firstAnswer } from './deploy.ts'
+import { deployAndFollow, ensureApp, firstAnswer, hostOf } from './deploy.ts'
 
 export interface DemoFlags {
   readonly git?: boolean
@@ -70,9 +70,9 @@ async function deployHello(all: AllInOne, terminal: Terminal, data: string, star
   await terminal.step('Sample image', () => writeSampleImage(join(data, 'images', appName)))
   const app = await ensureApp(account.client, appName)
   if (!app.active_deployment_id) await deployAndFollow(account.client, terminal, appName, image)
-  const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(all.gatewayPort, app.hostname))
+  const answer = await terminal.step('HTTP through the gateway', () => firstAnswer(all.gatewayPort, hostOf(app)))
   show(answer, performance.now() - startedMs)
-  return { account, hostname: app.hostname }
+  return { account, hostname: hostOf(app) }
 }
 
 async function deployPushed(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {
@@ -85,8 +85,8 @@ async function deployPushed(all: AllInOne, terminal: Terminal, data: string, sta
 }
 
 /** Deletes the app and waits until the host has nothing of it any more. */
-async function tearDown(client: ApiClient, all: AllInOne, name: string): Promise<void> {
-  await client.call('DELETE', `/v1/apps/${name}`)
+async function tearDown(client: Client, all: AllInOne, name: string): Promise<void> {
+  await client.deleteApp({ app_name: name })
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; await sleep(50))
     if ((await all.vmCount()) === 0) return
   throw new Error('the app was not gone after 60 s; see the log')
@@ -106,15 +106,15 @@ function tellMore({ email, password }: DemoAccount, all: AllInOne, hostname: str
   const app = `http://${hostname}:${all.gatewayPort}`
   process.stdout.write(`
   App        ${pc.cyan(app)}
-  API        ${all.apiUrl}   explorer: ${all.apiUrl}/v1/docs
+  Dashboard  ${pc.cyan(all.apiUrl)}
   Login      ${email} / ${password}
+  API        ${all.apiUrl}/v1/docs
 
 Try next, in another terminal:
   curl ${app}
-  TOKEN=$(curl -s ${all.apiUrl}/v1/auth/login -H 'content-type: application/json' \\
-    -d '${JSON.stringify({ email, password })}' | sed 's/.*"token":"\\([^"]*\\)".*/\\1/')
-  curl -s ${all.apiUrl}/v1/deployments/active -H "authorization: Bearer $TOKEN"
-  curl -sN ${all.apiUrl}/v1/apps/${appName}/logs/stream -H "authorization: Bearer $TOKEN"
+  npm run mote -- login --url ${all.apiUrl}
+  npm run mote -- status --app ${appName}
+  npm run mote -- logs --app ${appName} -f
 
 ${pc.dim('Ctrl-C stops it.')}
 `)

@@ -2,13 +2,17 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
+export interface PushOptions {
+  readonly branch?: string
+  readonly message?: string
+  /** Commits by path: submodules, as `.gitmodules` among the files says where they are. */
+  readonly links?: Readonly<Record<string, string>>
+}
+
 /** What the person at the keyboard does: files, a commit, a push. */
 export interface WorkTree {
   /** Makes this the whole content of the branch and pushes it. @returns the commit's id */
-  push(
-    files: Readonly<Record<string, string>>,
-    options?: { readonly branch?: string; readonly message?: string },
-  ): Promise<string>
+  push(files: Readonly<Record<string, string | Uint8Array>>, options?: PushOptions): Promise<string>
 }
 
 const identity = {
@@ -23,7 +27,7 @@ export async function workTree(dir: string, url: string, header?: string): Promi
   await git('init', '--quiet', '--initial-branch=main')
   const options = header === undefined ? [] : ['-c', `http.extraHeader=${header}`]
   return {
-    async push(files, { branch = 'main', message = 'change' } = {}) {
+    async push(files, { branch = 'main', message = 'change', links = {} } = {}) {
       await git('checkout', '--quiet', '-B', branch)
       await git('rm', '-r', '-q', '--ignore-unmatch', '.')
       for (const [name, text] of Object.entries(files)) {
@@ -31,6 +35,8 @@ export async function workTree(dir: string, url: string, header?: string): Promi
         await writeFile(join(dir, name), text)
       }
       await git('add', '-A')
+      for (const [path, commit] of Object.entries(links))
+        await git('update-index', '--add', '--cacheinfo', `160000,${commit},${path}`)
       await git('commit', '--quiet', '--allow-empty', '-m', message)
       await git(...options, 'push', '--quiet', '--force', url, `HEAD:refs/heads/${branch}`)
       return (await git('rev-parse', 'HEAD')).trim()

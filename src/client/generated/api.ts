@@ -20,6 +20,10 @@ export interface App {
   readonly id: string
   readonly name: string
   readonly git_url: string
+  /** The branch that pushes and builds are of; empty: the default one. */
+  readonly git_branch: string
+  /** Whether submodules on the same host are fetched for builds. */
+  readonly git_submodules: boolean
   /** Where the program in the VM listens. */
   readonly port: number
   /** Must answer 2xx or 3xx before a deployment serves. */
@@ -66,7 +70,7 @@ export interface AttachedVolume {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
   readonly status?: string | undefined
   /** What went wrong last, if anything did. */
   readonly message?: string | null | undefined
@@ -157,6 +161,38 @@ export interface BillingSummary {
   readonly plan_limits?: PlanLimits | null | undefined
 }
 
+export interface Build {
+  readonly id: string
+  readonly deployment_id: string
+  readonly job_id: string
+  readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
+  readonly git_branch: string
+  /** Empty until it is fetched. */
+  readonly git_commit_hash: string
+  readonly git_commit_message: string
+  readonly trigger_source: string
+  readonly image: string | null
+  readonly error: string | null
+  readonly created_at: string
+  readonly started_at: string | null
+  readonly ended_at: string | null
+}
+
+export interface BuildLog {
+  readonly build_id: string
+  readonly deployment_id: string
+  readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
+  readonly error: string | null
+  /** `host`: as it is now; `kept`: it is over; `none`: it waits, or its lines were lost with its host. */
+  readonly source: 'host' | 'kept' | 'none'
+  readonly lines: readonly BuildLogLine[]
+}
+
+export interface BuildLogLine {
+  readonly at: string
+  readonly line: string
+}
+
 export interface Captcha {
   readonly captcha_id: string
   /** Data URL of the picture to read; with `format=text`, of the question as plain text. */
@@ -186,6 +222,9 @@ export interface CreateAppRequest {
   readonly min_replicas?: number | null | undefined
   readonly cpu_threshold?: number | null | undefined
   readonly mem_threshold?: number | null | undefined
+  /** Empty: the default branch of the repository. */
+  readonly git_branch?: string | null | undefined
+  readonly git_submodules?: boolean | null | undefined
   /** Seconds. */
   readonly drain_timeout?: number | null | undefined
   readonly health_check_path?: string | null | undefined
@@ -311,8 +350,25 @@ export interface DatabaseBackupInfo {
   readonly size_bytes?: number | undefined
   /** When the newest restore drill ended. */
   readonly checked_at?: string | null | undefined
+  /** `volume`, or `s3://bucket/prefix` */
+  readonly target?: string | undefined
   /** Why the newest backup or restore drill failed. */
   readonly error?: string | null | undefined
+}
+
+export interface DatabaseBackupTarget {
+  /** `https://host` or `https://host:port`; buckets by path. */
+  readonly endpoint: string
+  /** Default: us-east-1. */
+  readonly region?: string | null | undefined
+  readonly bucket: string
+  /** Of the keys. Default: mote. */
+  readonly prefix?: string | null | undefined
+  readonly access_key: string
+  /** Kept sealed, and never answered. */
+  readonly secret_key: string
+  /** PEM, of a private authority. */
+  readonly ca_certificate?: string | null | undefined
 }
 
 export interface DatabaseBranch {
@@ -514,6 +570,17 @@ export interface ForkVmSnapshotRequest {
   readonly app_name: string
   /** How many VMs, 1 to 20. */
   readonly replicas?: number | null | undefined
+}
+
+export interface GitCredential {
+  readonly kind: 'token' | 'ssh_key'
+  /** The one it is for. */
+  readonly host: string
+  readonly username: string
+  /** Make it a deploy key of the repository, at its host. */
+  readonly public_key: string | null
+  readonly known_hosts: string | null
+  readonly updated_at: string
 }
 
 export interface Health {
@@ -744,6 +811,16 @@ export interface PutAppEnvRequest {
   readonly value: string
 }
 
+export interface PutGitCredentialRequest {
+  /** `ssh_key`: a key pair is made; its private half is never shown. */
+  readonly kind: 'token' | 'ssh_key'
+  readonly username?: string | null | undefined
+  /** With `token`. Never shown again. */
+  readonly token?: string | null | undefined
+  /** With `ssh_key`: what `ssh-keyscan` says of the host. */
+  readonly known_hosts?: string | null | undefined
+}
+
 export interface ReAttachedTenant {
   readonly id: string
   readonly gen: number
@@ -802,6 +879,11 @@ export interface RestoreDatabaseRequest {
   readonly snapshot_name: string
 }
 
+export interface RestoreDatabaseToRequest {
+  /** An instant (RFC 3339) after the first whole backup. */
+  readonly at: string
+}
+
 export interface RestoreVolumeRequest {
   readonly snapshot_name: string
 }
@@ -821,6 +903,18 @@ export interface ScmAccount {
   /** `User` or `Organization`. */
   readonly type: string
   readonly avatar_url: string | null
+}
+
+export interface ScmDelivery {
+  /** As the git host named it. */
+  readonly id: string
+  readonly event: string
+  readonly status: 'applied' | 'ignored' | 'refused'
+  /** Why not more; empty when it was applied. */
+  readonly reason: string
+  readonly branch: string
+  readonly commit_hash: string
+  readonly received_at: string
 }
 
 export interface SecurityRule {
@@ -907,6 +1001,9 @@ export interface TotpVerified {
 export interface UpdateAppRequest {
   readonly port: number
   readonly git_url?: string | null | undefined
+  /** Empty: the default branch of the repository. */
+  readonly git_branch?: string | null | undefined
+  readonly git_submodules?: boolean | null | undefined
   /** Seconds. */
   readonly drain_timeout?: number | null | undefined
   readonly health_check_path?: string | null | undefined
@@ -918,6 +1015,8 @@ export interface UpdateAppRequest {
 export interface UpdateDatabaseRequest {
   readonly vcpus?: number | null | undefined
   readonly memory_mib?: number | null | undefined
+  /** At least what it has: disks never shrink. While it runs. */
+  readonly disk_mib?: number | null | undefined
   readonly settings?: Readonly<Record<string, string>> | null | undefined
   /** True: its VMs stop, its disks stay. */
   readonly suspended?: boolean | null | undefined
@@ -937,6 +1036,11 @@ export interface UpdateMeRequest {
 
 export interface UpdateProjectRequest {
   readonly name: string
+}
+
+export interface UpdateVolumeRequest {
+  /** At least what it has: a volume never shrinks. */
+  readonly size_mib: number
 }
 
 export interface Usage {
@@ -992,7 +1096,7 @@ export interface Volume {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
   readonly status?: string | undefined
   /** What went wrong last, if anything did. */
   readonly message?: string | null | undefined
@@ -1044,7 +1148,7 @@ export interface VolumeWithAttachments {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
   readonly status?: string | undefined
   /** What went wrong last, if anything did. */
   readonly message?: string | null | undefined
@@ -1174,7 +1278,7 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<Usage>({ method: 'GET', path: `/v1/billing/usage`, query: input.query }, options),
   /** How much the project may cost a month; null for no limit. `PUT /v1/billing/budget` */
   setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
-  /** Where to install the integration, as `{url}`. `GET /v1/scm/install` */
+  /** Where to install the integration, as `{url}`; a cookie marks the browser that began it. `GET /v1/scm/install` */
   installScm: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install` }, options),
   /** Where the source host sends the browser after an installation. `GET /v1/scm/callback` */
   scmCallback: (input: { readonly query?: {
@@ -1183,6 +1287,19 @@ export const createOperations = (transport: Transport) => ({
   /** Signed by us; without it nothing is bound. */
   readonly state?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
+  /** What reads the repository of the app; secrets are not shown. `GET /v1/apps/{app_name}/git-credential` */
+  getGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<GitCredential>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
+  /** Sets a token, or makes a deploy key, for the host of the repository. `PUT /v1/apps/{app_name}/git-credential` */
+  putGitCredential: (input: { readonly app_name: string; readonly body: PutGitCredentialRequest }, options?: CallOptions) => transport.json<GitCredential>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential`, body: input.body }, options),
+  /** Forgets it. `DELETE /v1/apps/{app_name}/git-credential` */
+  deleteGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
+  /** What git hosts said of the app in the last 30 days, and what came of it; newest first. `GET /v1/apps/{app_name}/deliveries` */
+  listScmDeliveries: (input: { readonly app_name: string; readonly query?: {
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly ScmDelivery[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries`, query: input.query }, options),
   /** Repositories the installations of the project can read. `GET /v1/scm/repos` */
   listRepositories: (options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos` }, options),
   /** Accounts the integration is installed on. `GET /v1/scm/accounts` */
@@ -1294,6 +1411,18 @@ export const createOperations = (transport: Transport) => ({
   resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
   /** Deletes the record of a deployment, stopping it first. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
   deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
+  /** Builds of an app, newest first. `GET /v1/apps/{app_name}/builds` */
+  listBuilds: (input: { readonly app_name: string; readonly query?: {
+  /** How many at most; more than 100 is 100. */
+  readonly limit?: number | undefined
+  /** How many to skip, newest first. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
+  /** What a build said, also long after it failed; live lines come with the log of its deployment. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
+  getBuildLog: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
+  /** The newest lines. */
+  readonly tail?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<BuildLog>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}/log`, query: input.query }, options),
   /** Saves memory and disks of the VM under a name. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
   createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
   /** Snapshots of the VM, newest first. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
@@ -1334,6 +1463,8 @@ export const createOperations = (transport: Transport) => ({
   listVolumes: (options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes` }, options),
   /** Creates an empty volume. `POST /v1/volumes` */
   createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
+  /** Makes a volume larger, also while a VM has it. `PATCH /v1/volumes/{volume_id}` */
+  updateVolume: (input: { readonly volume_id: string; readonly body: UpdateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'PATCH', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, body: input.body }, options),
   /** Deletes a volume that is attached nowhere. `DELETE /v1/volumes/{volume_id}` */
   deleteVolume: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}` }, options),
   /** How much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
@@ -1366,8 +1497,10 @@ export const createOperations = (transport: Transport) => ({
   deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
   /** One database. `GET /v1/databases/{id}` */
   getDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
-  /** Changes size or settings, which restarts it; suspends and resumes it. `PATCH /v1/databases/{id}` */
+  /** Changes size or settings, which restarts it; makes its disks larger, suspends and resumes it. `PATCH /v1/databases/{id}` */
   updateDatabase: (input: { readonly id: string; readonly body?: UpdateDatabaseRequest | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'PATCH', path: `/v1/databases/${encodeURIComponent(input.id)}`, body: input.body }, options),
+  /** Gives the owner another password; whoever is connected with the old one is disconnected. `POST /v1/databases/{id}/rotate-password` */
+  rotateDatabasePassword: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/rotate-password` }, options),
   /** What the server of the current branch writes. `GET /v1/databases/{id}/logs/stream` */
   streamDatabaseLogs: (input: { readonly id: string; readonly query?: {
   /** Lines of the past. */
@@ -1394,6 +1527,12 @@ export const createOperations = (transport: Transport) => ({
   createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
   /** Puts a database back to a snapshot; the state before is kept as another snapshot. `POST /v1/databases/{id}/backups/restore` */
   restoreDatabase: (input: { readonly id: string; readonly body: RestoreDatabaseRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore`, body: input.body }, options),
+  /** Puts a database back to an instant, from its backups; the state before is kept as a snapshot. `POST /v1/databases/{id}/backups/restore-to` */
+  restoreDatabaseTo: (input: { readonly id: string; readonly body: RestoreDatabaseToRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore-to`, body: input.body }, options),
+  /** Has backups and log go to object storage (S3 API); restarts it. `PUT /v1/databases/{id}/backups/target` */
+  setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
+  /** Has backups and log go to volumes again; what is in object storage stays there. `DELETE /v1/databases/{id}/backups/target` */
+  deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
   /** Deletes a backup snapshot. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
   /** Every host, by name. `GET /v1/admin/hosts` */

@@ -13,6 +13,8 @@ import * as store from './store.ts'
 export interface AppRequest {
   readonly name: string
   readonly git_url?: string | null
+  readonly git_branch?: string | null
+  readonly git_submodules?: boolean | null
   readonly port?: number | null
   readonly health_check_path?: string | null
   readonly drain_timeout?: number | null
@@ -66,6 +68,8 @@ export function prepareApp(
     projectId: project.id,
     name,
     gitUrl: rules.checkGitUrl(request.git_url ?? ''),
+    gitBranch: rules.checkBranch(request.git_branch ?? ''),
+    gitSubmodules: request.git_submodules ?? false,
     port: rules.checkPort(request.port ?? rules.defaults.port),
     healthCheckPath: rules.checkHealthPath(request.health_check_path ?? rules.defaults.healthCheckPath),
     drainTimeout: rules.checkDrainTimeout(request.drain_timeout ?? rules.defaults.drainTimeout),
@@ -112,6 +116,8 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
       projectId: app.projectId,
       name,
       gitUrl: '',
+      gitBranch: '',
+      gitSubmodules: false,
       port: app.port,
       healthCheckPath: '',
       drainTimeout: 0,

@@ -53,6 +53,8 @@ export const appFeature = (deps: Deps) =>
         const change = {
           port: rules.checkPort(body.port),
           gitUrl: body.git_url == null ? undefined : rules.checkGitUrl(body.git_url),
+          gitBranch: body.git_branch == null ? undefined : rules.checkBranch(body.git_branch),
+          gitSubmodules: body.git_submodules ?? undefined,
           healthCheckPath: body.health_check_path == null ? undefined : rules.checkHealthPath(body.health_check_path),
           drainTimeout: body.drain_timeout == null ? undefined : rules.checkDrainTimeout(body.drain_timeout),
           scmInstallationId: body.scm_installation_id ?? undefined,
@@ -162,5 +164,6 @@ async function followRepository(
 
 const keep = {
   ...{ port: undefined, healthCheckPath: undefined, drainTimeout: undefined, scmInstallationId: undefined },
+  ...{ gitBranch: undefined, gitSubmodules: undefined },
   ...{ scmRepoFullName: undefined, scmRepoId: undefined },
 }

@@ -35,6 +35,16 @@ export function checkGitUrl(url: string): string {
   return url
 }
 
+/** What git takes as the name of a branch (git-check-ref-format(1)); empty: the repository's default one. */
+export function checkBranch(name: string): string {
+  const isOdd =
+    name.length > 255 ||
+    // eslint-disable-next-line no-control-regex -- control characters are among what git refuses
+    /[\s~^:?*[\\\u0000-\u001f\u007f]|\.\.|@\{|\/\/|^[-/.]|\/\.|[/.]$|\.lock(\/|$)|^@$/.test(name)
+  if (isOdd) throw invalidField('git_branch', 'must be the name of a branch, such as main or release/2.0')
+  return name
+}
+
 /** An absolute path on the app itself, so that a health check cannot be pointed anywhere else. */
 export function checkHealthPath(path: string): string {
   if (!/^\/[\x21-\x7e]*$/.test(path) || path.startsWith('//') || path.length > 512)

@@ -27,6 +27,8 @@ export const App = resource('App', {
   id: uuid(),
   name: text(),
   git_url: text(),
+  git_branch: text({ description: 'The branch that pushes and builds are of; empty: the default one.' }),
+  git_submodules: bool({ description: 'Whether submodules on the same host are fetched for builds.' }),
   port: uint32({ description: 'Where the program in the VM listens.' }),
   health_check_path: text({ description: 'Must answer 2xx or 3xx before a deployment serves.' }),
   drain_timeout: int32({ description: 'Seconds the old VMs may finish their requests.' }),
@@ -86,6 +88,8 @@ const scaling = {
   mem_threshold: maybe(percent()),
 }
 const settings = {
+  git_branch: maybe(text({ maxLength: 255, description: 'Empty: the default branch of the repository.' })),
+  git_submodules: maybe(bool()),
   drain_timeout: maybe(int32({ minimum: 0, maximum: 3600, description: 'Seconds.' })),
   health_check_path: maybe(text({ maxLength: 1024, pattern: '^/', 'x-mote-pattern': 'a "/" at the start' })),
   scm_installation_id: maybe(int64()),

@@ -5,6 +5,9 @@ export interface App {
   readonly projectId: string
   readonly name: string
   readonly gitUrl: string
+  /** That is followed; empty: the default one. */
+  readonly gitBranch: string
+  readonly gitSubmodules: boolean
   readonly port: number
   readonly healthCheckPath: string
   readonly drainTimeout: number
@@ -30,7 +33,7 @@ export interface App {
   readonly createdAt: Date
 }
 
-const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", port, health_check_path AS "healthCheckPath",
+const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_branch AS "gitBranch", git_submodules AS "gitSubmodules", port, health_check_path AS "healthCheckPath",
   drain_timeout AS "drainTimeout", desired_replicas AS "desiredReplicas", min_replicas AS "minReplicas",
   max_replicas AS "maxReplicas", autoscaling_enabled AS "autoscalingEnabled", cpu_threshold AS "cpuThreshold",
   mem_threshold AS "memThreshold", scale_state AS "scaleState", active_deployment_id AS "activeDeploymentId", hostname,
@@ -58,14 +61,14 @@ const insertApp = statement<App>(
   'apps.insert',
   `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_installation_id, scm_repo_full_name,
-     scm_repo_id, scm_webhook_secret, owner, owner_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+     scm_repo_id, scm_webhook_secret, owner, owner_id, git_branch, git_submodules)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
    RETURNING ${columns}`,
 )
 const updateApp = statement<App>(
   'apps.update',
   `UPDATE app SET port = $2, git_url = $3, health_check_path = $4, drain_timeout = $5, scm_installation_id = $6,
-     scm_repo_full_name = $7, scm_repo_id = $8 WHERE id = $1 RETURNING ${columns}`,
+     scm_repo_full_name = $7, scm_repo_id = $8, git_branch = $9, git_submodules = $10 WHERE id = $1 RETURNING ${columns}`,
 )
 const setScale = statement<App>(
   'apps.setScale',
@@ -115,10 +118,13 @@ export const insert = (tx: Tx, app: NewApp) =>
     app.scmWebhookSecret,
     app.owner,
     app.ownerId,
+    app.gitBranch,
+    app.gitSubmodules,
   ])
 type Changeable = Pick<
   App,
-  'port' | 'gitUrl' | 'healthCheckPath' | 'drainTimeout' | 'scmInstallationId' | 'scmRepoFullName' | 'scmRepoId'
+  | ('port' | 'gitUrl' | 'gitBranch' | 'gitSubmodules' | 'healthCheckPath' | 'drainTimeout')
+  | ('scmInstallationId' | 'scmRepoFullName' | 'scmRepoId')
 >
 /** What is undefined in `change` stays. */
 export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]: Changeable[K] | undefined }) =>
@@ -131,6 +137,8 @@ export const change = (tx: Tx, app: App, to: { readonly [K in keyof Changeable]:
     to.scmInstallationId ?? app.scmInstallationId,
     to.scmRepoFullName ?? app.scmRepoFullName,
     to.scmRepoId ?? app.scmRepoId,
+    to.gitBranch ?? app.gitBranch,
+    to.gitSubmodules ?? app.gitSubmodules,
   ])
 export type Scale = Pick<
   App,

@@ -7,6 +7,8 @@ export const appView = (app: App): Static<typeof AppShape> => ({
   id: app.id,
   name: app.name,
   git_url: app.gitUrl,
+  git_branch: app.gitBranch,
+  git_submodules: app.gitSubmodules,
   port: app.port,
   health_check_path: app.healthCheckPath,
   drain_timeout: app.drainTimeout,

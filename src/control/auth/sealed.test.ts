@@ -56,6 +56,9 @@ it('seals everything with the new key, once', async () => {
   await api.call('POST', `/v1/apps/${params['app_name']}/deploy`, { token, body: { image: 'example.com/image:2' } })
   await api.call('POST', '/v1/auth/tokens', { token, body: { name: 'once' }, headers: { 'idempotency-key': 'once' } })
 
+  const app = `/v1/apps/${params['app_name']}`
+  await api.call('PATCH', app, { token, body: { port: 8080, git_url: 'https://git.example/a.git' } })
+  await api.call('PUT', `${app}/git-credential`, { token, body: { kind: 'token', token: 'a deploy token' } })
   await keepCertificate(deps)
   await keepVolumeKey(
     deps,

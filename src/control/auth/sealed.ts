@@ -20,8 +20,10 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'app', column: 'scm_webhook_secret', key: { id: 'uuid' }, purpose: 'app.webhook' },
   { table: 'acme_account', column: 'key', key: { directory: 'text' }, purpose: 'acme.account' },
   { table: 'certificate', column: 'private_key', key: { domain_id: 'uuid' }, purpose: 'certificate.key' },
+  { table: 'git_credential', column: 'secret', key: { app_id: 'uuid' }, purpose: 'git.credential' },
   { table: 'app_env', column: 'value', key: { app_id: 'uuid', name: 'text' }, purpose: 'app.env' },
   { table: 'database', column: 'password', key: { id: 'uuid' }, purpose: 'database.password' },
+  { table: 'database', column: 'backup_target', key: { id: 'uuid' }, purpose: 'database.backup_target' },
   { table: 'volume', column: 'key', key: { id: 'uuid' }, purpose: 'volume.key' },
   { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },
 ]

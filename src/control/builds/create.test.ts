@@ -54,8 +54,15 @@ describe('a deploy from source', () => {
     expect(await states(made.id)).toEqual(['superseded', 'queued'])
   })
 
-  it.each(['git@git.example:a/b.git', 'ssh://git.example/a', 'git://git.example/a'])('of %s is refused', async url => {
-    await expect(ask(await app(url))).rejects.toMatchObject({ status: 400, message: expect.stringContaining('https') })
+  it('of git:// is refused', async () => {
+    const asked = ask(await app('git://git.example/a'))
+    await expect(asked).rejects.toMatchObject({ status: 400, message: expect.stringContaining('https') })
+  })
+
+  it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('of %s needs a deploy key', async url => {
+    await expect(ask(await app(url))).rejects.toMatchObject({
+      ...{ status: 409, message: expect.stringContaining('deploy key for git.example') },
+    })
   })
 
   it('needs a registry as soon as there are several hosts', async () => {

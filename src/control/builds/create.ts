@@ -5,7 +5,7 @@ import { createMachine, poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
 import { type DeployBody, type DeployCall, deploy, supersedeDeployment } from '../deployments/index.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
-import { buildSize } from './rules.ts'
+import { buildSize, gitPlace } from './rules.ts'
 import * as store from './store.ts'
 
 export interface SourceApp {
@@ -14,6 +14,9 @@ export interface SourceApp {
   readonly port: number
   readonly desiredReplicas: number
   readonly gitUrl: string
+  /** Empty: the default one. */
+  readonly gitBranch: string
+  readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
 }
 
@@ -39,9 +42,10 @@ export async function deployFromSource(
   tx: Tx,
   app: SourceApp,
   body: DeployBody,
-  commit: SourceCommit = newestCommit,
+  given: SourceCommit = newestCommit,
 ) {
-  refuseUnreadable(app.gitUrl)
+  const commit = given.branch === '' ? { ...given, branch: app.gitBranch } : given
+  await refuseUnreadable(tx, app)
   if (deps.config.registry === '' && (await store.hostCount(tx)) > 1)
     throw new ApiError(
       'invalid_state',
@@ -58,13 +62,19 @@ export async function deployFromSource(
   await store.insert(tx, {
     ...{ id: buildId, projectId: call.project.id, appId: app.id, deploymentId: answer.deployment_id },
     ...{ gitUrl: app.gitUrl, gitBranch: commit.branch, gitCommit: commit.isExact ? commit.hash : '' },
-    ...{ scmInstallationId: app.scmInstallationId, ...buildSize },
+    ...{ scmInstallationId: app.scmInstallationId, gitSubmodules: app.gitSubmodules, ...buildSize },
   })
   await createMachine(tx, 'build', buildId, 'queueing', { deadlineMs: hours(2) })
   return answer
 }
 
-function refuseUnreadable(gitUrl: string): void {
-  if (!/^https?:\/\//.test(gitUrl))
-    throw invalidField('git_url', 'is built from only over https; give the https address of the repository')
+async function refuseUnreadable(tx: Tx, { id, gitUrl }: SourceApp): Promise<void> {
+  const place = gitPlace(gitUrl)
+  if (!place)
+    throw invalidField('git_url', 'is built from only over https or ssh; give such an address of the repository')
+  if (place.transport === 'ssh' && (await store.deployKeyHost(tx, id)) !== place.host)
+    throw new ApiError(
+      'invalid_state',
+      `There is no deploy key for ${place.host}: make one with PUT /v1/apps/{app_name}/git-credential.`,
+    )
 }

@@ -1,10 +1,16 @@
 import type { Deps } from '../deps.ts'
 
-/** The credential that reads the repository of a build, by HTTP basic authentication. Undefined: it is public. */
+/** By HTTP basic authentication, or by SSH. */
+export type SourceCredential =
+  | { readonly username: string; readonly password: string }
+  | { readonly privateKey: string; readonly knownHosts: string }
+
+/** The credential that reads the repository of a build. Undefined: it is public. */
 export type SourceAuth = (build: {
+  readonly appId: string
   readonly projectId: string
   readonly gitUrl: string
   readonly scmInstallationId: number | null
-}) => Promise<{ readonly username: string; readonly password: string } | undefined>
+}) => Promise<SourceCredential | undefined>
 
 export type BuildDeps = Pick<Deps, 'db' | 'bus' | 'config'> & { readonly sourceAuth: SourceAuth }

@@ -1,7 +1,7 @@
 import { Value } from 'typebox/value'
 import { BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { minutes } from '../../lib/duration.ts'
-import type { BuildDeps } from './deps.ts'
+import type { BuildDeps, SourceCredential } from './deps.ts'
 import type { Build } from './store.ts'
 
 /** What the host of a build is told, and what it answers. */
@@ -20,12 +20,13 @@ export function buildHost(deps: BuildDeps): BuildHost {
       BuildObserved,
       await bus.request(subjects.hostIn(hostId, 'build.put'), put, { timeoutMs: answerMs, signal }),
     )
-  const wish = (build: Build, auth: BuildPut['spec']['source']['auth']): BuildPut['spec'] => ({
+  const wish = (build: Build, credential: SourceCredential | undefined): BuildPut['spec'] => ({
     ...{ projectId: build.projectId, appId: build.appId, deploymentId: build.deploymentId },
     hypervisor: placed(build).hypervisor,
     source: {
       ...{ url: build.gitUrl, branch: build.gitBranch, commit: build.gitCommit },
-      ...(auth ? { auth } : {}),
+      ...(credential === undefined ? {} : 'password' in credential ? { auth: credential } : { ssh: credential }),
+      submodules: build.gitSubmodules,
       allowPrivate: config.privateGitHosts,
     },
     ...{ vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib },

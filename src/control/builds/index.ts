@@ -1,4 +1,7 @@
 export { type SourceApp, type SourceCommit, deployFromSource, newestCommit } from './create.ts'
-export type { SourceAuth } from './deps.ts'
+export type { SourceAuth, SourceCredential } from './deps.ts'
+export { type GitPlace, gitPlace } from './rules.ts'
 export { buildMachine } from './machine.ts'
 export { startBuildReceiver } from './receiver.ts'
+export { buildFeature } from './routes.ts'
+export { buildLogRetention } from './sweep.ts'

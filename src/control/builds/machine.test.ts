@@ -6,6 +6,7 @@ import { createRunner } from '../../engine/runner.ts'
 import { type DeployCall, deploymentMachine, removeDeployment } from '../deployments/index.ts'
 import { lock } from '../apps/store.ts'
 import { buildMachine, deployFromSource, newestCommit } from './index.ts'
+import { keptLog } from './log.ts'
 import { type SimBuilds, simBuilds } from './testing.ts'
 
 const world = await computeWorld({ registry: 'registry.example', buildTimeoutMinutes: 10 })
@@ -66,6 +67,8 @@ const check =
     if (build) {
       expect(states).toContain(build.state)
       expect(build.holds).toBe(false)
+      if (build.state !== 'cancelled')
+        expect(await keptLog(db, subject.id)).toEqual([{ atUs: 1, line: 'the last line' }])
     }
     if (build?.state === 'succeeded' && fault !== 'deletion') await world.until(() => isRunning(subject.app))
     await world.deploymentsEnd(subject.app)

@@ -11,6 +11,7 @@ import { abandon, listHosts, release, reserve } from '../hosts/index.ts'
 import { place } from '../scheduler/place.ts'
 import { type BuildHost, buildHost } from './host.ts'
 import type { BuildDeps } from './deps.ts'
+import { hostLines, keepLines, keptLines } from './log.ts'
 import type { Build } from './store.ts'
 import * as store from './store.ts'
 
@@ -22,6 +23,7 @@ const lookAgainMs = seconds(5)
 const graceMs = minutes(5)
 /** A build that takes hosts down is not tried for ever. */
 const mostHostsLost = 2
+const mostLogTries = 2
 
 /** A host that restarted begins again. */
 const followedEdges = ['queueing', 'fetching', 'building', 'pushing', 'clearing'] as const
@@ -52,7 +54,7 @@ export const buildMachine = (deps: BuildDeps) => {
         if (await store.running(deps.db, build.appId)) return wait(seconds(30))
         const size = { vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib }
         const { host: found } = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
-          ...{ ...size, hypervisor: undefined, siblings: new Set<string>() },
+          ...{ ...size, hypervisor: undefined, siblings: new Set<string>(), needs: ['raw-drives'] },
         })
         if (!found) return wait(placementRetryMs)
         return go('fetching', async tx => {
@@ -67,12 +69,14 @@ export const buildMachine = (deps: BuildDeps) => {
       building: followed('building'),
       pushing: followed('pushing'),
 
-      async clearing({ subject: build, signal }) {
+      async clearing({ subject: build, attempt, signal }) {
         if (build.holds && !build.hostLost) {
           // A newer wish than any that may still be under way.
           if ((await host.remove(build, signal)).state !== 'absent') return wait(lookAgainMs)
         }
+        const log = await lastLines(deps, build, attempt, signal)
         return done(async tx => {
+          if (log) await keepLines(tx, build.id, log)
           await giveBack(tx, build)
           await store.end(tx, build.id, { state: 'cancelled' })
           await poke(tx, 'deployment', build.deploymentId)
@@ -81,6 +85,17 @@ export const buildMachine = (deps: BuildDeps) => {
       },
     },
   })
+}
+
+/** The log goes with its host at the latest; a host that does not give it holds nothing up. */
+async function lastLines(deps: BuildDeps, { id, hostId, hostLost }: Build, attempt: number, signal: AbortSignal) {
+  if (hostId === null || hostLost) return undefined
+  try {
+    return await hostLines(deps, { id, hostId }, keptLines, signal)
+  } catch (cause) {
+    if (attempt < mostLogTries) throw cause
+    return undefined
+  }
 }
 
 const isOver = ({ state }: Build) =>

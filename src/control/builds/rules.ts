@@ -1,2 +1,18 @@
 /** What a build gets; it is counted against the room of a host, not against the plan: its time is limited. */
 export const buildSize = { vcpus: 1, memoryMib: 1024, diskMib: 8192 } as const
+
+export interface GitPlace {
+  readonly transport: 'http' | 'ssh'
+  /** With its port, where that is not the usual one. */
+  readonly host: string
+}
+
+/** Where a repository is, and how it is fetched; undefined: not at all. Takes `https:`, `http:`, `ssh:` and `user@host:path`. */
+export function gitPlace(gitUrl: string): GitPlace | undefined {
+  const scp = /^[\w.-]+@([\w.-]+):(?!\/)/.exec(gitUrl)?.[1]
+  if (scp !== undefined) return { transport: 'ssh', host: scp.toLowerCase() }
+  const url = URL.parse(gitUrl)
+  if (url?.protocol === 'https:' || url?.protocol === 'http:') return { transport: 'http', host: url.host }
+  if (url?.protocol === 'ssh:') return { transport: 'ssh', host: url.host.toLowerCase().replace(/:22$/, '') }
+  return undefined
+}

@@ -21,6 +21,7 @@ export interface Build {
   readonly gitBranch: string
   /** Empty: the newest of the branch. */
   readonly gitCommit: string
+  readonly gitSubmodules: boolean
   readonly scmInstallationId: number | null
   readonly scmRepoFullName: string | null
   readonly vcpus: number
@@ -44,6 +45,7 @@ const buildById = statement<Build>(
   'builds.byId',
   `SELECT b.id, b.project_id AS "projectId", b.app_id AS "appId", b.deployment_id AS "deploymentId", b.git_url AS "gitUrl",
      b.git_branch AS "gitBranch", b.git_commit AS "gitCommit", b.scm_installation_id AS "scmInstallationId",
+     b.git_submodules AS "gitSubmodules",
      a.scm_repo_full_name AS "scmRepoFullName", b.vcpus, b.memory_mib AS "memoryMib", b.disk_mib AS "diskMib", b.state,
      b.host_id AS "hostId", b.hypervisor, b.holds, b.generation, b.hosts_lost AS "hostsLost", b.started_at AS "startedAt",
      d.id IS NULL OR d.want IN ('stopped', 'deleted') OR d.outcome IS NOT NULL OR a.want = 'deleted' AS "isUnwanted",
@@ -55,8 +57,8 @@ const buildById = statement<Build>(
 const insertBuild = statement(
   'builds.insert',
   `INSERT INTO build (id, project_id, app_id, deployment_id, git_url, git_branch, git_commit, scm_installation_id, vcpus,
-     memory_mib, disk_mib)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+     memory_mib, disk_mib, git_submodules)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 )
 const runningOfApp = statement<{ id: string }>(
   'builds.runningOfApp',
@@ -97,6 +99,10 @@ const endBuild = statement(
   `UPDATE build SET state = $2, image = $3, error = $4, ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
 )
 const letGo = statement('builds.letGo', `UPDATE build SET holds = false WHERE id = $1 AND holds`)
+const keyHost = statement<{ host: string }>(
+  'builds.keyHost',
+  `SELECT host FROM git_credential WHERE app_id = $1 AND kind = 'ssh_key'`,
+)
 const hostsUp = statement<{ count: number }>(
   'builds.hostsUp',
   `SELECT count(*)::int AS count FROM host WHERE removed_at IS NULL AND lost_at IS NULL`,
@@ -111,6 +117,7 @@ export type NewBuild = Pick<
   | 'gitUrl'
   | 'gitBranch'
   | 'gitCommit'
+  | 'gitSubmodules'
   | 'scmInstallationId'
   | 'vcpus'
   | 'memoryMib'
@@ -131,6 +138,7 @@ export const insert = (tx: Tx, b: NewBuild) =>
     b.vcpus,
     b.memoryMib,
     b.diskMib,
+    b.gitSubmodules,
   ])
 /** The build of the app that has a host. */
 export const running = async (sql: Sql, appId: string) => (await sql.maybe(runningOfApp, [appId]))?.id
@@ -153,4 +161,6 @@ export const end = (
 ) => tx.run(endBuild, [id, to.state, to.image ?? null, to.error ?? null])
 /** True when it held room until now. */
 export const releaseHold = async (tx: Tx, id: string) => (await tx.run(letGo, [id])) === 1
+/** The host that the app has a deploy key for. */
+export const deployKeyHost = async (sql: Sql, appId: string) => (await sql.maybe(keyHost, [appId]))?.host
 export const hostCount = async (sql: Sql) => (await sql.one(hostsUp)).count

@@ -1,14 +1,18 @@
+import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import * as backups from './backup-store.ts'
+import { sealTarget, targetName, targetOf } from './backup-target.ts'
 import { keptPrefix } from './restoring.ts'
-import { statusOf } from './rules.ts'
+import { momentOf, statusOf } from './rules.ts'
 import type { databaseOperations } from './schema.ts'
 import { takeSnapshot } from './snapshot-machine.ts'
 import * as snapshots from './snapshot-store.ts'
+import * as restores from './restore-store.ts'
 import * as store from './store.ts'
+import * as targets from './target-store.ts'
 import { backupView, snapshotView } from './view.ts'
 
 type BackupOperations = Pick<
@@ -17,6 +21,9 @@ type BackupOperations = Pick<
   | 'listDatabaseSnapshots'
   | 'createDatabaseSnapshot'
   | 'restoreDatabase'
+  | 'restoreDatabaseTo'
+  | 'setDatabaseBackupTarget'
+  | 'deleteDatabaseBackupTarget'
   | 'deleteDatabaseSnapshot'
 >
 
@@ -28,7 +35,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       const database = await store.inProject(deps.db, project.id, params.id)
       const current = database && (await store.current(deps.db, [database.id])).get(database.id)
       if (!current) throw notFound()
-      return backupView(current, await backups.ofBranch(deps.db, current.id))
+      return backupView(current, await backups.ofBranch(deps.db, current.id), deps.vault)
     },
   },
 
@@ -72,7 +79,7 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       if (snapshot.state !== 'ready') throw invalidState(`Snapshot ${name} is ${snapshot.state}.`)
       if (snapshot.branchId !== current.id)
         throw invalidState('This snapshot is of another branch. Make a branch from it and promote that instead.')
-      if (!(await store.startRestore(tx, current.id, snapshot.id)))
+      if (!(await restores.startRestore(tx, current.id, { snapshotId: snapshot.id })))
         throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
       await poke(tx, 'database', current.id)
       call.audit({
@@ -80,6 +87,54 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
         details: { name: database.name, snapshot: name },
       })
       return { message: `Going back to ${name}. What it was before is kept as a snapshot.`, success: true }
+    },
+  },
+
+  restoreDatabaseTo: {
+    write: async call => {
+      const moment = momentOf(call.body.at, deps.clock.now())
+      return async tx => {
+        const database = await store.lock(tx, call.project.id, call.params.id)
+        const current = database && (await store.current(tx, [database.id])).get(database.id)
+        if (!database || !current) throw notFound()
+        if (database.backend === 'neon')
+          throw invalidState('Databases of a page server go back in time by branching: POST .../branches {name, at}.')
+        if (((await backups.ofBranch(tx, current.id))?.newestAt ?? null) === null)
+          throw invalidState('There is no whole backup yet to go back from. See GET .../backups.')
+        if (!(await restores.startRestore(tx, current.id, { moment })))
+          throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
+        await poke(tx, 'database', current.id)
+        call.audit({
+          ...{ action: 'database.restore', resourceType: 'database', resourceId: database.id },
+          details: { name: database.name, at: call.body.at },
+        })
+        return { message: `Going back to ${moment}. What it was before is kept as a snapshot.`, success: true }
+      }
+    },
+  },
+
+  setDatabaseBackupTarget: {
+    write: async call => {
+      const target = targetOf(call.body)
+      return async tx => {
+        const { database, view } = await changeTarget(deps, tx, call, sealTarget(deps.vault, target))
+        call.audit({
+          ...{ action: 'database.backup_target', resourceType: 'database', resourceId: database.id },
+          details: { name: database.name, target: targetName(target), endpoint: call.body.endpoint },
+        })
+        return view
+      }
+    },
+  },
+
+  deleteDatabaseBackupTarget: {
+    write: async call => async tx => {
+      const { database, view } = await changeTarget(deps, tx, call, null)
+      call.audit({
+        ...{ action: 'database.backup_target', resourceType: 'database', resourceId: database.id },
+        details: { name: database.name, target: 'volume' },
+      })
+      return view
     },
   },
 
@@ -101,3 +156,19 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
     },
   },
 })
+
+interface DatabaseCall {
+  readonly project: { readonly id: string }
+  readonly params: { readonly id: string }
+}
+
+async function changeTarget(deps: Deps, tx: Tx, { project, params }: DatabaseCall, sealed: Buffer | null) {
+  const database = await store.lock(tx, project.id, params.id)
+  if (!database) throw notFound()
+  if (database.backend === 'neon') throw invalidState('Databases of a page server have their history there.')
+  await targets.changeTarget(tx, database.id, sealed)
+  for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
+  const current = (await store.current(tx, [database.id])).get(database.id)
+  if (!current) throw notFound()
+  return { database, view: backupView(current, await backups.ofBranch(tx, current.id), deps.vault) }
+}

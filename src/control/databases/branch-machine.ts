@@ -8,13 +8,15 @@ import type { Tx } from '../../db/db.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { startDeletingApp } from '../apps/index.ts'
 import { removeDeployment } from '../deployments/index.ts'
-import { abandonRestore, beginKeeping, finishRewinding, keepingProgress } from './restoring.ts'
+import { abandonRestore, beginKeeping, finishRewinding, keepingProgress, undoProgress } from './restoring.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { startVm } from './equip.ts'
 import { tellFailed, tellReady } from './notices.ts'
+import { knowsPassword, tellPassword } from './password.ts'
 import { doesAnswer } from './probe.ts'
 import { type Storage, storages } from './storage.ts'
 import type { Branch } from './store.ts'
+import * as restores from './restore-store.ts'
 import * as store from './store.ts'
 import { dropBackupCopy } from './volume-storage.ts'
 import * as snapshots from './snapshot-store.ts'
@@ -38,8 +40,10 @@ export const branchMachine = (deps: DatabaseDeps) => {
       starting: ['running', 'halting', 'failing', 'deleting'],
       running: ['halting', 'failing', 'deleting'],
       halting: ['starting', 'keeping', 'resting', 'deleting'],
-      keeping: ['rewinding', 'starting', 'deleting'],
+      keeping: ['rewinding', 'replaying', 'starting', 'deleting'],
       rewinding: ['starting', 'deleting'],
+      replaying: ['running', 'undoing', 'deleting'],
+      undoing: ['starting', 'failing', 'deleting'],
       resting: ['starting', 'keeping', 'deleting'],
       failing: ['halting', 'deleting'],
       deleting: [],
@@ -72,6 +76,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
         if (haltWished(b)) return go('halting')
         const failed = failureOf(b)
         if (failed) return go('failing', fail(b, failed))
+        if (b.healthy && !knowsPassword(b)) return wait(seconds(1), await tellPassword(deps, b, signal))
         const answers = b.healthy && (await doesAnswer(deps, b, signal))
         return wait(answers ? lookAgainMs : seconds(1), tx => recordAnswer(tx, b, answers))
       },
@@ -89,11 +94,12 @@ export const branchMachine = (deps: DatabaseDeps) => {
       },
 
       /** What it is now stays as a snapshot. A restore that cannot keep it does not happen. */
-      async keeping({ subject: b }): Promise<Next<'rewinding' | 'starting'>> {
+      async keeping({ subject: b }): Promise<Next<'rewinding' | 'replaying' | 'starting'>> {
         const progress = await keepingProgress(deps, b)
         if (progress.state === 'waiting') return wait(500, progress.write)
         if (progress.state === 'failed')
           return go('starting', tx => abandonRestore(deps, tx, b, progress.error), startLimitMs)
+        if (b.restoreMoment !== null) return go('replaying', tx => startVm(deps, tx, b), startLimitMs)
         return go('rewinding', tx => storageOf(b).beginRewind(tx, b), minutes(30))
       },
 
@@ -103,6 +109,31 @@ export const branchMachine = (deps: DatabaseDeps) => {
         if (progress.state === 'failed')
           return go('starting', tx => abandonRestore(deps, tx, b, progress.error), startLimitMs)
         return go('starting', tx => finishRewinding(deps, tx, b, progress.write), startLimitMs)
+      },
+
+      /** Its VM fetches the backup from before the instant and plays the log up to then. */
+      async replaying({ subject: b, enteredAt, now, signal }): Promise<Next<'running' | 'undoing'>> {
+        const late = now.getTime() - enteredAt.getTime() > startLimitMs ? 'It was not done in time.' : undefined
+        const failed = failureOf(b) ?? late
+        if (failed) return go('undoing', tx => store.fail(tx, b.id, failed).then(() => undefined), minutes(30))
+        if (!b.healthy) return wait(seconds(2))
+        if (!(await doesAnswer(deps, b, signal))) return wait(100)
+        return go('running', async tx => {
+          await restores.endRestore(tx, b.id)
+          await recordAnswer(tx, b, true)
+        })
+      },
+
+      /** There was no way to that instant: all of what it was before, or it is lost work. */
+      async undoing({ subject: b }): Promise<Next<'starting' | 'failing'>> {
+        if (b.deployments.length > 0)
+          return wait(seconds(1), async tx => {
+            for (const { id } of b.deployments) await removeDeployment(tx, id)
+          })
+        const progress = await undoProgress(deps, b)
+        if (progress.state === 'waiting') return wait(500, progress.write)
+        if (progress.state === 'failed') return go('failing', fail(b, progress.error))
+        return go('starting', tx => abandonRestore(deps, tx, b, b.error ?? 'no reason'), startLimitMs)
       },
 
       async resting({ subject: b }): Promise<Next<'starting' | 'keeping'>> {

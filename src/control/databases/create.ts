@@ -1,5 +1,4 @@
 /** Databases and branches come to be: rows and machines, in the caller's transaction. */
-import { randomBytes } from 'node:crypto'
 import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import { createMachine, poke } from '../../engine/runner.ts'
@@ -10,6 +9,7 @@ import { invalidState, nameTaken } from '../http/errors.ts'
 import { assertWithin, lockProject } from '../projects/index.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { newStorageId } from './neon-storage.ts'
+import { newPassword } from './password.ts'
 import type { DatabaseShape } from './rules.ts'
 import { furnish } from './volume-storage.ts'
 import type { Branch } from './store.ts'
@@ -32,8 +32,7 @@ export async function createDatabase(
   const limits = await lockProject(tx, projectId)
   assertWithin(limits, 'maxDatabases', await store.count(tx, projectId))
   const id = newId()
-  // Letters and digits: it is pasted into shells and URLs.
-  const password = deps.vault.seal('database.password', randomBytes(24).toString('hex'))
+  const password = newPassword(deps)
   const { backend } = deps.config.databases
   try {
     await store.insert(tx, { ...request, id, backend, password, tenantId: newStorageId() })

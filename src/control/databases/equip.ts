@@ -4,6 +4,7 @@ import { createSystemApp, setSystemEnv } from '../apps/index.ts'
 import { createDeployment } from '../deployments/index.ts'
 import { attachVolume } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
+import { backupEnv } from './backup-target.ts'
 import { configLines, engines, isEngine } from './rules.ts'
 import { scramVerifier } from './scram.ts'
 import type { Branch } from './store.ts'
@@ -32,12 +33,14 @@ async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): P
   const { database } = b
   const env = {
     MOTE_DATABASE: database.name,
+    MOTE_PASSWORD_REVISION: String(database.passwordRevision),
     MOTE_VERIFIER: await scramVerifier(deps.vault.open('database.password', b.password)),
     MOTE_SETTINGS: configLines(database.settings),
     MOTE_RESTORE_AT: b.fromMoment ?? '',
     MOTE_REWOUND: b.restores === 0 ? '' : `${b.id}/${b.restores}`,
+    MOTE_REWIND_AT: b.restores > b.restored ? (b.restoreMoment ?? '') : '',
   }
-  if (database.backend === 'volume') return env
+  if (database.backend === 'volume') return { ...env, ...backupEnv(deps, b) }
   const { tenantId, tenantGen } = database
   return {
     ...env,
@@ -62,7 +65,7 @@ export async function equip(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks)
   for (const [volumeId, mountPoint] of mounts)
     if (volumeId)
       await attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint, accessMode: 0, by: 'platform' })
-  if (!(await store.equip(tx, b.id, { appId: app.id, ...disks }, b.database.revision)))
+  if (!(await store.equip(tx, b.id, { appId: app.id, ...disks }, b.database)))
     throw new Error(`BUG: branch ${b.id} has an app already`)
   await deploy(deps, tx, b, app.id)
 }
@@ -71,7 +74,7 @@ export async function equip(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks)
 export async function startVm(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<void> {
   if (b.appId === null) throw new Error(`BUG: branch ${b.id} has no app to start`)
   await setSystemEnv(deps, tx, b.appId, await envOf(deps, b))
-  await store.runsRevision(tx, b.id, b.database.revision)
+  await store.runsRevision(tx, b.id, b.database)
   await deploy(deps, tx, b, b.appId)
 }
 

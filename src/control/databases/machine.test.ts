@@ -7,6 +7,7 @@ import { createBranch, createDatabase, startDeletingDatabase } from './create.ts
 import { shapeOf, statusOf } from './rules.ts'
 import { takeSnapshot } from './snapshot-machine.ts'
 import * as snapshots from './snapshot-store.ts'
+import * as restores from './restore-store.ts'
 import * as store from './store.ts'
 
 const world = await computeWorld()
@@ -56,7 +57,7 @@ async function live(s: Subject, phase: string): Promise<void> {
   }
   if (is(0, 'running')) await next(() => db.tx(tx => takeSnapshot(tx, b, { name: 'one', kind: 'user' })))
   else if (is(1, 'running') && snapshot?.state === 'ready')
-    await next(() => db.tx(tx => store.startRestore(tx, s.id, snapshot.id)))
+    await next(() => db.tx(tx => restores.startRestore(tx, s.id, { snapshotId: snapshot.id })))
   else if (is(2, 'running') && b.restored === 1) await next(() => want(s, 'suspended'))
   else if (s.chapter === 3 && phase === 'resting') await next(() => want(s, 'running'))
   else if (is(4, 'running')) await next(() => remove(s))

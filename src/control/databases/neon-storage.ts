@@ -7,6 +7,7 @@ import { type NewTimeline, pageserver } from './pageserver.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'
 import type { Branch } from './store.ts'
+import * as restores from './restore-store.ts'
 import * as store from './store.ts'
 
 /** 32 lower-case hex digits, as page servers name tenants and timelines. */
@@ -30,7 +31,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
 
     /** The old history stays where it is: the branch gets another timeline, which starts at the snapshot. */
     async beginRewind(tx, b) {
-      await store.nextTimeline(tx, b.id, newStorageId())
+      await restores.nextTimeline(tx, b.id, newStorageId())
     },
 
     async rewind(b, signal): Promise<Progress> {

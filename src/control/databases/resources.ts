@@ -67,6 +67,7 @@ export const DatabaseBackupInfo = resource('DatabaseBackupInfo', {
   backups: Type.Optional(int64({ description: 'Whole backups that are kept.' })),
   size_bytes: Type.Optional(int64()),
   checked_at: Type.Optional(nullable(dateTime({ description: 'When the newest restore drill ended.' }))),
+  target: Type.Optional(text({ description: '`volume`, or `s3://bucket/prefix`' })),
   error: Type.Optional(nullable(text({ description: 'Why the newest backup or restore drill failed.' }))),
 })
 export type DatabaseBackupInfo = Static<typeof DatabaseBackupInfo>

@@ -1,6 +1,10 @@
-/** Putting a branch back to a snapshot: what it was before is kept as a snapshot of its own first. */
+/**
+ * Putting a branch back to a snapshot, or to an instant from its backups: what it was before is kept as a snapshot of its
+ * own first.
+ */
 import type { Tx } from '../../db/db.ts'
 import type { Write } from '../../engine/machine.ts'
+import { findVolume, restoreVolume } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { startVm } from './equip.ts'
 import { tellFailed } from './notices.ts'
@@ -8,7 +12,7 @@ import { takeSnapshot } from './snapshot-machine.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress } from './storage.ts'
 import type { Branch } from './store.ts'
-import * as store from './store.ts'
+import * as restores from './restore-store.ts'
 
 /** Names of the platform; people cannot take them. */
 export const keptPrefix = 'before-restore-'
@@ -25,15 +29,32 @@ export async function keepingProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch)
   return { state: kept.state === 'ready' ? 'ready' : 'waiting' }
 }
 
-/** Nothing was changed: it goes on as it was. */
+/** Nothing was changed, or it is back to what was kept: it goes on as it was. */
 export async function abandonRestore(deps: DatabaseDeps, tx: Tx, b: Branch, error: string): Promise<void> {
-  await store.endRestore(tx, b.id)
+  await restores.endRestore(tx, b.id)
   await tellFailed(tx, b, `It was not restored and goes on as it was: ${error}`)
-  await startVm(deps, tx, b)
+  await startVm(deps, tx, { ...b, restored: b.restores })
 }
 
 export async function finishRewinding(deps: DatabaseDeps, tx: Tx, b: Branch, write: Write | undefined): Promise<void> {
   await write?.(tx)
-  await store.endRestore(tx, b.id)
-  await startVm(deps, tx, b)
+  await restores.endRestore(tx, b.id)
+  await startVm(deps, tx, { ...b, restored: b.restores })
+}
+
+/** The VM that could not play the backups has gone: the disk goes back to what was kept. */
+export async function undoProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch): Promise<Progress> {
+  const volume = b.dataVolumeId ? await findVolume(deps.db, b.dataVolumeId) : undefined
+  const kept = (await snapshots.list(deps.db, b.databaseId)).find(one => one.name === keptName(b))
+  const { volumeSnapshotId } = kept ?? {}
+  if (!volume || !volumeSnapshotId) return { state: 'failed', error: 'What it was before is gone.' }
+  if (volume.state === 'restoring') return { state: 'waiting' }
+  if (volume.restoreSnapshotId !== volumeSnapshotId)
+    return {
+      state: 'waiting',
+      async write(tx) {
+        await restoreVolume(tx, volume.id, volumeSnapshotId, { unless: 'held' })
+      },
+    }
+  return volume.error ? { state: 'failed', error: volume.error } : { state: 'ready' }
 }

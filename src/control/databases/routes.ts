@@ -7,8 +7,10 @@ import { type Handlers, feature } from '../http/operation.ts'
 import { backupHandlers } from './backup-routes.ts'
 import { branchHandlers } from './branch-routes.ts'
 import { createDatabase, startDeletingDatabase } from './create.ts'
+import { knowsPassword, rotatePassword } from './password.ts'
 import { checkSettings, shapeOf, sizesOf, statusOf } from './rules.ts'
 import { databaseOperations } from './schema.ts'
+import { growDisks } from './volume-storage.ts'
 import type { Database } from './store.ts'
 import * as store from './store.ts'
 import { connectionView, databaseView } from './view.ts'
@@ -28,6 +30,7 @@ const databaseHandlers = (
     | 'getDatabase'
     | 'createDatabase'
     | 'updateDatabase'
+    | 'rotateDatabasePassword'
     | 'deleteDatabase'
     | 'getDatabaseConnection'
     | 'streamDatabaseLogs'
@@ -76,13 +79,17 @@ const databaseHandlers = (
       return async tx => {
         const now = await store.lock(tx, project.id, params.id)
         if (!now) throw notFound()
-        const sizes = sizesOf({ vcpus: body.vcpus ?? null, memory_mib: body.memory_mib ?? null }, now)
+        const { vcpus = null, memory_mib = null, disk_mib = null } = body
+        const sizes = sizesOf({ vcpus, memory_mib, disk_mib }, now)
+        if (sizes.diskMib < now.diskMib)
+          throw invalidField('disk_mib', `must be at least ${now.diskMib}: disks grow, and never shrink`)
         const want = body.suspended == null ? now.want : body.suspended ? 'suspended' : 'running'
         const branches = await store.branchIdsOf(tx, now.id)
         const more = { vcpus: sizes.vcpus - now.vcpus, memoryMib: sizes.memoryMib - now.memoryMib }
         if (more.vcpus > 0 || more.memoryMib > 0) await assertSizesFit(tx, project.id, now.id, more, branches.length)
         const restarts = body.vcpus != null || body.memory_mib != null || settings !== undefined
         await store.change(tx, now.id, { ...sizes, settings: settings ?? now.settings, want, restarts })
+        if (sizes.diskMib > now.diskMib) await growDisks(tx, branches, sizes.diskMib)
         for (const id of branches) await poke(tx, 'database', id)
         call.audit({
           ...{ action: 'database.update', resourceType: 'database', resourceId: now.id },
@@ -90,12 +97,26 @@ const databaseHandlers = (
             name: now.name,
             vcpus: sizes.vcpus,
             memory_mib: sizes.memoryMib,
+            disk_mib: sizes.diskMib,
             settings: settings ?? null,
             want,
           },
         })
         return viewOf(tx, await found(tx, project.id, now.id))
       }
+    },
+  },
+
+  rotateDatabasePassword: {
+    write: async call => async tx => {
+      const database = await store.lock(tx, call.project.id, call.params.id)
+      if (!database) throw notFound()
+      await rotatePassword(deps, tx, database)
+      call.audit({
+        ...{ action: 'database.rotate_password', resourceType: 'database', resourceId: database.id },
+        details: { name: database.name },
+      })
+      return viewOf(tx, await found(tx, call.project.id, database.id))
     },
   },
 
@@ -122,6 +143,7 @@ const databaseHandlers = (
       const status = statusOf(branch)
       if (status !== 'running')
         throw invalidState(`The database is ${status}; it can be connected to once it is running.`)
+      if (!knowsPassword(branch)) throw invalidState('Its password is being changed. Try again in a moment.')
       const { sshHost: host, sshPort: port } = deps.config.databases
       return connectionView(branch, deps.vault.open('database.password', database.password), { host, port })
     },

@@ -176,6 +176,8 @@ export type BranchPhase =
   | 'halting'
   | 'keeping'
   | 'rewinding'
+  | 'replaying'
+  | 'undoing'
   | 'resting'
   | 'failing'
   | 'deleting'

@@ -14,6 +14,10 @@ export interface Database {
   readonly settings: Readonly<Record<string, string>>
   /** Sealed, purpose `database.password`. */
   readonly password: Buffer
+  /** Which of the owner's passwords that is. */
+  readonly passwordRevision: number
+  /** Sealed, purpose `database.backup_target`; null: each branch has a volume for its backups. */
+  readonly backupTarget: Buffer | null
   readonly tenantId: string
   readonly tenantGen: number
   readonly want: 'running' | 'suspended' | 'deleted'
@@ -42,15 +46,20 @@ export interface Branch extends BranchFacts {
   readonly dataVolumeId: string | null
   readonly backupVolumeId: string | null
   readonly restoreSnapshotId: string | null
+  /** Instead of a snapshot, an instant. */
+  readonly restoreMoment: string | null
   /** Backups from before are of another history. */
   readonly restoredAt: Date | null
   readonly revision: number
   readonly error: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
-  readonly database: Omit<Database, 'password' | 'createdAt' | 'updatedAt'>
+  readonly database: Omit<Database, 'password' | 'backupTarget' | 'createdAt' | 'updatedAt'>
   /** Sealed. */
   readonly password: Buffer
+  readonly backupTarget: Buffer | null
+  /** The one that its server knows. */
+  readonly passwordRevision: number
   readonly projectSlug: string
   readonly ipv6Prefix: string
   /** The VM that serves it, or is about to. */
@@ -72,17 +81,18 @@ export interface BranchVm {
 }
 
 const databaseColumns = `d.id, d.project_id AS "projectId", d.name, d.engine, d.engine_version AS version, d.backend, d.vcpus,
-  d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.settings, d.password, d.tenant_id AS "tenantId",
+  d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.settings, d.password, d.password_revision AS "passwordRevision", d.backup_target AS "backupTarget", d.tenant_id AS "tenantId",
   d.tenant_gen AS "tenantGen", d.want, d.revision, d.created_at AS "createdAt", d.updated_at AS "updatedAt"`
 const branchColumns = `b.id, b.database_id AS "databaseId", d.name AS "databaseName", b.project_id AS "projectId", b.name, b.kind,
   b.is_current AS "isCurrent", b.timeline_id AS "timelineId", b.previous_timeline_id AS "previousTimelineId", b.parent_id AS "parentId",
   b.from_snapshot_id AS "fromSnapshotId", b.from_moment AS "fromMoment", b.app_id AS "appId",
   b.data_volume_id AS "dataVolumeId", b.backup_volume_id AS "backupVolumeId", b.want, b.restores, b.restored,
-  b.restore_snapshot_id AS "restoreSnapshotId", b.restored_at AS "restoredAt", b.revision, b.ready_at AS "readyAt", b.answers, b.error,
-  b.created_at AS "createdAt", b.updated_at AS "updatedAt", d.want AS "databaseWant", m.phase, d.password,
+  b.restore_snapshot_id AS "restoreSnapshotId", b.restore_moment AS "restoreMoment", b.restored_at AS "restoredAt", b.revision, b.ready_at AS "readyAt", b.answers, b.error,
+  b.created_at AS "createdAt", b.updated_at AS "updatedAt", d.want AS "databaseWant", m.phase, d.password, d.backup_target AS "backupTarget", b.password_revision AS "passwordRevision",
   jsonb_build_object('id', d.id, 'projectId', d.project_id, 'name', d.name, 'engine', d.engine, 'version', d.engine_version,
     'backend', d.backend, 'vcpus', d.vcpus, 'memoryMib', d.memory_mib, 'diskMib', d.disk_mib, 'settings', d.settings,
-    'tenantId', d.tenant_id, 'tenantGen', d.tenant_gen, 'want', d.want, 'revision', d.revision) AS database,
+    'tenantId', d.tenant_id, 'tenantGen', d.tenant_gen, 'want', d.want, 'revision', d.revision,
+    'passwordRevision', d.password_revision) AS database,
   EXISTS (SELECT FROM app a WHERE a.id = b.app_id) AS "hasApp", p.slug AS "projectSlug", p.ipv6_prefix AS "ipv6Prefix", coalesce(v.healthy, false) AS healthy,
   CASE WHEN v.id IS NOT NULL THEN jsonb_build_object('id', v.id, 'hostId', v.host_id, 'healthy', v.healthy,
     'endpointHost', v.endpoint_host, 'endpointPort', v.endpoint_port) END AS vm,
@@ -112,8 +122,8 @@ const insertDatabase = statement(
 )
 const changeDatabase = statement(
   'databases.change',
-  `UPDATE database SET vcpus = $2, memory_mib = $3, settings = $4, want = $5, revision = revision + $6, updated_at = now()
-   WHERE id = $1 AND want <> 'deleted'`,
+  `UPDATE database SET vcpus = $2, memory_mib = $3, settings = $4, want = $5, revision = revision + $6, disk_mib = $7,
+     updated_at = now() WHERE id = $1 AND want <> 'deleted'`,
 )
 const wishDeleted = statement(
   'databases.wishDeleted',
@@ -154,10 +164,13 @@ const insertBranch = statement(
 )
 const equipBranch = statement(
   'databases.equipBranch',
-  `UPDATE branch SET app_id = $2, data_volume_id = $3, backup_volume_id = $4, revision = $5, updated_at = now()
-   WHERE id = $1 AND app_id IS NULL`,
+  `UPDATE branch SET app_id = $2, data_volume_id = $3, backup_volume_id = $4, revision = $5, password_revision = $6,
+     updated_at = now() WHERE id = $1 AND app_id IS NULL`,
 )
-const setRevision = statement('databases.setRevision', `UPDATE branch SET revision = $2 WHERE id = $1`)
+const setRevision = statement(
+  'databases.setRevision',
+  `UPDATE branch SET revision = $2, password_revision = $3 WHERE id = $1`,
+)
 const setAnswers = statement<{ first: boolean }>(
   'databases.setAnswers',
   `UPDATE branch b SET answers = $2, ready_at = CASE WHEN $2 THEN coalesce(b.ready_at, now()) ELSE b.ready_at END,
@@ -182,20 +195,6 @@ const crown = statement(
   'databases.crown',
   `UPDATE branch SET is_current = true, updated_at = now() WHERE id = $1 AND want = 'live'`,
 )
-const wishRestore = statement(
-  'databases.wishRestore',
-  `UPDATE branch SET restore_snapshot_id = $2, restores = restores + 1, updated_at = now()
-   WHERE id = $1 AND restores = restored AND want = 'live'`,
-)
-const nextTimelineOf = statement(
-  'databases.nextTimeline',
-  `UPDATE branch SET previous_timeline_id = timeline_id, timeline_id = $2 WHERE id = $1`,
-)
-const finishRestore = statement(
-  'databases.finishRestore',
-  `UPDATE branch SET restored = restores, restored_at = now(), updated_at = now() WHERE id = $1`,
-)
-
 export const byId = (sql: Sql, id: string) => sql.maybe(databaseById, [id])
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(databaseInProject, [projectId, id])
 export const lock = (tx: Tx, projectId: string, id: string) => tx.maybe(lockDatabase, [projectId, id])
@@ -223,8 +222,8 @@ export const insert = (
 export const change = (
   tx: Tx,
   id: string,
-  to: Pick<Database, 'vcpus' | 'memoryMib' | 'settings' | 'want'> & { readonly restarts: boolean },
-) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0])
+  to: Pick<Database, 'vcpus' | 'memoryMib' | 'diskMib' | 'settings' | 'want'> & { readonly restarts: boolean },
+) => tx.run(changeDatabase, [id, to.vcpus, to.memoryMib, { ...to.settings }, to.want, to.restarts ? 1 : 0, to.diskMib])
 /** False when it was already. */
 export const startDeleting = async (tx: Tx, id: string) => (await tx.run(wishDeleted, [id])) === 1
 export const count = async (tx: Tx, projectId: string) => (await tx.one(countDatabases, [projectId])).count
@@ -276,9 +275,22 @@ export const equip = async (
   tx: Tx,
   id: string,
   parts: { readonly appId: string; readonly dataVolumeId: string | null; readonly backupVolumeId: string | null },
-  revision: number,
-) => (await tx.run(equipBranch, [id, parts.appId, parts.dataVolumeId, parts.backupVolumeId, revision])) === 1
-export const runsRevision = (tx: Tx, id: string, revision: number) => tx.run(setRevision, [id, revision])
+  { revision, passwordRevision }: Pick<Database, 'revision' | 'passwordRevision'>,
+) =>
+  (await tx.run(equipBranch, [
+    id,
+    parts.appId,
+    parts.dataVolumeId,
+    parts.backupVolumeId,
+    revision,
+    passwordRevision,
+  ])) === 1
+/** Its VM is started with the settings and the password of these. */
+export const runsRevision = (
+  tx: Tx,
+  id: string,
+  { revision, passwordRevision }: Pick<Database, 'revision' | 'passwordRevision'>,
+) => tx.run(setRevision, [id, revision, passwordRevision])
 /** Undefined when it was known; `first`: it never answered before. */
 export const answers = (tx: Tx, id: string, does: boolean) => tx.maybe(setAnswers, [id, does])
 export const fail = (tx: Tx, id: string, error: string) => tx.run(setError, [id, error])
@@ -289,8 +301,3 @@ export async function promote(tx: Tx, databaseId: string, branchId: string): Pro
   await tx.run(dethrone, [databaseId])
   return (await tx.run(crown, [branchId])) === 1
 }
-/** False while an earlier restore is under way. */
-export const startRestore = async (tx: Tx, id: string, snapshotId: string) =>
-  (await tx.run(wishRestore, [id, snapshotId])) === 1
-export const nextTimeline = (tx: Tx, id: string, timelineId: string) => tx.run(nextTimelineOf, [id, timelineId])
-export const endRestore = (tx: Tx, id: string) => tx.run(finishRestore, [id])

@@ -1,4 +1,6 @@
+import type { Vault } from '../../lib/vault.ts'
 import type { BackupState } from './backup-store.ts'
+import { openTarget, targetName } from './backup-target.ts'
 import { branchStatusOf, hostOf, localPortOf, ownerRole, statusOf } from './rules.ts'
 import type {
   Database as DatabaseShape,
@@ -89,7 +91,7 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
 })
 
 /** `retention_valid` is what a restore has proven, and nothing less. */
-export function backupView(b: Branch, backup: BackupState | undefined): DatabaseBackupInfo {
+export function backupView(b: Branch, backup: BackupState | undefined, vault: Vault): DatabaseBackupInfo {
   const isNeon = b.database.backend === 'neon'
   return {
     database_id: b.databaseId,
@@ -103,6 +105,7 @@ export function backupView(b: Branch, backup: BackupState | undefined): Database
     backups: backup?.backups ?? 0,
     size_bytes: backup?.sizeBytes ?? 0,
     checked_at: backup?.drilledAt?.toISOString() ?? null,
+    target: b.backupTarget === null ? 'volume' : targetName(openTarget(vault, b.backupTarget)),
     error: backup?.error ?? backup?.drillError ?? null,
   }
 }

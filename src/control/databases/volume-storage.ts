@@ -10,6 +10,7 @@ import {
   findVolume,
   findVolumeSnapshot,
   findVolumeSnapshotByName,
+  growVolume,
   restoreVolume,
 } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
@@ -95,11 +96,28 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
   await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
 }
 
+/**
+ * The disks of these branches become larger, while they run.
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while one is being restored, 503 `no_capacity`
+ */
+export async function growDisks(tx: Tx, branchIds: readonly string[], diskMib: number): Promise<void> {
+  for (const id of branchIds) {
+    const b = await store.branch(tx, id)
+    if (b?.dataVolumeId && b.want === 'live') await growVolume(tx, b.dataVolumeId, diskMib, 'disk_mib')
+    if (b?.backupVolumeId && b.want === 'live') await growVolume(tx, b.backupVolumeId, backupMibOf(diskMib), 'disk_mib')
+  }
+}
+
 /** The newest log of the parent is archived, its backups are copied as they are then, and the VM plays them. */
 async function makeFromBackups(deps: DatabaseDeps, b: Branch, signal: AbortSignal): Promise<Progress> {
   const parent = b.parentId ? await store.branch(deps.db, b.parentId) : undefined
   const from = parent?.backupVolumeId
   if (!parent || !from) return { state: 'failed', error: 'The branch with the backups is gone.' }
+  // In object storage they are read where they are.
+  if (b.backupTarget !== null) {
+    if (!(await isArchived(deps, parent, b, signal))) return { state: 'waiting', ms: 2000 }
+    return { state: 'ready', write: tx => furnish(deps, tx, b) }
+  }
   const copy = await findVolumeSnapshotByName(deps.db, from, b.id)
   if (!copy) {
     if (!(await isArchived(deps, parent, b, signal))) return { state: 'waiting', ms: 2000 }

@@ -1,11 +1,11 @@
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { listHosts } from '../hosts/index.ts'
+import { hostRooms } from '../hosts/index.ts'
 import { ApiError } from '../http/errors.ts'
 import type { AuditNote, ProjectAccess } from '../http/operation.ts'
 import { assertNotCapped, assertWithin, lockProject } from '../projects/index.ts'
 import { type Placement, explain, place } from '../scheduler/place.ts'
-import { hypervisorName } from '../vms/index.ts'
+import { appDiskNeeds, hypervisorName, storageRequest } from '../vms/index.ts'
 import { createDeployment } from './create.ts'
 import { type DeployShape, deployShape, deploySizes, imageTag } from './rules.ts'
 import * as store from './store.ts'
@@ -69,7 +69,7 @@ export async function deploy(
     { port: app.port },
   )
   const replicas = Math.max(app.desiredReplicas, 1)
-  const placement = await propose(deps, shape)
+  const placement = await propose(deps, tx, app.id, shape)
   if (!placement.couldFit && placement.rejected.length > 0)
     throw new ApiError('no_capacity', `No host could ever take it. ${explain(placement)}`, { retryAfterSeconds: 60 })
   const plan = await claimSizes(tx, call.project.id, app.id, shape, replicas)
@@ -110,14 +110,15 @@ export async function deploy(
 /** Its image is made first. */
 const unbuiltShape: typeof deployShape = (request, defaults) => ({ image: '', ...deploySizes(request, defaults) })
 
-const propose = async (deps: Pick<Deps, 'db' | 'config'>, shape: DeployShape): Promise<Placement> =>
-  place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
+/** Where its first VM would go. */
+async function propose(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, shape: DeployShape): Promise<Placement> {
+  const hosts = await hostRooms(tx, deps.config.hostTimeoutSeconds)
+  return place(hosts, {
     hypervisor: hypervisorName(shape.hypervisor),
-    vcpus: shape.vcpus,
-    memoryMib: shape.memoryMib,
-    diskMib: shape.diskMib,
-    siblings: new Set(),
+    ...{ vcpus: shape.vcpus, memoryMib: shape.memoryMib, diskMib: shape.diskMib, siblings: new Set<string>() },
+    ...storageRequest(await appDiskNeeds(tx, appId), hosts),
   })
+}
 
 /** Checks the plan's totals with the project locked; what replaces the running version counts beside it until it is gone. */
 async function claimSizes(

@@ -32,6 +32,7 @@ const columns = `d.id, d.project_id AS "projectId", d.app_id AS "appId", d.name,
 const ownApp = `SELECT id, name, hostname FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`
 const findApp = statement<DomainApp>('domains.app', ownApp)
 const lockApp = statement<DomainApp>('domains.lockApp', `${ownApp} FOR UPDATE`)
+const nameOfApp = statement<{ name: string }>('domains.appName', `SELECT name FROM app WHERE id = $1`)
 const listDomains = statement<Domain>(
   'domains.list',
   `SELECT ${columns} FROM domain d WHERE d.app_id = $1 ORDER BY d.name`,
@@ -74,6 +75,7 @@ const dueDomains = statement<Domain>(
 
 export const app = (sql: Sql, projectId: string, name: string) => sql.maybe(findApp, [projectId, name])
 export const lockedApp = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])
+export const appName = async (tx: Tx, appId: string) => (await tx.one(nameOfApp, [appId])).name
 export const list = (sql: Sql, appId: string) => sql.rows(listDomains, [appId])
 export const find = (sql: Sql, appId: string, name: string) => sql.maybe(byName, [appId, name])
 /** Undefined when it has been deleted meanwhile. */

@@ -2,6 +2,7 @@
 import type { Tx } from '../../db/db.ts'
 import { pokeSweep } from '../../engine/sweeper.ts'
 import { publishEvent } from '../events/index.ts'
+import { notify } from '../notifications/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { type Found, decide } from './rules.ts'
 import * as store from './store.ts'
@@ -37,4 +38,14 @@ async function announce(tx: Tx, domain: store.Domain): Promise<void> {
   if (domain.state === 'verified') await pokeSweep(tx, certificateSweepName)
   const data = { domain: domain.name, message: domain.message }
   await publishEvent(tx, { projectId: domain.projectId, kind: `domain.${domain.state}`, appId: domain.appId, data })
+  if (domain.state === 'lost') await tellLoss(tx, domain)
+}
+
+async function tellLoss(tx: Tx, { id, projectId, appId, name, message }: store.Domain): Promise<void> {
+  const app = await store.appName(tx, appId)
+  await notify(tx, {
+    ...{ projectId, kind: 'domain.lost', entityName: name, resourceId: id, route: `/apps/${app}/network` },
+    title: `${name} no longer leads to ${app}`,
+    body: `${message ?? 'Its TXT record has gone.'} The app is still reached at its own hostname; when the record is back, the domain is served again.`,
+  })
 }

@@ -8,10 +8,12 @@ import type { EventStream } from '../http/operation.ts'
 import { type EventMessage, eventSubject } from './relay.ts'
 import { after, newest, oldest } from './store.ts'
 
+type Told = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
+
 export interface FeedOptions {
   readonly projectId: string
   /** Which events of the project belong to this stream. */
-  readonly accepts: (event: Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>) => boolean
+  readonly accepts: (event: Told) => boolean
   /** What the client gets first (event `snapshot`); read after the live subscription stands, so nothing falls between. */
   readonly snapshot: () => Promise<unknown>
 }
@@ -45,7 +47,7 @@ export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, opti
       }
       if (queued.length > 0 || stream.signal.aborted) wake()
     })
-  const send = (event: EventMessage): boolean => {
+  const send = (event: Told & Pick<EventMessage, 'position' | 'at'>): boolean => {
     position = event.position
     if (!accepts(event)) return true
     return stream.send({
@@ -62,13 +64,16 @@ export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, opti
     }
   }
 
+  /** What the table does not keep any more is lost to this stream, and it has to know. */
+  const tellGap = async () => {
+    const first = await oldest(deps.db)
+    if (first > position + 1)
+      stream.send({ event: 'gap', data: { after: position, first_kept: first, at: new Date().toISOString() } })
+  }
+
   const resumeFrom = /^\d{1,15}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
   let position = resumeFrom ?? (await newest(deps.db, projectId))
-  if (resumeFrom !== undefined) {
-    const first = await oldest(deps.db)
-    if (first > resumeFrom + 1)
-      stream.send({ event: 'gap', data: { after: resumeFrom, first_kept: first, at: new Date().toISOString() } })
-  }
+  if (resumeFrom !== undefined) await tellGap()
   const data = await options.snapshot()
   if (
     !stream.send({ event: 'snapshot', id: String(position), data: { at: new Date().toISOString(), ...asObject(data) } })
@@ -84,6 +89,12 @@ export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, opti
       continue
     }
     if (next.position <= position) continue
+    // The one before it never came: the bus lost it, or its relay died between the table and the bus.
+    if (next.previous > position) {
+      await tellGap()
+      if (!(await catchUp())) break
+      continue
+    }
     if (!send(next)) break
   }
   await subscription.stop()

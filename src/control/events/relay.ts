@@ -4,7 +4,7 @@
  * stream at its start, read from the table.
  */
 import type { Deps } from '../deps.ts'
-import { type EventRow, hasUnplaced, place } from './store.ts'
+import { hasUnplaced, place, type PlacedEvent } from './store.ts'
 
 const batch = 500
 /** When a transaction older than the events is still open they are not due yet; look again this soon. */
@@ -15,7 +15,7 @@ const pollMs = 1000
 export const eventSubject = (projectId: string) => `event.${projectId}`
 
 /** On the bus, an event is its row with the time as text. */
-export type EventMessage = Omit<EventRow, 'at'> & { readonly at: string }
+export type EventMessage = Omit<PlacedEvent, 'at'> & { readonly at: string }
 
 export function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): { stop(): Promise<void> } {
   const stopping = new AbortController()

@@ -17,8 +17,13 @@ const insertEvent = statement(
   `INSERT INTO event (project_id, kind, app_id, deployment_id, data) VALUES ($1, $2, $3, $4, $5)`,
 )
 const notifyEvents = statement('events.notify', `SELECT pg_notify('event', '')`)
+export interface PlacedEvent extends EventRow {
+  /** Position of the event before it of the same project; 0: there is none (any more). A reader that has not had it missed it. */
+  readonly previous: number
+}
+
 // Only rows whose transaction, and every older one, has ended: later positions can then never be smaller.
-const placeEvents = statement<EventRow>(
+const placeEvents = statement<PlacedEvent>(
   'events.place',
   `WITH due AS (
      SELECT seq FROM event
@@ -30,7 +35,9 @@ const placeEvents = statement<EventRow>(
      UPDATE event e SET position = n.position FROM numbered n WHERE e.seq = n.seq
      RETURNING e.position, e.project_id, e.kind, e.app_id, e.deployment_id, e.data, e.created_at
    )
-   SELECT ${columns} FROM placed ORDER BY position`,
+   SELECT ${columns}, coalesce(lag(position) OVER (PARTITION BY project_id ORDER BY position),
+     (SELECT max(e.position) FROM event e WHERE e.project_id = placed.project_id AND e.position IS NOT NULL), 0) AS previous
+   FROM placed ORDER BY position`,
 )
 const countUnplaced = statement<{ unplaced: boolean }>(
   'events.unplaced',

@@ -1,5 +1,5 @@
 export { agentClient } from './agent.ts'
-export { createCandidates } from './candidates.ts'
+export { type Candidates, createCandidates } from './candidates.ts'
 export { type LiveStats, createLiveStats } from './live.ts'
 export {
   abandon,
@@ -15,6 +15,7 @@ export {
   release,
   remove as removeHost,
   reserve,
+  rooms as hostRooms,
   settle as settleStrays,
   silent as silentHosts,
   suspect as suspectHost,

@@ -2,6 +2,7 @@ import { appOperations } from '../apps/schema.ts'
 import { auditOperations } from '../audit/schema.ts'
 import { authOperations } from '../auth/schema.ts'
 import { billingOperations } from '../billing/schema.ts'
+import { buildOperations } from '../builds/schema.ts'
 import { databaseOperations, upcallOperations } from '../databases/schema.ts'
 import { deploymentOperations } from '../deployments/schema.ts'
 import { domainOperations } from '../domains/schema.ts'
@@ -33,6 +34,7 @@ export const allOperations: Readonly<Record<string, Operation>> = {
   ...appOperations,
   ...domainOperations,
   ...deploymentOperations,
+  ...buildOperations,
   ...vmOperations,
   ...networkOperations,
   ...volumeOperations,

@@ -111,6 +111,8 @@ export interface Call<O extends Operation> {
   readonly log: FastifyBaseLogger
   /** Aborts when the client goes away or the server stops. */
   readonly signal: AbortSignal
+  /** Sends a `Set-Cookie` with the answer (RFC 6265, 4.1). Not on streams. */
+  setCookie(line: string): void
   /**
    * Records one audit row, written in the handler's own transaction. A mutation that records none is a bug.
    * `actor` names the user and project where the call itself has none (register, login).

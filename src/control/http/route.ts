@@ -110,6 +110,7 @@ export function buildCall(
   request: FastifyRequest,
   signalOf: () => AbortSignal,
   notes: RecordedNote[],
+  setCookie: (line: string) => void = () => undefined,
 ): Call<never> {
   let signal: AbortSignal | undefined
   const state = stateOf(request)
@@ -128,6 +129,7 @@ export function buildCall(
       signal ??= signalOf()
       return signal
     },
+    setCookie,
     audit: (note: AuditNote, actor?: RecordedNote['actor']) => void notes.push({ ...note, actor }),
   }
   // The parser's end: the validators above made it what the operation declares, which only the handler's type knows.

@@ -224,7 +224,13 @@ async function run(
   if (!handler) throw new ApiError('not_implemented', 'This operation is not implemented yet.')
   if ('stream' in handler) return runStream(context, route, handler, request, reply)
   const notes: RecordedNote[] = []
-  const call = buildCall(route, request, () => signalOf(reply), notes)
+  const call = buildCall(
+    route,
+    request,
+    () => signalOf(reply),
+    notes,
+    line => void reply.header('set-cookie', line),
+  )
   if (operation.throttle === 'login') context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
     const answer: unknown = await handler.read(call)

@@ -13,6 +13,7 @@ export const tagDescriptions: Readonly<Record<string, string>> = {
   Apps: 'What is deployed, and how it scales.',
   Domains: 'Names of their own that lead to an app.',
   Deployments: 'MicroVM runs of an app.',
+  Builds: 'Images made of the repository of an app, and what they said.',
   'VM snapshots': 'Memory and disks of a running VM under a name.',
   'Runtime volumes': 'Volumes of a running VM.',
   Migration: 'Moving a running VM to another host.',

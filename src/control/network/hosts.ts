@@ -19,8 +19,10 @@ export interface MeshHost {
   readonly hostId: string
   readonly publicKey: string
   readonly endpoint: string
-  /** Null where guests have no network of their own. */
+  /** What it has; null where guests have no network of their own. */
   readonly ipv4: HostIpv4 | null
+  /** What it was given (/20, CIDR); null: nothing yet, or nothing was left. */
+  readonly assigned: string | null
 }
 
 export interface NetworkState {
@@ -48,13 +50,15 @@ export function meshAddress(prefix: string, hostId: string): string {
 export function hostNetworks(state: NetworkState, hostIds: Iterable<string>): Map<string, HostNetwork> {
   const vmsByHost = Map.groupBy(state.vms, vm => vm.hostId)
   const namesByProject = Map.groupBy(state.names, name => name.projectId)
-  const isMeshed = new Set(state.meshHosts.map(host => host.hostId))
+  const meshed = new Map(state.meshHosts.map(host => [host.hostId, host]))
   const networks = new Map<string, HostNetwork>()
   for (const hostId of hostIds) {
     const projects = new Set((vmsByHost.get(hostId) ?? []).map(vm => vm.projectId))
     const zones = [...projects].sort().map(projectId => zoneOf(projectId, namesByProject.get(projectId) ?? []))
-    const peers = isMeshed.has(hostId) ? peersOf(state, vmsByHost, hostId, projects) : []
-    const content = { address: meshAddress(state.prefix, hostId), peers, zones }
+    const own = meshed.get(hostId)
+    const peers = own ? peersOf(state, vmsByHost, hostId, projects) : []
+    const guests = own?.assigned ? { guests: own.assigned } : {}
+    const content = { address: meshAddress(state.prefix, hostId), ...guests, peers, zones }
     const hash = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32)
     networks.set(hostId, { version: state.version, hash, ...content })
   }

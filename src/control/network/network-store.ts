@@ -31,7 +31,8 @@ const networkNames = statement<NetworkName>(
 const meshHosts = statement<MeshHost>(
   'network.meshHosts',
   `SELECT m.host_id AS "hostId", m.public_key AS "publicKey", m.endpoint,
-     CASE WHEN m.guests IS NOT NULL THEN jsonb_build_object('guests', m.guests, 'gateway', m.gateway) END AS ipv4
+     CASE WHEN m.guests IS NOT NULL THEN jsonb_build_object('guests', m.guests, 'gateway', m.gateway) END AS ipv4,
+     m.assigned
    FROM mesh_host m JOIN host h ON h.id = m.host_id
    WHERE h.removed_at IS NULL`,
 )
@@ -43,6 +44,18 @@ const putMeshHost = statement(
      guests = excluded.guests, gateway = excluded.gateway, changed_at = now()
    WHERE (m.public_key, m.endpoint, m.guests, m.gateway)
      IS DISTINCT FROM (excluded.public_key, excluded.endpoint, excluded.guests, excluded.gateway)`,
+)
+
+// What a host had that is no more may be had by another.
+const freeGuests = statement(
+  'network.freeGuests',
+  `UPDATE mesh_host m SET assigned = NULL FROM host h
+   WHERE h.id = m.host_id AND h.removed_at IS NOT NULL AND m.assigned IS NOT NULL`,
+)
+const assignGuests = statement(
+  'network.assignGuests',
+  `UPDATE mesh_host SET assigned = $2
+   WHERE host_id = $1 AND assigned IS NULL AND NOT EXISTS (SELECT FROM mesh_host WHERE assigned = $2)`,
 )
 
 /**
@@ -58,8 +71,13 @@ export async function networkState(db: Db): Promise<NetworkState> {
 /** For projects that are made from now on. */
 export const adoptPrefix = (sql: Sql, prefix: string) => sql.run(setPrefix, [prefix])
 export const listMeshHosts = (sql: Sql) => sql.rows(meshHosts)
-export const recordMeshHost = (sql: Sql, host: MeshHost) =>
+export const recordMeshHost = (sql: Sql, host: Omit<MeshHost, 'assigned'>) =>
   sql.run(putMeshHost, [
     ...[host.hostId, host.publicKey, host.endpoint, host.ipv4?.guests ?? null, host.ipv4?.gateway ?? null],
   ])
+/** Of hosts that were taken away. */
+export const releaseGuestNetworks = (sql: Sql) => sql.run(freeGuests)
+/** False when the host has one by now, or another host has this. */
+export const assignGuestNetwork = async (sql: Sql, hostId: string, guests: string) =>
+  (await sql.run(assignGuests, [hostId, guests])) === 1
 export const prefixOf = async (sql: Sql) => (await sql.one(prefixNow)).prefix

@@ -8,8 +8,10 @@ import { Value } from 'typebox/value'
 import { newId } from '../../lib/ids.ts'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
+import { freeSlice } from './guest-networks.ts'
 import { hostNetworks, meshAddress, type NetworkState } from './hosts.ts'
 import { type MeshInput, meshStatus } from './mesh.ts'
+import { adoptPrefix } from './network-store.ts'
 
 const prefix = 'fd12:3456:789a::/48'
 const state: NetworkState = {
@@ -27,6 +29,7 @@ const state: NetworkState = {
   meshHosts: ['a', 'b'].map((hostId, n) => ({
     ...{ hostId, publicKey: `key of ${hostId}`, endpoint: `${hostId}:51820` },
     ipv4: { guests: `10.2${n}.0.0/20`, gateway: `10.2${n}.15.255` },
+    assigned: null,
   })),
 }
 
@@ -60,9 +63,35 @@ describe('what a host is told', () => {
     expect(hostNetworks({ ...state, meshHosts: same }, ['a']).get('a')?.peers[0]).not.toHaveProperty('ipv4')
   })
 
+  it('tells a host of the mesh which network its guests shall have', () => {
+    const [first, ...rest] = state.meshHosts
+    const given = { ...first!, assigned: '10.192.16.0/20' }
+    const told = hostNetworks({ ...state, meshHosts: [given, ...rest] }, ['a', 'b', 'c'])
+    expect([...told.values()].map(({ guests }) => guests)).toEqual(['10.192.16.0/20', undefined, undefined])
+    expect(told.get('a')?.hash).not.toBe(all.get('a')?.hash)
+  })
+
   it('gives each host an address of its own, in the first /64', () => {
     expect(meshAddress(prefix, 'a')).toMatch(/^fd12:3456:789a:0:/)
     expect(meshAddress(prefix, 'a')).not.toBe(meshAddress(prefix, 'b'))
+  })
+})
+
+describe('networks for guests', () => {
+  it.each([
+    ['the first', [], '10.192.0.0/20'],
+    ['the next', ['10.192.0.0/20'], '10.192.16.0/20'],
+    ['one that was given back', ['10.192.0.0/20', '10.192.32.0/20'], '10.192.16.0/20'],
+    ['none that an operator chose', ['10.192.0.0/16', '10.193.0.0/16'], '10.194.0.0/20'],
+    ['nor a part of such a one', ['10.192.0.0/26', '10.192.16.0/20'], '10.192.32.0/20'],
+  ])('%s', (_what, taken, expected) => expect(freeSlice('10.192.0.0/10', taken)).toBe(expected))
+
+  it('are 240 in a /12, none of which agents begin with', () => {
+    const taken: string[] = []
+    for (let slice = freeSlice('10.208.0.0/12', taken); slice; slice = freeSlice('10.208.0.0/12', taken))
+      taken.push(slice)
+    expect(new Set(taken).size).toBe(256 - 16)
+    expect(taken.filter(slice => slice.startsWith('10.213.'))).toEqual([])
   })
 })
 
@@ -79,7 +108,7 @@ describe('the mesh as a whole', () => {
   const statuses = (seen: MeshInput['seen']) => {
     const ids = ['a', 'b', 'c']
     const hosts = ids.map(id => ({ id, name: id }))
-    const meshHosts = ids.map(hostId => ({ hostId, publicKey: 'k', endpoint: 'e', ipv4: null }))
+    const meshHosts = ids.map(hostId => ({ hostId, publicKey: 'k', endpoint: 'e', ipv4: null, assigned: null }))
     return meshStatus({ prefix, hosts, meshHosts, seen, isAdmin: false })
   }
   const names = (seen: MeshInput['seen']) => statuses(seen).nodes.map(node => node.status)
@@ -150,6 +179,9 @@ describe('over the API', () => {
         .filter((node: { name: string }) => node.name.startsWith('sim-'))
         .map((node: { status: string }) => node.status)
     await until(async () => (await status()).join() === 'up,up', { what: 'both are up', timeoutMs: 10_000 })
+    // Both have 10.35.0.0/20; each was given one of its own, once.
+    const given = hosts.map(host => host.told()?.guests ?? '')
+    expect(given.toSorted()).toEqual(['10.192.0.0/20', '10.192.16.0/20'])
     const [hidden] = await nodes(user)
     expect([hidden.address, hidden.public_key, hidden.endpoint]).toEqual([null, null, null])
     const shown = (await nodes(admin)).find((node: { name: string }) => node.name === 'sim-a')
@@ -185,6 +217,13 @@ describe('over the API', () => {
     ).not.toContain('stolen')
     liar.stop()
   })
+
+  it('projects get their networks out of the prefix that the operator has', async () => {
+    await adoptPrefix(system.database.db, '2001:db8:77::/48')
+    const { body } = await (await system.user()).get('/v1/auth/me')
+    expect(body.vpc_ipv6_prefix).toMatch(/^2001:db8:77:[0-9a-f]+::\/64$/)
+    expect((await user.get('/v1/auth/me')).body.vpc_ipv6_prefix, 'those that are there keep theirs').toMatch(/^fd/)
+  })
 })
 
 /** A host that beats as if it were in a mesh with the other simulated ones. */
@@ -212,6 +251,7 @@ async function simulated(system: TestSystem, name: string) {
         },
       },
     }),
+    told: () => told,
     stop: () => clearInterval(timer),
   }
   const timer = setInterval(() => void system.bus.publish(subjects.beat(id), host.beat()), 200)

@@ -9,7 +9,8 @@ import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { hostNetworks, type MeshHost, type NetworkState } from './hosts.ts'
-import { adoptPrefix, networkState, recordMeshHost } from './network-store.ts'
+import { freeSlice } from './guest-networks.ts'
+import { adoptPrefix, assignGuestNetwork, networkState, recordMeshHost, releaseGuestNetworks } from './network-store.ts'
 
 const lookEveryMs = 1_000
 const answerMs = 4_000
@@ -50,6 +51,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
         state = await networkState(deps.db)
         loadedMs = performance.now()
       }
+      if (await giveNetworks(deps, state)) state = await networkState(deps.db)
       for (const [hostId, network] of hostNetworks(state, seen.keys()))
         if (seen.get(hostId)?.hash !== network.hash) void send(hostId, network)
     } while (again && !stopped)
@@ -93,8 +95,36 @@ async function recordKeys(
   return changed > 0
 }
 
+/** Each host of the mesh gets a network for its guests, once. True when one got it. */
+async function giveNetworks(
+  { db, config, log }: Pick<PublisherDeps, 'db' | 'config' | 'log'>,
+  { meshHosts }: NetworkState,
+): Promise<boolean> {
+  const without = meshHosts.filter(host => host.assigned === null)
+  if (without.length === 0) return false
+  await releaseGuestNetworks(db)
+  const taken = meshHosts.flatMap(({ assigned, ipv4 }) => [
+    ...(assigned ? [assigned] : []),
+    ...(ipv4 ? [ipv4.guests] : []),
+  ])
+  let given = 0
+  for (const { hostId } of without) {
+    const guests = freeSlice(config.guestNetwork, taken)
+    if (guests === undefined) {
+      log.warn(
+        { hostId, network: config.guestNetwork },
+        'no network is left for the guests of a host: gateways elsewhere cannot reach them; enlarge MOTE_GUEST_NETWORK',
+      )
+      break
+    }
+    taken.push(guests)
+    if (await assignGuestNetwork(db, hostId, guests)) given++
+  }
+  return given > 0
+}
+
 /** With its members in one order, to be compared. */
-const meshHost = ({ hostId, publicKey, endpoint, ipv4 }: MeshHost): MeshHost => ({
+const meshHost = ({ hostId, publicKey, endpoint, ipv4 }: Omit<MeshHost, 'assigned'>): Omit<MeshHost, 'assigned'> => ({
   ...{ hostId, publicKey, endpoint },
   ipv4: ipv4 && { guests: ipv4.guests, gateway: ipv4.gateway },
 })

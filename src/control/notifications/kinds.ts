@@ -6,6 +6,7 @@ export const notificationKinds = {
   'database.ready': { email: 'no', meaning: 'a database accepts connections' },
   'database.failed': { email: 'yes', meaning: 'a database could not be made or restored' },
   'volume.trouble': { email: 'yes', meaning: 'a volume is nearly full or could not be attached' },
+  'domain.lost': { email: 'yes', meaning: 'the TXT record of a custom domain has gone, and the domain is not served' },
   'plan.limit_reached': { email: 'no', meaning: 'a request was refused because of the plan' },
   'billing.trouble': { email: 'yes', meaning: 'a payment failed or a subscription ends' },
   'project.invitation': { email: 'always', meaning: 'somebody invites you to a project' },

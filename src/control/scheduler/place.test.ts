@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { HypervisorFeature } from '../../contract/agent.ts'
 import { type HostView, type PlacementRequest, explain, place } from './place.ts'
 
 const host = (id: string, change: Partial<HostView> = {}): HostView => ({
@@ -85,6 +86,32 @@ describe('place', () => {
     expect(offers(['fake', 'qemu', 'cloud-hypervisor'])).toBe('cloud-hypervisor')
     expect(offers(['fake', 'qemu'])).toBe('qemu')
     expect(offers(['fake'])).toBe('fake')
+  })
+
+  it('takes a hypervisor that can do what is needed, and says which hosts have none', () => {
+    const offer = (name: 'firecracker' | 'qemu', features: HypervisorFeature[]) => ({ name, available: true, features })
+    const both = host('a', {
+      hypervisors: [offer('firecracker', ['volumes']), offer('qemu', ['volumes', 'raw-drives', 'encrypted-volumes'])],
+    })
+    const small = host('b', { hypervisors: [offer('firecracker', ['volumes'])] })
+    expect(place([both, small], request({ needs: ['volumes'] })).host?.hypervisor).toBe('firecracker')
+    const build = place([both, small], request({ needs: ['raw-drives'] }))
+    expect(build.host).toMatchObject({ id: 'a', hypervisor: 'qemu' })
+    expect(build.rejected).toMatchObject([{ id: 'b', reason: 'hypervisor cannot do what it needs' }])
+    const never = place([small], request({ needs: ['raw-drives'] }))
+    expect(never).toMatchObject({ host: undefined, couldFit: false })
+    // Encrypted there, and plain elsewhere.
+    const secret = place([both, small], request({ needs: ['volumes'], encryptedOn: new Set(['b']) }))
+    expect([secret.host?.id, secret.rejected[0]?.id]).toEqual(['a', 'b'])
+    expect(place([both], request({ needs: ['volumes'], encryptedOn: new Set(['a']) })).host?.hypervisor).toBe('qemu')
+    // An agent that does not tell is taken at its word.
+    expect(place([host('c')], request({ needs: ['raw-drives'] })).host?.id).toBe('c')
+  })
+
+  it('goes where the network is closed only when there is no other', () => {
+    const closed = host('a', { hypervisors: [{ name: 'qemu', available: true, features: ['volumes'] }] })
+    expect(place([closed, host('b', { usedVcpus: 15 })], request()).host?.id).toBe('b')
+    expect(place([closed, host('b', { usedVcpus: 16 })], request()).host?.id).toBe('a')
   })
 
   it('never proposes a host that lacks room, whatever the numbers', () => {

@@ -2,7 +2,7 @@
  * Where a VM goes: filter, then score. Pure; what it decides is only a proposal, the reservation (a conditional UPDATE)
  * is what counts, so stale numbers here can never oversell a host.
  */
-import type { HypervisorName } from '../../contract/agent.ts'
+import type { HypervisorFeature, HypervisorName } from '../../contract/agent.ts'
 
 export interface HostView {
   readonly id: string
@@ -12,6 +12,8 @@ export interface HostView {
     readonly name: HypervisorName
     readonly available: boolean
     readonly probing?: boolean
+    /** Absent: not told; all are taken for granted. */
+    readonly features?: readonly HypervisorFeature[]
   }[]
   readonly vcpus: number
   readonly memoryMib: number
@@ -36,6 +38,10 @@ export interface PlacementRequest {
   readonly excluded?: ReadonlySet<string>
   /** Hosts that cannot hold or reach its volumes. */
   readonly withoutStorage?: ReadonlySet<string>
+  /** Only a hypervisor that has all of them will do. */
+  readonly needs?: readonly HypervisorFeature[]
+  /** Hosts where its volumes are encrypted: there its hypervisor has to open them. */
+  readonly encryptedOn?: ReadonlySet<string>
   /** When set, only this host will do (a volume lives there, or a migration names it). */
   readonly pinnedTo?: string
 }
@@ -49,6 +55,7 @@ export type Rejection =
   | 'volume elsewhere'
   | 'no room in its storage pools'
   | 'hypervisor not offered'
+  | 'hypervisor cannot do what it needs'
   | 'still starting'
   | 'not enough vCPUs'
   | 'not enough memory'
@@ -64,19 +71,31 @@ export interface Placement {
 /** Best first. `fake` is taken only where nothing else is offered or it is asked for. */
 const preference = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const satisfies readonly HypervisorName[]
 
-export function offered(host: HostView, wanted: HypervisorName | undefined): HypervisorName | undefined {
-  const available = new Set(host.hypervisors.filter(h => h.available).map(h => h.name))
-  if (wanted) return available.has(wanted) ? wanted : undefined
-  return preference.find(name => available.has(name))
+/** The hypervisor that the host would run it on; undefined: none of those it offers will do. */
+export function offered(
+  host: HostView,
+  request: Pick<PlacementRequest, 'hypervisor' | 'needs' | 'encryptedOn'>,
+): HypervisorName | undefined {
+  const { hypervisor: wanted, needs = [], encryptedOn } = request
+  const able = (features: readonly HypervisorFeature[] | undefined) =>
+    features === undefined ||
+    (needs.every(need => features.includes(need)) &&
+      (!encryptedOn?.has(host.id) || features.includes('encrypted-volumes')))
+  const available = (name: HypervisorName) =>
+    host.hypervisors.some(one => one.name === name && one.available && able(one.features))
+  return wanted ? (available(wanted) ? wanted : undefined) : preference.find(available)
 }
 
 /** Reasons that no amount of waiting for room removes. */
-const permanent: ReadonlySet<Rejection> = new Set(['volume elsewhere', 'hypervisor not offered', 'excluded'])
+const permanent: ReadonlySet<Rejection> = new Set([
+  ...(['volume elsewhere', 'hypervisor not offered', 'hypervisor cannot do what it needs', 'excluded'] as const),
+])
 
 export function place(hosts: readonly HostView[], request: PlacementRequest, policy: Policy = 'spread'): Placement {
   const rejected: { id: string; name: string; reason: Rejection }[] = []
   let best: { host: HostView; hypervisor: HypervisorName; score: number } | undefined
   let couldFit = false
+  const open = { ...request, needs: [...(request.needs ?? []), 'private-network' as const] }
   for (const host of hosts) {
     const reason = reject(host, request)
     if (reason) {
@@ -85,8 +104,9 @@ export function place(hosts: readonly HostView[], request: PlacementRequest, pol
       continue
     }
     couldFit = true
-    const score = rate(host, request, policy)
-    const hypervisor = offered(host, request.hypervisor)
+    // Where there is a choice, nobody goes where nothing gets out.
+    const score = rate(host, request, policy) - (offered(host, open) ? 0 : 5)
+    const hypervisor = offered(host, request)
     if (hypervisor && (!best || score > best.score || (score === best.score && host.id < best.host.id)))
       best = { host, hypervisor, score }
   }
@@ -98,16 +118,18 @@ function reject(host: HostView, request: PlacementRequest): Rejection | undefine
   if (request.excluded?.has(host.id)) return 'excluded'
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
   if (request.withoutStorage?.has(host.id)) return 'no room in its storage pools'
-  if (!offered(host, request.hypervisor))
-    return host.hypervisors.some(h => h.probing && (h.name === request.hypervisor || !request.hypervisor))
-      ? 'still starting'
-      : 'hypervisor not offered'
+  if (!offered(host, request)) return unfit(host, request)
   if (!host.up) return 'down'
   if (host.cordoned) return 'cordoned'
   if (host.usedVcpus + request.vcpus > host.vcpus) return 'not enough vCPUs'
   if (host.usedMemoryMib + request.memoryMib > host.memoryMib) return 'not enough memory'
   if (host.usedDiskMib + request.diskMib > host.diskMib) return 'not enough disk'
   return undefined
+}
+
+function unfit(host: HostView, { hypervisor }: PlacementRequest): Rejection {
+  if (host.hypervisors.some(one => one.probing && (one.name === hypervisor || !hypervisor))) return 'still starting'
+  return offered(host, { hypervisor }) ? 'hypervisor cannot do what it needs' : 'hypervisor not offered'
 }
 
 function fitsEmpty(host: HostView, request: PlacementRequest): boolean {

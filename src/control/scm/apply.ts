@@ -8,6 +8,8 @@ import type { DeployCall } from '../deployments/index.ts'
 import type { Deps } from '../deps.ts'
 import { ApiError } from '../http/errors.ts'
 import type { AuditNote } from '../http/operation.ts'
+import { copyCredential } from './credential-store.ts'
+import { recordEffect } from './effect-store.ts'
 import type { ScmEvent } from './events.ts'
 import { previewName } from './rules.ts'
 import type { ScmApp } from './store.ts'
@@ -18,15 +20,32 @@ export type ApplyDeps = Pick<Deps, 'db' | 'config' | 'clock' | 'vault' | 'log'>
 /** `ignored`: not about us, or older than what is known. `refused`: the plan or the state of an app does not allow it. */
 export type Effect = 'applied' | 'ignored' | 'refused'
 
+/** With the reason why not more; empty when it was applied. */
+interface Outcome {
+  readonly status: Effect
+  readonly reason: string
+}
+
+/** Which delivery it is, for the list that the app's people see. */
+export interface DeliveryRef {
+  /** The integration, or the app whose secret signed it. */
+  readonly source: string
+  readonly id: string
+  readonly event: string
+  readonly traceparent: string
+}
+
 type Of<K extends ScmEvent['kind']> = Extract<ScmEvent, { readonly kind: K }>
 
+const applied: Outcome = { status: 'applied', reason: '' }
+const ignored = (reason: string): Outcome => ({ status: 'ignored', reason })
+
 /** An event of the integration, about any number of apps. */
-export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, traceparent: string): Promise<Effect> {
+export async function applyEvent(deps: ApplyDeps, tx: Tx, event: ScmEvent, delivery: DeliveryRef): Promise<Effect> {
   switch (event.kind) {
     case 'push':
-      return eachApp(deps, tx, event.repoId, app => applyPush(deps, tx, app, event, traceparent))
     case 'pull-request':
-      return eachApp(deps, tx, event.repoId, app => applyPullRequest(deps, tx, app, event, traceparent))
+      return eachApp(deps, tx, event, delivery)
     case 'installation':
       return (await store.recordInstallation(tx, event)) ? 'applied' : 'ignored'
     case 'repository': {
@@ -46,38 +65,53 @@ export async function applyToApp(
   tx: Tx,
   appId: string,
   event: ScmEvent,
-  traceparent: string,
+  delivery: DeliveryRef,
 ): Promise<Effect> {
   const app = await store.lock(tx, appId)
-  if (!app) return 'ignored'
-  if (event.kind === 'push') return attempt(deps, tx, () => applyPush(deps, tx, app, event, traceparent))
-  if (event.kind === 'pull-request') return attempt(deps, tx, () => applyPullRequest(deps, tx, app, event, traceparent))
-  return 'ignored'
+  return app ? toOneApp(deps, tx, app, event, delivery) : 'ignored'
 }
 
 /** In the order of their ids, so that two deliveries never wait for each other. */
 async function eachApp(
   deps: ApplyDeps,
   tx: Tx,
-  repoId: number | null,
-  act: (app: ScmApp) => Promise<Effect>,
+  event: Of<'push' | 'pull-request'>,
+  delivery: DeliveryRef,
 ): Promise<Effect> {
   const effects: Effect[] = []
-  for (const id of repoId === null ? [] : await store.appsWith(tx, repoId)) {
+  for (const id of event.repoId === null ? [] : await store.appsWith(tx, event.repoId)) {
     const app = await store.lock(tx, id)
     // Without the binding anybody could follow, and build, a repository that is not theirs.
     if (!app || app.scmInstallationId === null || !(await store.allowed(tx, app.projectId, app.scmInstallationId)))
       continue
-    effects.push(await attempt(deps, tx, () => act(app)))
+    effects.push(await toOneApp(deps, tx, app, event, delivery))
   }
   return effects.find(one => one === 'applied') ?? effects.find(one => one === 'refused') ?? 'ignored'
+}
+
+async function toOneApp(
+  deps: ApplyDeps,
+  tx: Tx,
+  app: ScmApp,
+  event: ScmEvent,
+  { source, id: deliveryId, event: name, traceparent }: DeliveryRef,
+): Promise<Effect> {
+  const outcome = await attempt(deps, tx, async () => {
+    if (event.kind === 'push') return applyPush(deps, tx, app, event, traceparent)
+    if (event.kind === 'pull-request') return applyPullRequest(deps, tx, app, event, traceparent)
+    return ignored('Only pushes of branches and pull requests do something for an app.')
+  })
+  const what = event.kind === 'push' || event.kind === 'pull-request' ? event : { branch: '', commit: '' }
+  const { branch, commit } = what
+  await recordEffect(tx, app.id, source, { ...outcome, deliveryId, event: name, branch, commit })
+  return outcome.status
 }
 
 const savepoint = statement('scm.savepoint', 'SAVEPOINT one_app')
 const rollback = statement('scm.rollbackOne', 'ROLLBACK TO SAVEPOINT one_app')
 
 /** What one app may not do must not keep the others from it. */
-async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Effect>): Promise<Effect> {
+async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Outcome>): Promise<Outcome> {
   await tx.run(savepoint)
   try {
     return await act()
@@ -85,7 +119,7 @@ async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Effect>): Pro
     if (!(refusal instanceof ApiError)) throw refusal
     await tx.run(rollback)
     deps.log.warn({ reason: refusal.message }, 'a delivery of a git host was refused')
-    return 'refused'
+    return { status: 'refused', reason: refusal.message }
   }
 }
 
@@ -99,16 +133,19 @@ async function applyPush(
   app: ScmApp,
   event: Of<'push'>,
   traceparent: string,
-): Promise<Effect> {
-  if (!event.isDefault || app.gitUrl === '') return 'ignored'
+): Promise<Outcome> {
+  if (app.gitUrl === '') return ignored('The app has no git_url.')
+  if (app.gitBranch === '' && !event.isDefault) return ignored('The app follows the default branch.')
+  if (app.gitBranch !== '' && event.branch !== app.gitBranch)
+    return ignored(`The app follows the branch ${app.gitBranch}.`)
   const before = await store.pushOf(tx, app.id, event.branch)
-  if (before?.commit === event.commit) return 'ignored'
+  if (before?.commit === event.commit) return ignored('This commit was taken already.')
   const isTie = before?.pushedAt.getTime() === event.pushedAt?.getTime()
   const isNewest = await store.recordPush(tx, app.id, event.branch, event.pushedAt ?? deps.clock.now(), event.commit)
-  if (!isNewest) return 'ignored'
+  if (!isNewest) return ignored('A newer push was taken already.')
   const { branch, commit: hash, message } = event
   await roll(deps, tx, app, { branch, hash, message, isExact: event.pushedAt !== null && !isTie }, traceparent)
-  return 'applied'
+  return applied
 }
 
 async function applyPullRequest(
@@ -117,37 +154,43 @@ async function applyPullRequest(
   app: ScmApp,
   event: Of<'pull-request'>,
   traceparent: string,
-): Promise<Effect> {
-  if (event.isForeign || !deps.config.previews || app.gitUrl === '') return 'ignored'
-  if (!(await store.recordPreview(tx, app.id, event.number, event.state, event.changedAt))) return 'ignored'
+): Promise<Outcome> {
+  if (event.isForeign) return ignored('Pull requests from other repositories get no preview.')
+  if (!deps.config.previews) return ignored('Previews are off (MOTE_PREVIEWS).')
+  if (app.gitUrl === '') return ignored('The app has no git_url.')
+  if (!(await store.recordPreview(tx, app.id, event.number, event.state, event.changedAt)))
+    return ignored('Something newer is known of the pull request.')
   const existing = await store.previewOf(tx, app.id, event.number)
   if (event.state === 'closed') {
-    if (existing) await startDeletingApp(tx, existing)
-    return existing ? 'applied' : 'ignored'
+    if (!existing) return ignored('It has no preview.')
+    await startDeletingApp(tx, existing)
+    return applied
   }
-  const id = existing ?? (await createPreview(deps, tx, app, event.number))
+  const id = existing ?? (await createPreview(deps, tx, app, event.number, event.branch))
   const preview = await store.lock(tx, id)
-  if (!preview) return 'ignored'
+  if (!preview) return ignored('Its preview is being deleted.')
   const known = await store.pushOf(tx, id, event.branch)
-  if (known?.commit === event.commit) return 'applied'
+  if (known?.commit === event.commit) return applied
   await store.recordPush(tx, id, event.branch, event.changedAt, event.commit)
   const commit = { branch: event.branch, hash: event.commit, message: event.title, isExact: true }
   await roll(deps, tx, { ...preview, scmInstallationId: app.scmInstallationId }, commit, traceparent)
-  return 'applied'
+  return applied
 }
 
 /** An app of its own, with its own name and host name; it has the environment of the one it previews. */
-async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: number): Promise<string> {
+async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: number, branch: string): Promise<string> {
   const create = prepareApp(
     deps,
     { id: app.projectId, slug: app.projectSlug },
     {
       ...{ name: previewName(app.name, number), git_url: app.gitUrl, port: app.port },
+      ...{ git_branch: branch, git_submodules: app.gitSubmodules },
       ...{ health_check_path: app.healthCheckPath, scm_installation_id: app.scmInstallationId },
     },
   )
   const preview = await create(tx)
   await store.copyEnvironment(tx, app.id, preview.id)
+  await copyCredential(tx, app.id, preview.id)
   await store.keepPreview(tx, app.id, number, preview.id)
   await auditOf(
     tx,

@@ -1,6 +1,7 @@
 import { minutes } from '../../lib/duration.ts'
-import type { SourceAuth } from '../builds/index.ts'
+import { type SourceAuth, type SourceCredential, gitPlace } from '../builds/index.ts'
 import type { Deps } from '../deps.ts'
+import { sealedCredential } from './credential-store.ts'
 import type { SourceHost } from './provider.ts'
 import * as store from './store.ts'
 
@@ -8,10 +9,10 @@ import * as store from './store.ts'
 const reuseMs = minutes(30)
 
 /**
- * A token that reads the one repository, where the app's project may use the installation; it goes to the source host
+ * The app's own credential; else a token that reads the one repository, where the app's project may use the installation; it goes to the source host
  * only. Hosts are told every few seconds, so each token is used for half an hour; none is ever written down.
  */
-export function sourceAuth(deps: Pick<Deps, 'db' | 'clock'>, host: SourceHost | undefined): SourceAuth {
+export function sourceAuth(deps: Pick<Deps, 'db' | 'clock' | 'vault'>, host: SourceHost | undefined): SourceAuth {
   const tokens = new Map<string, { readonly token: Promise<string>; readonly untilMs: number }>()
   const tokenOf = (source: SourceHost, id: number, fullName: string): Promise<string> => {
     const nowMs = deps.clock.monotonicMs()
@@ -24,9 +25,28 @@ export function sourceAuth(deps: Pick<Deps, 'db' | 'clock'>, host: SourceHost | 
     token.catch(() => tokens.delete(key))
     return token
   }
-  return async ({ projectId, gitUrl, scmInstallationId: id }) => {
+  return async ({ appId, projectId, gitUrl, scmInstallationId: id }) => {
+    const own = await ownCredential(deps, appId, gitUrl)
+    if (own) return own
     if (!host || id === null || !host.owns(gitUrl) || !(await store.allowed(deps.db, projectId, id))) return undefined
     const fullName = URL.parse(gitUrl)?.pathname.replace(/^\/|\.git$/g, '') ?? ''
     return { username: 'x-access-token', password: await tokenOf(host, id, fullName) }
   }
+}
+
+/** The app's own one, while the repository is on the host that it was given for. */
+async function ownCredential(
+  { db, vault }: Pick<Deps, 'db' | 'vault'>,
+  appId: string,
+  gitUrl: string,
+): Promise<SourceCredential | undefined> {
+  const place = gitPlace(gitUrl)
+  const found = place && (await sealedCredential(db, appId))
+  if (!found || found.host !== place.host) return undefined
+  const isKey = found.kind === 'ssh_key'
+  if (isKey !== (place.transport === 'ssh')) return undefined
+  const secret = vault.open('git.credential', found.secret)
+  return isKey
+    ? { privateKey: secret, knownHosts: found.knownHosts ?? '' }
+    : { username: found.username, password: secret }
 }

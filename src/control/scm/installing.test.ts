@@ -2,9 +2,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'
 import { statement } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
 import { owner } from '../billing/testing.ts'
 import { createSourceHost, sourceAuth } from './index.ts'
-import { type FakeHost, installationToken, type ScmWorld, scmWorld } from './testing.ts'
+import {
+  commitOf,
+  cookieOf,
+  deliver,
+  type FakeHost,
+  installationToken,
+  push,
+  type ScmWorld,
+  scmWorld,
+} from './testing.ts'
 
 let world: ScmWorld
 let host: FakeHost
@@ -15,6 +25,11 @@ beforeAll(async () => {
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
+const begin = async (token: string) => {
+  const begun = await api.call('GET', '/v1/scm/install', { token })
+  const state = new URL(begun.body['url']).searchParams.get('state') ?? ''
+  return { state, cookie: cookieOf(begun), setCookie: String(begun.headers['set-cookie']) }
+}
 const sql = <Row>(name: string, text: string) => statement<Row>(`test.scm.${name}`, text)
 
 describe('installing', () => {
@@ -38,30 +53,63 @@ describe('installing', () => {
 
   it('takes only a state of ours, once, and an installation that the source host knows', async () => {
     const person = await owner(api)
-    const url = new URL((await api.call('GET', '/v1/scm/install', { token: person.token })).body['url'])
+    const begun = await api.call('GET', '/v1/scm/install', { token: person.token })
+    const url = new URL(begun.body['url'])
     expect(url.origin + url.pathname).toBe('https://github.com/apps/mote-test/installations/new')
     const state = url.searchParams.get('state') ?? ''
-    const back = (id: number, text: string | undefined) =>
+    const back = (id: number, text: string | undefined, cookie = cookieOf(begun)) =>
       api.call(
         'GET',
         `/v1/scm/callback?installation_id=${id}&setup_action=install${text === undefined ? '' : `&state=${encodeURIComponent(text)}`}`,
+        { headers: { cookie } },
       )
     const id = 77
     expect((await back(id, state)).status).toBe(400)
     host.installations.set(id, { login: 'late' })
     for (const bad of [undefined, '', 'x.y', `${state}x`, `x${state}`]) expect((await back(id, bad)).status).toBe(400)
-    expect((await back(id, state)).status).toBe(200)
+    const done = await back(id, state)
+    expect([done.status, String(done.headers['set-cookie'])]).toEqual([200, expect.stringContaining('Max-Age=0')])
     expect((await back(id, state)).status).toBe(400)
-    const old = new URL((await api.call('GET', '/v1/scm/install', { token: person.token })).body['url'])
+    const late = await api.call('GET', '/v1/scm/install', { token: person.token })
+    const old = new URL(late.body['url'])
     api.clock.advance(31 * 60_000)
-    expect((await back(id, old.searchParams.get('state') ?? '')).status).toBe(400)
+    expect((await back(id, old.searchParams.get('state') ?? '', cookieOf(late))).status).toBe(400)
+  })
+
+  it('a link that another browser opens binds nothing: it is for the one that began', async () => {
+    const attacker = await owner(api)
+    const victim = await owner(api)
+    const [theirs, own] = [await begin(attacker.token), await begin(victim.token)]
+    expect(theirs.setCookie).toMatch(
+      /^mote-install=[\w-]{43}; Path=\/v1\/scm\/callback; Max-Age=1800; HttpOnly; SameSite=Lax$/,
+    )
+    host.installations.set(78, { login: 'victims' })
+    const back = (cookie: string | undefined) =>
+      api.call(
+        'GET',
+        `/v1/scm/callback?installation_id=78&setup_action=install&state=${encodeURIComponent(theirs.state)}`,
+        {
+          headers: cookie === undefined ? {} : { cookie },
+        },
+      )
+    for (const cookie of [undefined, own.cookie, 'mote-install=', `${theirs.cookie}x`]) {
+      const refused = await back(cookie)
+      expect([refused.status, refused.body['error']]).toEqual([400, expect.stringContaining('another browser')])
+    }
+    expect((await api.call('GET', '/v1/scm/accounts', { token: attacker.token })).body).toEqual([])
+    expect((await back(`other=1; ${theirs.cookie}`)).status).toBe(200)
   })
 
   it('a token reads one repository of a project that may use the installation, and goes nowhere else', async () => {
     const person = await owner(api)
     const id = await world.install(person)
     const auth = sourceAuth(api.deps, createSourceHost(api.deps))
-    const build = { projectId: person.projectId, gitUrl: 'https://github.com/team/app.git', scmInstallationId: id }
+    const build = {
+      appId: newId(),
+      projectId: person.projectId,
+      gitUrl: 'https://github.com/team/app.git',
+      scmInstallationId: id,
+    }
     expect(await auth(build)).toEqual({ username: 'x-access-token', password: installationToken })
     expect(host.tokensFor.at(-1)).toEqual({ repositories: ['app'], permissions: { contents: 'read' } })
     const asked = host.tokensFor.length
@@ -80,11 +128,18 @@ describe('installing', () => {
 
   it('a source host that is down is 503, and stops nothing else', async () => {
     const person = await owner(api)
-    await world.install(person)
+    const app = await world.appFor(person, await world.install(person))
     host.isDown = true
     try {
       expect((await api.call('GET', '/v1/scm/repos', { token: person.token })).status).toBe(503)
       expect((await api.call('GET', '/v1/scm/accounts', { token: person.token })).status).toBe(200)
+      const sent = { id: newId(), event: 'push', payload: push(app.repoId, commitOf(5), 1_800_000_000) }
+      expect((await deliver(api, sent)).body).toEqual({ status: 'applied' })
+      expect(await world.deploymentsOf(person, app.name)).toMatchObject([{ status: 'building' }])
+      const image = { image: 'example.com/image:1' }
+      expect((await api.call('POST', `/v1/apps/${app.name}/deploy`, { token: person.token, body: image })).status).toBe(
+        200,
+      )
     } finally {
       host.isDown = false
       api.clock.advance(60_000)

@@ -26,7 +26,7 @@ export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): 
       if (!delivery || !event) return 'ignored'
       if (event.kind === 'ping') return 'pong'
       if (!(await store.recordDelivery(tx, 'integration', delivery.id, delivery.event))) return 'duplicate'
-      return applyEvent(deps, tx, event, traceparent)
+      return applyEvent(deps, tx, event, { ...delivery, source: 'integration', traceparent })
     }
   }
 }
@@ -43,7 +43,7 @@ export function receiveForApp(deps: ApplyDeps, appName: string): Receive {
       if (!delivery || !event) return 'ignored'
       if (event.kind === 'ping') return 'pong'
       if (!(await store.recordDelivery(tx, app.id, delivery.id, delivery.event))) return 'duplicate'
-      return applyToApp(deps, tx, app.id, event, traceparent)
+      return applyToApp(deps, tx, app.id, event, { ...delivery, source: app.id, traceparent })
     }
   }
 }

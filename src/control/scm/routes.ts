@@ -1,17 +1,41 @@
 import type { Deps } from '../deps.ts'
-import { invalidField, invalidState } from '../http/errors.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
+import { pageOf } from '../http/paging.ts'
+import { forgetBrowser, isBrowser, markBrowser } from './browser.ts'
+import { credentialHandlers } from './credential-routes.ts'
+import { appNamed } from './credential-store.ts'
+import { effects } from './effect-store.ts'
 import type { SourceHost } from './provider.ts'
-import { type Repository, type ScmAccount, scmOperations } from './schema.ts'
+import { type Repository, type ScmAccount, type ScmDelivery, scmOperations } from './schema.ts'
 import { issueState, readState } from './state.ts'
 import * as store from './store.ts'
 
 export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
   feature(scmOperations, {
+    ...credentialHandlers(deps),
+
+    listScmDeliveries: {
+      read: async ({ project, params, query }) => {
+        const app = await appNamed(deps.db, project.id, params.app_name)
+        if (!app) throw notFound()
+        const { limit, offset } = pageOf(query)
+        return (await effects(deps.db, app.id, limit, offset)).map(
+          (one): ScmDelivery => ({
+            ...{ id: one.deliveryId, event: one.event, status: one.status, reason: one.reason },
+            ...{ branch: one.branch, commit_hash: one.commit, received_at: one.receivedAt.toISOString() },
+          }),
+        )
+      },
+    },
+
     installScm: {
-      read: async ({ project, caller }) => {
-        const state = issueState(deps.vault, { projectId: project.id, userId: caller.userId }, deps.clock.now())
-        return { url: needed(host).installUrl(state) }
+      read: async ({ project, caller, setCookie }) => {
+        const { cookie, hash: browser } = markBrowser(deps.config.publicUrl)
+        const wish = { projectId: project.id, userId: caller.userId, browser }
+        const url = needed(host).installUrl(issueState(deps.vault, wish, deps.clock.now()))
+        setCookie(cookie)
+        return { url }
       },
     },
 
@@ -22,11 +46,14 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         const state = text === undefined ? undefined : readState(deps.vault, text, now)
         // An owner who approves what a member asked for comes without a state: the webhook tells us of it.
         if (!state) throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
+        if (!isBrowser(deps.config.publicUrl, call.headers, state.browser))
+          throw invalidField('state', 'was begun in another browser; begin again in this one, in the dashboard')
         // What the browser says is only a number: the source host is asked whether it is one of ours.
         const found = await needed(host).installation(id)
         if (!found) throw invalidField('installation_id', 'is no installation of this integration')
         return async tx => {
           if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was used already; begin again')
+          call.setCookie(forgetBrowser(deps.config.publicUrl))
           await store.recordInstallation(tx, found)
           await store.bindTo(tx, id, state.projectId)
           call.audit(

@@ -1,7 +1,22 @@
+import { invalidField } from '../http/errors.ts'
+
 const longest = 40
 
 /** A DNS label, like every app's name: the number stays whole, the name gives way. */
 export function previewName(app: string, number: number): string {
   const suffix = `-pr-${number}`
   return app.slice(0, longest - suffix.length).replace(/-+$/, '') + suffix
+}
+
+/** Lines of sshd(8), known_hosts: who the host is must be told, since nobody is there to be asked. */
+export function checkKnownHosts(text: string): string {
+  const lines = text.split(/\r?\n/).map(line => line.trim())
+  const keys = lines.filter(line => line !== '' && !line.startsWith('#'))
+  const isKey = (line: string) => /^(@[a-z-]+ )?[^\s]+ [a-z0-9@.-]+ [A-Za-z0-9+/]+=*( .*)?$/.test(line)
+  if (keys.length === 0 || keys.length > 50 || !keys.every(isKey))
+    throw invalidField(
+      'known_hosts',
+      'must be the keys of the host, as "ssh-keyscan host" prints them; compare them first',
+    )
+  return `${keys.join('\n')}\n`
 }

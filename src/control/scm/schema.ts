@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, bool, int64, list, nullable, resource, text } from '../http/types.ts'
+import { pageQuery } from '../http/paging.ts'
+import { Acknowledgement, bool, dateTime, int64, list, maybe, nullable, oneOf, resource, text } from '../http/types.ts'
 
 export const Repository = resource('Repository', {
   id: int64(),
@@ -21,14 +22,49 @@ export const ScmAccount = resource('ScmAccount', {
 })
 export type ScmAccount = Static<typeof ScmAccount>
 
+const credentialKinds = ['token', 'ssh_key'] as const
+
+export const GitCredential = resource('GitCredential', {
+  kind: oneOf(credentialKinds),
+  host: text({ description: 'The one it is for.' }),
+  username: text(),
+  public_key: nullable(text({ description: 'Make it a deploy key of the repository, at its host.' })),
+  known_hosts: nullable(text()),
+  updated_at: dateTime(),
+})
+
+const PutGitCredential = resource('PutGitCredentialRequest', {
+  kind: oneOf(credentialKinds, { description: '`ssh_key`: a key pair is made; its private half is never shown.' }),
+  username: maybe(
+    text({ minLength: 1, maxLength: 255, pattern: '^[^:\\s]+$', 'x-mote-pattern': 'neither spaces nor colons' }),
+  ),
+  token: maybe(text({ minLength: 1, maxLength: 4096, description: 'With `token`. Never shown again.' })),
+  known_hosts: maybe(text({ maxLength: 16_384, description: 'With `ssh_key`: what `ssh-keyscan` says of the host.' })),
+})
+export type PutGitCredential = Static<typeof PutGitCredential>
+
+export const ScmDelivery = resource('ScmDelivery', {
+  id: text({ description: 'As the git host named it.' }),
+  event: text(),
+  status: oneOf(['applied', 'ignored', 'refused']),
+  reason: text({ description: 'Why not more; empty when it was applied.' }),
+  branch: text(),
+  commit_hash: text(),
+  received_at: dateTime(),
+})
+export type ScmDelivery = Static<typeof ScmDelivery>
+
+const ofApp = Type.Object({ app_name: text() })
+
 const shared = { tag: 'Source host', auth: 'bearer', project: 'selected' } as const
 
 export const scmOperations = operations({
   installScm: {
     method: 'GET',
     path: '/v1/scm/install',
-    summary: 'Where to install the integration, as `{url}`',
+    summary: 'Where to install the integration, as `{url}`; a cookie marks the browser that began it',
     ...shared,
+    secretAnswer: true,
     scope: 'admin',
     answer: 'free',
   },
@@ -46,6 +82,48 @@ export const scmOperations = operations({
       state: Type.Optional(text({ maxLength: 1024, description: 'Signed by us; without it nothing is bound.' })),
     }),
     answer: Acknowledgement,
+  },
+  getGitCredential: {
+    method: 'GET',
+    path: '/v1/apps/{app_name}/git-credential',
+    summary: 'What reads the repository of the app; secrets are not shown',
+    ...shared,
+    scope: 'read',
+    params: ofApp,
+    answer: GitCredential,
+    addition: true,
+  },
+  putGitCredential: {
+    method: 'PUT',
+    path: '/v1/apps/{app_name}/git-credential',
+    summary: 'Sets a token, or makes a deploy key, for the host of the repository',
+    ...shared,
+    scope: 'write',
+    params: ofApp,
+    body: PutGitCredential,
+    answer: GitCredential,
+    addition: true,
+  },
+  deleteGitCredential: {
+    method: 'DELETE',
+    path: '/v1/apps/{app_name}/git-credential',
+    summary: 'Forgets it',
+    ...shared,
+    scope: 'write',
+    params: ofApp,
+    answer: Acknowledgement,
+    addition: true,
+  },
+  listScmDeliveries: {
+    method: 'GET',
+    path: '/v1/apps/{app_name}/deliveries',
+    summary: 'What git hosts said of the app in the last 30 days, and what came of it; newest first',
+    ...shared,
+    scope: 'read',
+    params: ofApp,
+    query: Type.Object(pageQuery),
+    answer: list(ScmDelivery),
+    addition: true,
   },
   listRepositories: {
     method: 'GET',

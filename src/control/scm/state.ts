@@ -10,15 +10,23 @@ export interface InstallState {
   readonly id: string
   readonly projectId: string
   readonly userId: string
+  /** Of the browser that began it. */
+  readonly browser: string
 }
 
 /** Long enough to choose repositories and ask an owner; a link that is found later is worth nothing. */
 const goodForMs = minutes(30)
 const purpose = 'scm.install-state'
-const Content = Type.Object({ id: Type.String(), p: Type.String(), u: Type.String(), exp: Type.Number() })
+const Content = Type.Object({
+  id: Type.String(),
+  p: Type.String(),
+  u: Type.String(),
+  b: Type.String(),
+  exp: Type.Number(),
+})
 
 export function issueState(vault: Vault, wish: Omit<InstallState, 'id'>, now: Date): string {
-  const content = { id: newId(), p: wish.projectId, u: wish.userId, exp: now.getTime() + goodForMs }
+  const content = { id: newId(), p: wish.projectId, u: wish.userId, b: wish.browser, exp: now.getTime() + goodForMs }
   const body = Buffer.from(JSON.stringify(content)).toString('base64url')
   return `${body}.${vault.hash(purpose, body).toString('base64url')}`
 }
@@ -31,5 +39,5 @@ export function readState(vault: Vault, text: string, now: Date): InstallState |
   if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined
   const content = Value.Parse(Content, JSON.parse(Buffer.from(body, 'base64url').toString('utf8')))
   if (content.exp < now.getTime() || !isUuid(content.id)) return undefined
-  return { id: content.id, projectId: content.p, userId: content.u }
+  return { id: content.id, projectId: content.p, userId: content.u, browser: content.b }
 }

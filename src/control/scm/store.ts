@@ -15,6 +15,7 @@ export interface ScmApp extends SourceApp {
   readonly healthCheckPath: string
 }
 const appColumns = `a.id, a.name, a.port, a.desired_replicas AS "desiredReplicas", a.git_url AS "gitUrl",
+  a.git_branch AS "gitBranch", a.git_submodules AS "gitSubmodules",
   a.scm_installation_id AS "scmInstallationId", a.project_id AS "projectId", p.slug AS "projectSlug",
   a.health_check_path AS "healthCheckPath"`
 const lockApp = statement<ScmApp>(

@@ -5,6 +5,7 @@ import { hours, seconds } from '../../lib/duration.ts'
 import { startDeletingApp } from '../apps/index.ts'
 import type { Deps } from '../deps.ts'
 import type { CommitStatus, SourceHost } from './provider.ts'
+import { forgetEffectsBefore } from './effect-store.ts'
 import * as store from './store.ts'
 
 /** Deliveries are repeated for some days at most; a preview whose app went goes, too. */
@@ -12,7 +13,8 @@ export const scmUpkeep = (deps: Pick<Deps, 'db'>): Sweep => ({
   name: 'scm-upkeep',
   everyMs: hours(1),
   async run({ now }) {
-    const deliveries = await store.forgetBefore(deps.db, new Date(now.getTime() - hours(24 * 30)))
+    const before = new Date(now.getTime() - hours(24 * 30))
+    const deliveries = (await store.forgetBefore(deps.db, before)) + (await forgetEffectsBefore(deps.db, before))
     const previews = await store.leftOver(deps.db)
     for (const id of previews) await deps.db.tx(tx => startDeletingApp(tx, id))
     return { deliveries, previews: previews.length }

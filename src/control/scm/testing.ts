@@ -112,6 +112,9 @@ export const push = (repoId: number, commit: string, pushedAt: number | undefine
 })
 export const commitOf = (n: number) => n.toString(16).padStart(40, '0')
 
+/** What a browser keeps of an answer, and sends back. */
+export const cookieOf = ({ headers }: Pick<Reply, 'headers'>) => String(headers['set-cookie']).split(';')[0] ?? ''
+
 export interface ScmWorld extends AsyncDisposable {
   readonly host: FakeHost
   readonly api: Identity
@@ -142,10 +145,11 @@ export async function scmWorld(): Promise<ScmWorld> {
     async install(person) {
       const id = ++installations
       host.installations.set(id, { login: `org-${id}` })
-      const { url } = ok(await api.call('GET', '/v1/scm/install', { token: person.token }))
+      const begun = await api.call('GET', '/v1/scm/install', { token: person.token })
+      const { url } = ok(begun)
       const state = new URL(url).searchParams.get('state') ?? ''
       const query = `installation_id=${id}&setup_action=install&state=${encodeURIComponent(state)}`
-      ok(await api.call('GET', `/v1/scm/callback?${query}`))
+      ok(await api.call('GET', `/v1/scm/callback?${query}`, { headers: { cookie: cookieOf(begun) } }))
       return id
     },
     async appFor(person, installationId, gitUrl = 'https://github.com/team/app.git') {

@@ -2,6 +2,7 @@ import { type Sql, type Tx, statement } from '../../db/db.ts'
 
 /** A volume that a VM shall have when it starts. */
 export interface NeededDisk {
+  readonly vmId: string
   readonly attachmentId: string
   readonly volumeId: string
   readonly name: string
@@ -43,14 +44,23 @@ export interface HeldDisk {
 
 const neededDisks = statement<NeededDisk>(
   'vms.neededDisks',
-  `SELECT t.id AS "attachmentId", o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+  `SELECT v.id AS "vmId", t.id AS "attachmentId", o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
      o.host_id AS "hostId", o.bound, o.state IN ('creating', 'ready') AND o.want = 'present' AS usable,
      t.access_mode = 1 AS "readOnly",
-     EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id AND k.vm_id <> $1
+     EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id AND k.vm_id <> v.id
              AND (t.access_mode = 0 OR NOT k.read_only)) AS held
    FROM vm v JOIN volume_attachment t ON t.app_id = v.app_id JOIN volume o ON o.id = t.volume_id
-   WHERE v.id = $1 AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
+   WHERE v.id = ANY($1::uuid[]) AND t.want = 'attached' AND (t.deployment_id IS NULL OR t.deployment_id = v.deployment_id)
    ORDER BY o.id`,
+)
+// As a VM that does not exist yet would find them: what others hold is theirs to give back by then.
+const appDisks = statement<NeededDisk>(
+  'vms.appDisks',
+  `SELECT '' AS "vmId", t.id AS "attachmentId", o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+     o.host_id AS "hostId", o.bound, o.state IN ('creating', 'ready') AND o.want = 'present' AS usable,
+     t.access_mode = 1 AS "readOnly", false AS held
+   FROM volume_attachment t JOIN volume o ON o.id = t.volume_id
+   WHERE t.app_id = $1 AND t.deployment_id IS NULL AND t.want = 'attached' ORDER BY o.id`,
 )
 // The volume's row is the lock: whoever attaches, restores, snapshots or deletes it holds it, too. A writer raises the
 // generation in the commit that gives it the volume; readers share the one they find.
@@ -114,7 +124,10 @@ const deleteOfDeployment = statement(
 )
 
 /** What the VM's app and deployment have attached, in the order in which volumes are locked. */
-export const needed = (sql: Sql, vmId: string) => sql.rows(neededDisks, [vmId])
+/** What the next VM of the app shall have. */
+export const neededByApp = (sql: Sql, appId: string) => sql.rows(appDisks, [appId])
+/** What each of the VMs shall have when it starts. */
+export const needed = (sql: Sql, vmIds: readonly string[]) => sql.rows(neededDisks, [vmIds])
 /** The generation under which the VM may have the volume; undefined when it may not, or cannot reach it from there. */
 export const take = async (
   tx: Tx,

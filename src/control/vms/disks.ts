@@ -4,6 +4,7 @@ import type { Sql, Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { listPools } from '../hosts/index.ts'
 import { notify } from '../notifications/index.ts'
+import type { PlacementRequest } from '../scheduler/place.ts'
 import { fitVolumes, type PoolView } from '../scheduler/pools.ts'
 import * as store from './disk-store.ts'
 import { pokeWaiting } from './waiting.ts'
@@ -18,12 +19,22 @@ export interface DiskNeeds {
   readonly pinnedTo: string | undefined
 }
 
-export async function diskNeeds(sql: Sql, vmId: string): Promise<DiskNeeds> {
-  const disks = await store.needed(sql, vmId)
+export const diskNeeds = async (sql: Sql, vmId: string): Promise<DiskNeeds> =>
+  needsOf(sql, await store.needed(sql, [vmId]))
+
+/** What the next VM of the app will need. */
+export const appDiskNeeds = async (sql: Sql, appId: string): Promise<DiskNeeds> =>
+  needsOf(sql, await store.neededByApp(sql, appId))
+
+async function needsOf(sql: Sql, disks: readonly store.NeededDisk[]): Promise<DiskNeeds> {
   const pools = disks.length > 0 ? await listPools(sql) : []
   const pins = new Set(disks.filter(disk => disk.bound).flatMap(disk => (disk.hostId ? [disk.hostId] : [])))
   return { disks, pools, obstacle: obstacleOf(disks, pins.size), pinnedTo: [...pins][0] }
 }
+
+/** Those of the VMs that need volumes. */
+export const withDisks = async (sql: Sql, vmIds: readonly string[]): Promise<ReadonlySet<string>> =>
+  new Set((await store.needed(sql, vmIds)).map(disk => disk.vmId))
 
 function obstacleOf(disks: readonly store.NeededDisk[], places: number): string | undefined {
   const held = disks.find(disk => disk.held)
@@ -33,10 +44,19 @@ function obstacleOf(disks: readonly store.NeededDisk[], places: number): string 
   return places > 1 ? 'Its volumes are on different hosts. Detach one, or clone it from a snapshot.' : undefined
 }
 
-/** Hosts that cannot hold or reach the volumes. */
-export function hostsWithout(needs: DiskNeeds, hostIds: readonly string[]): ReadonlySet<string> {
-  if (needs.disks.length === 0) return new Set()
-  return new Set(hostIds.filter(id => fitVolumes(needs.pools, id, needs.disks) === undefined))
+type StorageRequest = Pick<PlacementRequest, 'withoutStorage' | 'encryptedOn' | 'needs' | 'pinnedTo'>
+
+/** What the volumes mean for the choice of a host. */
+export function storageRequest(needs: DiskNeeds, hosts: readonly { readonly id: string }[]): StorageRequest {
+  if (needs.disks.length === 0) return {}
+  const withoutStorage = new Set<string>()
+  const encryptedOn = new Set<string>()
+  for (const { id } of hosts) {
+    const places = fitVolumes(needs.pools, id, needs.disks)
+    if (!places) withoutStorage.add(id)
+    else if ([...places.values()].some(pool => pool.encrypted)) encryptedOn.add(id)
+  }
+  return { withoutStorage, encryptedOn, needs: ['volumes'], ...(needs.pinnedTo ? { pinnedTo: needs.pinnedTo } : {}) }
 }
 
 /**

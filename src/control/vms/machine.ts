@@ -5,14 +5,15 @@
 import type { VmObserved } from '../../contract/agent.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
+import { batched } from '../../lib/batched.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
-import type { Tx } from '../../db/db.ts'
+import type { Db, Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { abandon, agentClient, createCandidates, listHosts, release, reserve } from '../hosts/index.ts'
+import { abandon, agentClient, release } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { explain, place, type PlacementRequest } from '../scheduler/place.ts'
-import { claimDisks, diskNeeds, hostsWithout, releaseDisks } from './disks.ts'
-import { hypervisorName, reached } from './rules.ts'
+import { releaseDisks } from './disks.ts'
+import { createPlacer } from './placer.ts'
+import { reached } from './rules.ts'
 import { vmWishes } from './wish.ts'
 import { pokeWaiting } from './waiting.ts'
 import { recordSeen } from './seen.ts'
@@ -21,6 +22,8 @@ import type { Vm } from './store.ts'
 
 /** Room may appear any time without a poke; this is how long a waiting VM may miss it. */
 const placementRetryMs = seconds(2)
+/** Somebody else held its deployment, or took the room. */
+const outrunRetryMs = 50
 /** Changes come by pokes; this look is only for what a message that died with its program would have hidden. */
 const lookAgainMs = seconds(5)
 /** A host lists all it has every 15 seconds, and what is not as it should be is poked then. */
@@ -28,7 +31,8 @@ const steadyLookMs = minutes(10)
 
 export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
   const wishes = vmWishes(deps)
-  const candidates = createCandidates(() => listHosts(deps.db, deps.config.hostTimeoutSeconds), deps.clock)
+  const placeVm = createPlacer(deps)
+  const load = batched((ids: readonly string[]) => loadAll(deps.db, ids), { most: 64, atOnce: 4 })
 
   return machine<Vm>()({
     kind: 'vm',
@@ -38,57 +42,28 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
       steady: ['starting', 'removing'],
       removing: [],
     },
-    load: id => store.byId(deps.db, id),
+    load,
     preempt: vm => (vm.want === 'absent' ? 'removing' : undefined),
     phases: {
       async placing({ subject: vm }) {
         if (vm.hostId) return go('starting', undefined, minutes(10))
-        const siblings = await store.hostsOfSiblings(deps.db, vm)
-        const disks = await diskNeeds(deps.db, vm.id)
-        const { obstacle } = disks
-        if (obstacle)
-          return wait(placementRetryMs, async tx => {
-            await store.explainPlacement(tx, vm.id, obstacle)
-          })
-        const propose = async (fresh: boolean) => {
-          const hosts = await candidates.list(fresh)
-          const withoutStorage = hostsWithout(
-            disks,
-            hosts.map(one => one.id),
-          )
-          const near = new Set([...siblings, ...candidates.proposedFor(vm.deploymentId)])
-          return place(hosts, requestFor(vm, near, withoutStorage, disks.pinnedTo))
+        // In a transaction of its own, with others: behind the fence of this step it could not be. It is done once, since only
+        // a VM without a host is given one, and one that is to go is given none.
+        const outcome = await placeVm(vm)
+        switch (outcome.is) {
+          case 'placed':
+            return go('starting', undefined, minutes(10))
+          case 'outrun':
+            return wait(outrunRetryMs)
+          case 'unpinned':
+            return wait(0, async tx => {
+              await store.bootInstead(tx, vm.id)
+            })
+          case 'nowhere':
+            return wait(placementRetryMs, async tx => {
+              await store.explainPlacement(tx, vm.id, outcome.why)
+            })
         }
-        let placement = await propose(false)
-        // What was known may be too old for a no.
-        if (!placement.host) placement = await propose(true)
-        const { host } = placement
-        if (!host && vm.pinnedHostId && !vm.fromRequired)
-          return wait(0, async tx => {
-            await store.bootInstead(tx, vm.id)
-          })
-        if (!host)
-          return wait(placementRetryMs, async tx => {
-            await store.explainPlacement(tx, vm.id, explain(placement))
-          })
-        candidates.propose(host.id, vm)
-        return go(
-          'starting',
-          async tx => {
-            // Replicas are placed at the same time: whoever commits second looks again.
-            if (!siblings.has(host.id) && (await store.siblingsNow(tx, vm)).has(host.id))
-              throw new Error(`a sibling went to host ${host.name} meanwhile`)
-            if (!(await reserve(tx, host.id, vm))) {
-              candidates.forget()
-              throw new Error(`host ${host.name} filled up meanwhile`)
-            }
-            if (!(await store.assign(tx, vm.id, host.id, host.hypervisor)))
-              throw new Error(`BUG: vm ${vm.id} placed twice`)
-            await claimDisks(tx, vm.id, host.id, disks)
-            await poke(tx, 'deployment', vm.deploymentId)
-          },
-          minutes(10),
-        )
       },
 
       async starting({ subject: vm, signal }) {
@@ -139,18 +114,10 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
   })
 }
 
-const requestFor = (
-  vm: Vm,
-  siblings: ReadonlySet<string>,
-  withoutStorage: ReadonlySet<string>,
-  diskHost: string | undefined,
-): PlacementRequest => {
-  const pinnedTo = vm.pinnedHostId ?? diskHost
-  return {
-    hypervisor: hypervisorName(vm.requestedHypervisor),
-    ...{ vcpus: vm.vcpus, memoryMib: vm.memoryMib, diskMib: vm.diskMib, siblings, withoutStorage },
-    ...(pinnedTo ? { pinnedTo } : {}),
-  }
+/** What a claim brings is loaded together: a statement for each costs twice the time of the database. */
+async function loadAll(db: Db, ids: readonly string[]): Promise<(Vm | undefined)[]> {
+  const found = new Map((await store.byIds(db, ids)).map(vm => [vm.id, vm]))
+  return ids.map(id => found.get(id))
 }
 
 /** A lost host may still run it: its room stays taken until the host says otherwise. A removed one is never asked again. */

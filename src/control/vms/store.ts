@@ -1,4 +1,4 @@
-import type { VmObserved, VmStep } from '../../contract/agent.ts'
+import type { HypervisorName, VmObserved, VmStep } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 
@@ -79,31 +79,68 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
 
-const vmById = statement<Vm>('vms.byId', `SELECT ${columns} ${joined} WHERE v.id = $1`)
+// The inner SELECT hides how many there are: else PostgreSQL plans it anew each time, which takes longer than to run it.
+const vmsById = statement<Vm>('vms.byIds', `SELECT ${columns} ${joined} WHERE v.id = ANY((SELECT $1::uuid[])::uuid[])`)
 const envOfDeployment = statement<{ name: string; value: Buffer }>(
   'vms.env',
   `SELECT name, value FROM deployment_env WHERE deployment_id = $1`,
 )
-const siblingHosts = statement<{ hostId: string }>(
-  'vms.siblingHosts',
-  `SELECT DISTINCT host_id AS "hostId" FROM vm
-   WHERE deployment_id = $1 AND id <> $2 AND host_id IS NOT NULL AND want <> 'absent'`,
+// Placements of one deployment take turns; whoever finds it taken comes again, instead of waiting with locks of its own.
+const lockDeployments = statement<{ id: string }>(
+  'vms.lockDeployments',
+  `SELECT id FROM deployment WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`,
 )
-const lockSiblings = statement('vms.lockSiblings', `SELECT id FROM deployment WHERE id = $1 FOR NO KEY UPDATE`)
+const hostsOfDeployments = statement<{ deploymentId: string; hostId: string }>(
+  'vms.hostsOfDeployments',
+  `SELECT DISTINCT deployment_id AS "deploymentId", host_id AS "hostId" FROM vm
+   WHERE deployment_id = ANY($1::uuid[]) AND host_id IS NOT NULL AND want <> 'absent'`,
+)
 const insertVm = statement(
   'vms.insert',
   `INSERT INTO vm (id, project_id, app_id, deployment_id, vcpus, memory_mib, disk_mib, ipv6_address, from_snapshot_id,
      from_renew, pinned_host_id, from_required)
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9::uuid IS NOT NULL, $10, $11)`,
 )
-const assignHost = statement(
-  'vms.assignHost',
-  // From here on it is paid for (control/usage).
-  `WITH placed AS (
-     UPDATE vm SET host_id = $2, hypervisor = $3, generation = generation + 1, placement_note = NULL, placed_at = now()
-     WHERE id = $1 AND host_id IS NULL RETURNING id, project_id, vcpus, memory_mib
+/**
+ * $1 VMs, $2 the host of each, $3 its hypervisor. Room and place in one statement: a VM gets its host when what the VMs
+ * before it take there leaves room for it, and not otherwise. Hosts are locked in one order, VMs that somebody else holds are
+ * passed by, so two of these never wait for each other. From its place on a VM is paid for (control/usage).
+ */
+const placeVms = statement<{ id: string }>(
+  'vms.place',
+  `WITH wish AS (
+     SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS w(vm_id, host_id, hypervisor, n)
+   ), room AS (
+     SELECT id, vcpus - used_vcpus AS vcpus, memory_mib - used_memory_mib AS memory_mib, disk_mib - used_disk_mib AS disk_mib
+     FROM host WHERE id = ANY($2) AND NOT cordoned AND lost_at IS NULL AND removed_at IS NULL
+     ORDER BY id FOR NO KEY UPDATE
+   ), free AS (
+     SELECT v.id, v.vcpus, v.memory_mib, v.disk_mib, w.host_id, w.hypervisor, w.n FROM wish w JOIN vm v ON v.id = w.vm_id
+     WHERE v.host_id IS NULL AND v.want <> 'absent' FOR NO KEY UPDATE OF v SKIP LOCKED
+   ), queue AS (
+     SELECT free.*, sum(vcpus) OVER line AS vcpus_so_far, sum(memory_mib) OVER line AS memory_so_far,
+       sum(disk_mib) OVER line AS disk_so_far
+     FROM free WINDOW line AS (PARTITION BY host_id ORDER BY n)
+   ), fit AS (
+     SELECT q.* FROM queue q JOIN room r ON r.id = q.host_id
+     WHERE q.vcpus_so_far <= r.vcpus AND q.memory_so_far <= r.memory_mib AND q.disk_so_far <= r.disk_mib
+   ), reserved AS (
+     UPDATE host h SET used_vcpus = h.used_vcpus + t.vcpus, used_memory_mib = h.used_memory_mib + t.memory_mib,
+       used_disk_mib = h.used_disk_mib + t.disk_mib
+     FROM (SELECT host_id, sum(vcpus)::int AS vcpus, sum(memory_mib)::int AS memory_mib, sum(disk_mib)::bigint AS disk_mib
+           FROM fit GROUP BY host_id) t
+     WHERE h.id = t.host_id AND h.used_vcpus + t.vcpus <= h.vcpus AND h.used_memory_mib + t.memory_mib <= h.memory_mib
+       AND h.used_disk_mib + t.disk_mib <= h.disk_mib
+     RETURNING h.id
+   ), placed AS (
+     UPDATE vm v SET host_id = f.host_id, hypervisor = f.hypervisor, generation = v.generation + 1, placement_note = NULL,
+       placed_at = now()
+     FROM fit f JOIN reserved r ON r.id = f.host_id WHERE v.id = f.id
+     RETURNING v.id, v.project_id, v.vcpus, v.memory_mib
+   ), paid AS (
+     INSERT INTO usage_span (vm_id, project_id, vcpus, memory_mib) SELECT id, project_id, vcpus, memory_mib FROM placed
    )
-   INSERT INTO usage_span (vm_id, project_id, vcpus, memory_mib) SELECT id, project_id, vcpus, memory_mib FROM placed`,
+   SELECT id FROM placed`,
 )
 const notePlacement = statement(
   'vms.notePlacement',
@@ -173,7 +210,7 @@ const seenByHost = statement<SeenVm>(
   'vms.seenByHost',
   `SELECT id, generation, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
      restart_count AS "restartCount" FROM vm WHERE host_id = $1
-     OR id IN (SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL)`,
+     OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
 )
 
 export interface SeenVm {
@@ -206,7 +243,8 @@ export interface StartFrom {
   readonly required: boolean
 }
 
-export const byId = (sql: Sql, id: string) => sql.maybe(vmById, [id])
+export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(vmsById, [ids])
+export const byId = (sql: Sql, id: string) => sql.maybe(vmsById, [[id]])
 /** Values are sealed, purpose `app.env`. */
 export const sealedEnv = (sql: Sql, deploymentId: string) => sql.rows(envOfDeployment, [deploymentId])
 export const insert = (tx: Tx, vm: NewVm) =>
@@ -224,15 +262,29 @@ export const insert = (tx: Tx, vm: NewVm) =>
     vm.from?.required ?? false,
   ])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
-export const hostsOfSiblings = async (db: Db, vm: Pick<Vm, 'deploymentId' | 'id'>) =>
-  new Set((await db.rows(siblingHosts, [vm.deploymentId, vm.id])).map(row => row.hostId))
-/** The same inside a placement's commit; placements of one deployment take turns from here on. */
-export const siblingsNow = async (tx: Tx, vm: Pick<Vm, 'deploymentId' | 'id'>) => {
-  await tx.rows(lockSiblings, [vm.deploymentId])
-  return new Set((await tx.rows(siblingHosts, [vm.deploymentId, vm.id])).map(row => row.hostId))
+/** Which of the deployments nobody else places VMs of (or changes) until the end of the transaction. */
+export const claimPlacing = async (tx: Tx, deploymentIds: readonly string[]) =>
+  new Set((await tx.rows(lockDeployments, [deploymentIds])).map(row => row.id))
+/** The hosts that have VMs of each deployment. */
+export async function hostsByDeployment(sql: Sql, ids: readonly string[]): Promise<Map<string, Set<string>>> {
+  const hosts = new Map(ids.map(id => [id, new Set<string>()]))
+  for (const row of await sql.rows(hostsOfDeployments, [ids])) hosts.get(row.deploymentId)?.add(row.hostId)
+  return hosts
 }
-export const assign = async (tx: Tx, id: string, hostId: string, hypervisor: string) =>
-  (await tx.run(assignHost, [id, hostId, hypervisor])) === 1
+/** Reserves the room of each VM on its host and gives it that host; the ids of those that got it. */
+export const place = async (
+  tx: Tx,
+  wishes: readonly { readonly vmId: string; readonly hostId: string; readonly hypervisor: HypervisorName }[],
+): Promise<Set<string>> =>
+  new Set(
+    (
+      await tx.rows(placeVms, [
+        wishes.map(one => one.vmId),
+        wishes.map(one => one.hostId),
+        wishes.map(one => one.hypervisor),
+      ])
+    ).map(row => row.id),
+  )
 /** Boots it instead: where its snapshot is there is no room. */
 export const bootInstead = (tx: Tx, id: string) => tx.run(forgetSnapshot, [id])
 /** Starts it anew from a snapshot that its host has. */

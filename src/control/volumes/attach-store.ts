@@ -44,13 +44,23 @@ const ofApp = statement<Attachment>(
 const volumesAndAttachments = statement<
   Pick<
     Volume,
-    'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' | 'hostId' | 'state' | 'error' | 'createdAt' | 'updatedAt'
+    | 'id'
+    | 'projectId'
+    | 'name'
+    | 'sizeMib'
+    | 'grownMib'
+    | 'poolName'
+    | 'hostId'
+    | 'state'
+    | 'error'
+    | 'createdAt'
+    | 'updatedAt'
   > & {
     readonly attachments: readonly Pick<Attachment, 'accessMode' | 'appId' | 'appName' | 'mountPoint'>[]
   }
 >(
   'volumes.list',
-  `SELECT o.id, o.project_id AS "projectId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+  `SELECT o.id, o.project_id AS "projectId", o.name, o.size_mib AS "sizeMib", o.grown_mib AS "grownMib", o.pool_name AS "poolName",
      o.host_id AS "hostId", o.state, o.error, o.created_at AS "createdAt", o.updated_at AS "updatedAt",
      coalesce((SELECT jsonb_agg(jsonb_build_object('accessMode', t.access_mode, 'appId', a.id, 'appName', a.name,
         'mountPoint', t.mount_point) ORDER BY t.id) ${joined} WHERE t.volume_id = o.id), '[]'::jsonb) AS attachments

@@ -14,6 +14,8 @@ export {
   deleteVolumeSnapshot,
   restoreVolume,
 } from './create.ts'
+export { fullVolumes } from './fullness.ts'
+export { growVolume } from './grow.ts'
 export { recordVolume, volumeMachine } from './machine.ts'
 export { volumeFeature } from './routes.ts'
 export { assertScalable } from './rules.ts'

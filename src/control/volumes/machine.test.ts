@@ -16,6 +16,7 @@ import {
   detachVolume,
   findVolume,
   findVolumeSnapshot,
+  growVolume,
   listVolumeSnapshots,
   restoreVolume,
   scheduledSnapshots,
@@ -67,9 +68,11 @@ const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number
     if (!(await snapshotReady(s.snapshotId))) return
     s.rounds += 1
     if (s.rounds === 1) stored.get(s.id)!.content = 'changed'
-    if (s.rounds === 4) await db.tx(tx => restoreVolume(tx, s.id, s.snapshotId))
-    if (s.rounds > 4 && (await isReady(s.id))) {
-      expect(stored.get(s.id)?.content).toBe('empty')
+    if (s.rounds === 2) await db.tx(tx => growVolume(tx, s.id, 96))
+    if (s.rounds === 6) await db.tx(tx => restoreVolume(tx, s.id, s.snapshotId))
+    if (s.rounds > 6 && (await isReady(s.id))) {
+      expect(stored.get(s.id)).toMatchObject({ content: 'empty', sizeMib: 96 })
+      expect(await findVolume(db, s.id)).toMatchObject({ sizeMib: 96, grownMib: 96 })
       await remove(s)
     }
   },
@@ -141,6 +144,49 @@ describe('snapshots by schedule', () => {
     [{ everyMinutes: 60, keep: 101 }, /keep/],
   ])('%j is refused', async (schedule, why) => {
     await expect(db.tx(tx => setSchedule(tx, newId(), schedule))).rejects.toThrow(why)
+  })
+})
+
+describe('a volume that grows', () => {
+  const size = async (id: string) => {
+    const { sizeMib, grownMib, error } = (await findVolume(db, id))!
+    return { sizeMib, grownMib, error }
+  }
+  it('is as large as was asked for when its host has made it so, also before it has a place', async () => {
+    const { id } = await placed()
+    await db.tx(tx => growVolume(tx, id, 128))
+    expect(await size(id)).toEqual({ sizeMib: 128, grownMib: 64, error: null })
+    await world.until(async () => (await size(id)).grownMib === 128)
+    expect(stored.get(id)?.sizeMib).toBe(128)
+    const { id: nowhere } = await create()
+    await db.tx(tx => growVolume(tx, nowhere, 128))
+    expect(await size(nowhere)).toEqual({ sizeMib: 128, grownMib: 128, error: null })
+  })
+
+  it('stays as it was when its host cannot, says why, and may be asked again', async () => {
+    const { id, volume } = await placed()
+    volume.failGrowth = 'the disk is full'
+    await db.tx(tx => growVolume(tx, id, 128))
+    await world.until(async () => (await size(id)).sizeMib === 64)
+    expect(await size(id)).toEqual({ sizeMib: 64, grownMib: 64, error: 'not grown to 128 MiB: the disk is full' })
+    delete volume.failGrowth
+    await db.tx(tx => growVolume(tx, id, 96))
+    await world.until(async () => (await size(id)).grownMib === 96)
+    expect(await size(id)).toEqual({ sizeMib: 96, grownMib: 96, error: null })
+  })
+
+  it('is refused to shrink, naming the field, and to grow while it is restored or has no room', async () => {
+    const { id, snapshotId } = await placed()
+    await expect(db.tx(tx => growVolume(tx, id, 63))).rejects.toMatchObject({
+      code: 'invalid_request',
+      details: [{ field: 'size_mib', message: expect.stringContaining('at least 64') }],
+    })
+    await expect(db.tx(tx => growVolume(tx, id, 2 ** 21))).rejects.toMatchObject({ code: 'no_capacity' })
+    await expect(db.tx(tx => growVolume(tx, newId(), 128))).rejects.toMatchObject({ code: 'not_found' })
+    await db.tx(tx => restoreVolume(tx, id, snapshotId))
+    await expect(db.tx(tx => growVolume(tx, id, 128))).rejects.toMatchObject({ code: 'operation_in_progress' })
+    expect(await size(id)).toEqual({ sizeMib: 64, grownMib: 64, error: null })
+    await world.until(() => isReady(id))
   })
 })
 

@@ -32,8 +32,9 @@ export const volumeMachine = (deps: VolumeDeps) =>
     edges: {
       placing: ['creating', 'removing'],
       creating: ['keeping', 'removing'],
-      keeping: ['restoring', 'removing'],
+      keeping: ['restoring', 'growing', 'removing'],
       restoring: ['keeping', 'removing'],
+      growing: ['keeping', 'removing'],
       removing: [],
     },
     load: id => store.byId(deps.db, id),
@@ -52,26 +53,47 @@ export const volumeMachine = (deps: VolumeDeps) =>
         const { subject: v } = step
         if (v.state !== 'creating') return go('keeping')
         if (!v.key && (await isEncrypted(deps, v))) return wait(0, tx => giveKey(deps, tx, v))
-        return carryOut(deps, step, seen => {
-          if (seen.state === 'ready') return tx => settle(tx, v, 'ready', null)
-          if (seen.state === 'failed') return tx => settle(tx, v, 'failed', seen.error)
-          return undefined
+        return carryOut(deps, step, {
+          settled: seen => {
+            if (seen.state === 'ready') return tx => settle(tx, v, 'ready', null)
+            if (seen.state === 'failed') return tx => settle(tx, v, 'failed', seen.error)
+            return undefined
+          },
+          refused: why => tx => settle(tx, v, 'failed', why),
         })
       },
 
-      async keeping({ subject: v }) {
-        return v.state === 'restoring' ? go('restoring', undefined, makingMs) : wait(hours(1))
+      async keeping({ subject: v }): Promise<Next<'restoring' | 'growing'>> {
+        if (v.state === 'restoring') return go('restoring', undefined, makingMs)
+        return isGrowing(v) ? go('growing', undefined, makingMs) : wait(hours(1))
       },
 
       async restoring(step): Promise<Next<'keeping'>> {
         const { subject: v } = step
         if (v.state !== 'restoring') return go('keeping')
-        return carryOut(deps, step, seen => {
-          if (seen.restored >= v.restores) return tx => settle(tx, v, 'ready', null)
-          // The content is what it was: a restore that fails changes nothing.
-          if (seen.state === 'failed')
-            return tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`)
-          return undefined
+        return carryOut(deps, step, {
+          settled: seen => {
+            if (seen.restored >= v.restores) return tx => settle(tx, v, 'ready', null)
+            // The content is what it was: a restore that fails changes nothing.
+            if (seen.state === 'failed')
+              return tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`)
+            return undefined
+          },
+          refused: why => tx => settle(tx, v, 'ready', why),
+        })
+      },
+
+      /** Whoever has it has it meanwhile; a host that cannot make it larger leaves it as it was. */
+      async growing(step): Promise<Next<'keeping'>> {
+        const { subject: v } = step
+        if (v.state !== 'ready' || !isGrowing(v)) return go('keeping')
+        return carryOut(deps, step, {
+          settled: seen => {
+            if ((seen.sizeMib ?? 0) >= v.sizeMib) return tx => grown(tx, v)
+            if (seen.state === 'failed') return tx => staySmall(tx, v, seen.error ?? 'no reason')
+            return undefined
+          },
+          refused: why => tx => staySmall(tx, v, why),
         })
       },
 
@@ -97,11 +119,18 @@ interface Step {
   readonly signal: AbortSignal
 }
 
-/** Tells the host the wish; `settled` says whether its answer ends the phase. */
+interface Ends {
+  /** Whether the host's answer ends the phase, and with what. */
+  readonly settled: (seen: VolumeObserved) => ((tx: Tx) => Promise<void>) | undefined
+  /** The host will never do it. */
+  readonly refused: (why: string) => (tx: Tx) => Promise<void>
+}
+
+/** Tells the host the wish. */
 async function carryOut(
   deps: VolumeDeps,
   { subject: v, signal }: Step,
-  settled: (seen: VolumeObserved) => ((tx: Tx) => Promise<void>) | undefined,
+  { settled, refused }: Ends,
 ): Promise<Next<'keeping'>> {
   const hostId = await reachableHost(deps, v)
   if (hostId === undefined) return wait(seconds(30))
@@ -112,7 +141,7 @@ async function carryOut(
   } catch (cause) {
     const refusal = refusalOf(cause)
     if (refusal === undefined) throw cause
-    return go('keeping', tx => settle(tx, v, v.state === 'restoring' ? 'ready' : 'failed', refusal))
+    return go('keeping', refused(refusal))
   }
 }
 
@@ -156,6 +185,18 @@ async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: strin
   if (!(await store.enter(tx, v.id, v.state, state, error))) return
   await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
   await pokeMany(tx, 'volume-snapshot', await store.snapshotsUnderWay(tx, v.id))
+  await pokeOwner(tx, v)
+}
+
+const isGrowing = (v: Pick<Volume, 'grownMib' | 'sizeMib'>) => v.grownMib < v.sizeMib
+
+async function grown(tx: Tx, v: Volume): Promise<void> {
+  await store.hasGrown(tx, v.id, v.sizeMib)
+  await pokeOwner(tx, v)
+}
+
+async function staySmall(tx: Tx, v: Volume, why: string): Promise<void> {
+  await store.giveUpGrowing(tx, v, `not grown to ${v.sizeMib} MiB: ${why}`)
   await pokeOwner(tx, v)
 }
 

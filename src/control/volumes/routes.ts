@@ -6,6 +6,7 @@ import { attachHandlers } from './attach-routes.ts'
 import * as attachments from './attach-store.ts'
 import { cloneVolume, createVolume, createVolumeSnapshot, deleteVolume, deleteVolumeSnapshot } from './create.ts'
 import { restoreVolume } from './create.ts'
+import { growVolume } from './grow.ts'
 import { type Schedule, getSchedule, setSchedule } from './schedule.ts'
 import { volumeOperations } from './schema.ts'
 import * as snapshots from './snapshot-store.ts'
@@ -28,7 +29,7 @@ async function ownVolume(deps: Pick<Deps, 'db'> | { readonly db: Tx }, call: Vol
 }
 
 type VolumeHandlers = Handlers<
-  Pick<typeof volumeOperations, 'listVolumes' | 'createVolume' | 'deleteVolume' | 'getVolumeUsage'>
+  Pick<typeof volumeOperations, 'listVolumes' | 'createVolume' | 'updateVolume' | 'deleteVolume' | 'getVolumeUsage'>
 >
 
 const volumeHandlers = (deps: Pick<Deps, 'db'>): VolumeHandlers => ({
@@ -44,6 +45,16 @@ const volumeHandlers = (deps: Pick<Deps, 'db'>): VolumeHandlers => ({
       const details = { name, size_mib, pool_name: volume.poolName }
       call.audit({ action: 'volume.create', resourceType: 'volume', resourceId: volume.id, details })
       return volumeView(volume)
+    },
+  },
+
+  updateVolume: {
+    write: async call => async tx => {
+      const volume = await ownVolume({ db: tx }, call)
+      const grown = await growVolume(tx, volume.id, call.body.size_mib)
+      const details = { name: volume.name, size_mib: grown.sizeMib, before_mib: volume.sizeMib }
+      call.audit({ action: 'volume.grow', resourceType: 'volume', resourceId: volume.id, details })
+      return volumeView(grown)
     },
   },
 

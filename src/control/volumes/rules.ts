@@ -52,9 +52,9 @@ export const largestMib = 64 * 1024 * 1024
 const smallestMib = 16
 
 /** @throws ApiError 400. An ext4 with less than 16 MiB has no room for a journal. */
-export function checkSize(sizeMib: number): number {
+export function checkSize(sizeMib: number, field = 'size_mib'): number {
   if (sizeMib < smallestMib || sizeMib > largestMib)
-    throw invalidField('size_mib', `must be from ${smallestMib} to ${largestMib}`)
+    throw invalidField(field, `must be from ${smallestMib} to ${largestMib}`)
   return sizeMib
 }
 

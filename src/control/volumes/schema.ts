@@ -32,7 +32,7 @@ const state = {
   status: Type.Optional(
     text({
       description:
-        '`pending` (gets its place when it is first used), `creating`, `ready`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`',
+        '`pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`',
     }),
   ),
   message: Type.Optional(nullable(text({ description: 'What went wrong last, if anything did.' }))),
@@ -107,6 +107,19 @@ export const volumeOperations = operations({
       name: fileName(),
       size_mib: int32({ minimum: 1 }),
       pool_name: maybe(text({ maxLength: 63 })),
+    }),
+    answer: Volume,
+  },
+  updateVolume: {
+    addition: true,
+    method: 'PATCH',
+    path: '/v1/volumes/{volume_id}',
+    summary: 'Makes a volume larger, also while a VM has it',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('UpdateVolumeRequest', {
+      size_mib: int32({ minimum: 1, description: 'At least what it has: a volume never shrinks.' }),
     }),
     answer: Volume,
   },

@@ -11,6 +11,8 @@ export interface Volume {
   readonly ownerId: string | null
   readonly name: string
   readonly sizeMib: number
+  /** As large as its host has made it. */
+  readonly grownMib: number
   /** Empty until it has a place, unless one was asked for. */
   readonly poolName: string
   readonly hostId: string | null
@@ -38,7 +40,7 @@ export interface Volume {
   readonly needed: boolean
 }
 
-const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "ownerId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
+const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "ownerId", o.name, o.size_mib AS "sizeMib", o.grown_mib AS "grownMib", o.pool_name AS "poolName",
   o.host_id AS "hostId", o.bound, o.want, o.state, o.generation, o.from_volume_id AS "fromVolumeId",
   o.from_snapshot_id AS "fromSnapshotId", o.restore_snapshot_id AS "restoreSnapshotId", o.restores, o.key,
   o.used_bytes AS "usedBytes", o.snapshot_bytes AS "snapshotBytes", o.measured_at AS "measuredAt", o.error,
@@ -60,8 +62,8 @@ const lockVolume = statement(
 const insertVolume = statement(
   'volumes.insert',
   `INSERT INTO volume (id, project_id, owner, name, size_mib, pool_name, host_id, bound, from_volume_id,
-     from_snapshot_id, owner_id, key)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+     from_snapshot_id, owner_id, key, grown_mib)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $5)`,
 )
 const usageOfProject = statement<{ volumes: number; sizeMib: number }>(
   'volumes.projectUsage',
@@ -86,6 +88,19 @@ const startRestore = statement(
   'volumes.startRestore',
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
      updated_at = now() WHERE id = $1 AND state = 'ready'`,
+)
+const growVolume = statement(
+  'volumes.grow',
+  `UPDATE volume SET size_mib = $2, grown_mib = CASE WHEN host_id IS NULL THEN $2 ELSE grown_mib END,
+     generation = generation + 1, error = NULL, updated_at = now() WHERE id = $1 AND size_mib < $2`,
+)
+const setGrown = statement(
+  'volumes.grown',
+  `UPDATE volume SET grown_mib = $2, updated_at = now() WHERE id = $1 AND grown_mib < $2`,
+)
+const stopGrowing = statement(
+  'volumes.stopGrowing',
+  `UPDATE volume SET size_mib = grown_mib, error = $3, updated_at = now() WHERE id = $1 AND size_mib = $2`,
 )
 const setKeyOf = statement('volumes.setKey', `UPDATE volume SET key = $2 WHERE id = $1 AND key IS NULL`)
 const deleteVolume = statement('volumes.delete', `DELETE FROM volume WHERE id = $1`)
@@ -166,6 +181,12 @@ export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volum
 export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
 export const restore = async (tx: Tx, id: string, snapshotId: string) =>
   (await tx.run(startRestore, [id, snapshotId])) === 1
+/** False when it is as large already. */
+export const grow = async (tx: Tx, id: string, sizeMib: number) => (await tx.run(growVolume, [id, sizeMib])) === 1
+export const hasGrown = (tx: Tx, id: string, sizeMib: number) => tx.run(setGrown, [id, sizeMib])
+/** It stays as it was, unless somebody wants something else of it by now. */
+export const giveUpGrowing = (tx: Tx, v: Pick<Volume, 'id' | 'sizeMib'>, error: string) =>
+  tx.run(stopGrowing, [v.id, v.sizeMib, error])
 /** Once: a volume is never opened with another. */
 export const setKey = (tx: Tx, id: string, sealed: Buffer) => tx.run(setKeyOf, [id, sealed])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVolume, [id])

@@ -4,11 +4,13 @@ import type { VolumeSnapshot } from './snapshot-store.ts'
 import type { Volume } from './store.ts'
 
 type Shown = Pick<Volume, 'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' | 'createdAt' | 'updatedAt'> &
-  Pick<Volume, 'hostId' | 'state' | 'error'>
+  Pick<Volume, 'hostId' | 'state' | 'error' | 'grownMib'>
 
-/** Nothing has been made of it, and nothing needs to be, until it is used. */
-const statusOf = (v: Pick<Volume, 'hostId' | 'state'>): string =>
-  v.hostId === null && v.state === 'creating' ? 'pending' : v.state
+function statusOf(v: Pick<Volume, 'hostId' | 'state' | 'grownMib' | 'sizeMib'>): string {
+  // Nothing has been made of it, and nothing needs to be, until it is used.
+  if (v.hostId === null && v.state === 'creating') return 'pending'
+  return v.state === 'ready' && v.grownMib < v.sizeMib ? 'growing' : v.state
+}
 
 export const volumeView = (v: Shown): wire.Volume => ({
   id: v.id,

@@ -1,17 +1,17 @@
 import { useQuery } from '@tanstack/react-query'
-import { KeyRound, Plus } from 'lucide-react'
+import { KeyRound } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
 import { queries, queryClient } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
-import { Destroy, Dialog, FormDialog } from '../../ui/dialog.tsx'
+import { Dialog, FormDialog } from '../../ui/dialog.tsx'
 import { Choice, Field } from '../../ui/form.tsx'
-import { Card, Mono } from '../../ui/layout.tsx'
-import { Empty, Loaded, Notice } from '../../ui/states.tsx'
+import { Mono } from '../../ui/layout.tsx'
+import { ListCard } from '../../ui/listing.tsx'
+import { AddButton, DestroyLink } from '../../ui/row-actions.tsx'
+import { Notice } from '../../ui/states.tsx'
 import { Badge } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Ago } from '../../ui/time.tsx'
 
 const scopes = ['read', 'deploy', 'write', 'admin'] as const
 const meaning = {
@@ -28,77 +28,55 @@ export function Tokens() {
   const [created, setCreated] = useState<string>()
   return (
     <>
-      <Card
-        flush
+      <ListCard
         title="Access tokens"
         lead="For scripts and CI. A token does what you may do, within its scope."
-        actions={tokens.data && tokens.data.length > 0 && <Create done={setCreated} />}
-      >
-        <Loaded query={tokens}>
-          {all =>
-            all.length === 0 ? (
-              <Empty icon={KeyRound} title="No tokens" action={<Create done={setCreated} />}>
-                The command line and CI sign in with a token instead of your password.
-              </Empty>
-            ) : (
-              <Table
-                label="Access tokens"
-                rows={all}
-                keyOf={token => token.id}
-                columns={[
-                  {
-                    title: 'Name',
-                    cell: token => (
-                      <div>
-                        <p className="font-medium">{token.name}</p>
-                        <Mono className="text-muted">…{token.token_last_four}</Mono>
-                      </div>
-                    ),
-                  },
-                  {
-                    title: 'May',
-                    cell: token => (
-                      <span className="flex flex-wrap gap-1">
-                        {(token.scopes ?? ['admin']).map(scope => (
-                          <Badge key={scope}>{scope}</Badge>
-                        ))}
-                        {token.project && <Badge tone="info">{token.project}</Badge>}
-                      </span>
-                    ),
-                  },
-                  { title: 'Used', wideOnly: true, cell: token => <Ago at={token.last_used_at} /> },
-                  {
-                    title: 'Ends',
-                    wideOnly: true,
-                    cell: token => <Ago at={token.expires_at} />,
-                  },
-                  {
-                    title: '_Actions',
-                    right: true,
-                    cell: token => (
-                      <Destroy
-                        name={token.name}
-                        verb="Revoke"
-                        what="token"
-                        consequence="Whatever uses it stops working at once."
-                        send={async () => {
-                          await api.revokeToken({ token_id: token.id })
-                          await refresh()
-                        }}
-                        trigger={open => (
-                          <Button look="quiet" size="small" onClick={open}>
-                            Revoke
-                          </Button>
-                        )}
-                      />
-                    ),
-                  },
-                ]}
-              />
-            )
-          }
-        </Loaded>
-      </Card>
+        create={<Create done={setCreated} />}
+        query={tokens}
+        nothing={{
+          icon: KeyRound,
+          title: 'No tokens',
+          text: 'The command line and CI sign in with a token instead of your password.',
+        }}
+        label="Access tokens"
+        keyOf={token => token.id}
+        columns={[
+          {
+            title: 'Name',
+            cell: token => (
+              <div>
+                <p className="font-medium">{token.name}</p>
+                <Mono className="text-muted">…{token.token_last_four}</Mono>
+              </div>
+            ),
+          },
+          {
+            title: 'May',
+            cell: token => (
+              <span className="flex flex-wrap gap-1">
+                {(token.scopes ?? ['admin']).map(scope => (
+                  <Badge key={scope}>{scope}</Badge>
+                ))}
+                {token.project && <Badge tone="info">{token.project}</Badge>}
+              </span>
+            ),
+          },
+          { title: 'Used', at: token => token.last_used_at },
+          { title: 'Ends', at: token => token.expires_at },
+        ]}
+        actionsOf={token => (
+          <DestroyLink
+            name={token.name}
+            verb="Revoke"
+            what="token"
+            consequence="Whatever uses it stops working at once."
+            send={async () => {
+              await api.revokeToken({ token_id: token.id })
+              await refresh()
+            }}
+          />
+        )}
+      />
       {created && (
         <Dialog title="Copy your token now" close={() => setCreated(undefined)}>
           <div className="space-y-4">
@@ -122,11 +100,7 @@ function Create({ done }: { readonly done: (token: string) => void }) {
     <FormDialog
       title="New access token"
       submit="Create token"
-      trigger={open => (
-        <Button size="small" look="primary" onClick={open}>
-          <Plus aria-hidden="true" size={13} /> New token
-        </Button>
-      )}
+      trigger={open => <AddButton look="primary" text="New token" onClick={open} />}
       send={async values => {
         const days = values.number('days')
         const scope = scopes.find(one => one === values.text('scope')) ?? 'read'

@@ -4,6 +4,7 @@ import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
+import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { Field } from '../../ui/form.tsx'
 import { SizeFields, sizeOf } from './size-fields.tsx'
@@ -56,3 +57,15 @@ export function DeployDialog({
     />
   )
 }
+
+/** For an app that has no deployment. */
+export const FirstDeployButton = ({ app }: { readonly app: App }) => (
+  <DeployDialog
+    app={app}
+    trigger={open => (
+      <Button look="primary" onClick={open}>
+        Deploy an image
+      </Button>
+    )}
+  />
+)

@@ -10,7 +10,6 @@ import { mib } from '../../ui/format.ts'
 import { Mono } from '../../ui/layout.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Table } from '../../ui/table.tsx'
-import { Ago } from '../../ui/time.tsx'
 import { whyNot } from './verbs.ts'
 
 export function DeploymentTable({
@@ -62,21 +61,9 @@ export function DeploymentTable({
           ),
         },
         { title: 'By', wideOnly: true, cell: one => <span className="text-muted">{one.trigger_source}</span> },
-        {
-          title: 'When',
-          wideOnly: true,
-          cell: one => (
-            <span className="text-muted">
-              <Ago at={one.created_at} />
-            </span>
-          ),
-        },
-        {
-          title: '_Actions',
-          right: true,
-          cell: one => <Activate app={app} deployment={one} newest={deployments[0]} />,
-        },
+        { title: 'When', at: one => one.created_at },
       ]}
+      actionsOf={one => <Activate app={app} deployment={one} newest={deployments[0]} />}
     />
   )
 }

@@ -1,10 +1,9 @@
 import { useQuery } from '@tanstack/react-query'
 import { Rocket } from 'lucide-react'
 import { queries } from '../../api/queries.ts'
-import { Button } from '../../ui/button.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
-import { DeployDialog } from './deploy-dialog.tsx'
+import { FirstDeployButton } from './deploy-dialog.tsx'
 import { DeploymentTable } from './deployment-table.tsx'
 import { useApp } from './use-app.ts'
 
@@ -16,20 +15,7 @@ export function Deployments() {
       <Loaded query={deployments}>
         {all =>
           all.length === 0 ? (
-            <Empty
-              icon={Rocket}
-              title="No deployments yet"
-              action={
-                <DeployDialog
-                  app={app}
-                  trigger={open => (
-                    <Button look="primary" onClick={open}>
-                      Deploy an image
-                    </Button>
-                  )}
-                />
-              }
-            >
+            <Empty icon={Rocket} title="No deployments yet" action={<FirstDeployButton app={app} />}>
               Deploy an image, and every version you have deployed is listed here to go back to.
             </Empty>
           ) : (

@@ -1,15 +1,15 @@
 import type { App, Domain } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
-import { Plus, RefreshCw, Trash2 } from 'lucide-react'
+import { RefreshCw } from 'lucide-react'
 import { api, isNotAvailable } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { addressOf } from '../../api/settings.ts'
 import { ActionButton } from '../../ui/action.tsx'
-import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
-import { Destroy, FormDialog } from '../../ui/dialog.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
 import { Field } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
+import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 import { messageOf, Notice } from '../../ui/states.tsx'
 import { Badge, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
@@ -48,11 +48,7 @@ function Add({ app, reason }: { readonly app: App; readonly reason: string | und
       title="Add a domain"
       lead="You show that it is yours with a record at its name servers. The certificate comes by itself."
       submit="Add domain"
-      trigger={open => (
-        <Button size="small" reason={reason} onClick={open}>
-          <Plus aria-hidden="true" size={13} /> Add domain
-        </Button>
-      )}
+      trigger={open => <AddButton text="Add domain" reason={reason} onClick={open} />}
       send={async values => {
         await api.addDomain({ app_name: app.name, body: { name: values.text('name') } })
         await refreshAll('domains')
@@ -86,7 +82,7 @@ function DomainBox({ app, domain }: { readonly app: App; readonly domain: Domain
           >
             <RefreshCw aria-hidden="true" size={13} /> Check now
           </ActionButton>
-          <Destroy
+          <DestroyIcon
             name={domain.name}
             what="domain"
             verb="Remove"
@@ -95,11 +91,6 @@ function DomainBox({ app, domain }: { readonly app: App; readonly domain: Domain
               await api.deleteDomain(target)
               await refreshAll('domains')
             }}
-            trigger={open => (
-              <Button look="quiet" size="smallIcon" aria-label={`Remove ${domain.name}`} onClick={open}>
-                <Trash2 aria-hidden="true" size={14} />
-              </Button>
-            )}
           />
         </span>
       </div>

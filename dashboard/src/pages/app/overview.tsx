@@ -4,14 +4,14 @@ import { Link } from '@tanstack/react-router'
 import { Rocket } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
-import { Button, LinkButton } from '../../ui/button.tsx'
+import { LinkButton } from '../../ui/button.tsx'
 import { bytes, mib, percent } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
 import { LiveDot } from '../../ui/live-dot.tsx'
 import { Log } from '../../ui/log.tsx'
 import { Empty, Loaded, Notice, Skeleton } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
-import { DeployDialog } from './deploy-dialog.tsx'
+import { FirstDeployButton } from './deploy-dialog.tsx'
 import { DeploymentTable } from './deployment-table.tsx'
 import { liveOf } from './live.ts'
 import { Charts } from './metrics.tsx'
@@ -71,20 +71,7 @@ export function Overview() {
 function FirstDeploy({ app }: { readonly app: App }) {
   return (
     <Card>
-      <Empty
-        icon={Rocket}
-        title="Nothing is deployed yet"
-        action={
-          <DeployDialog
-            app={app}
-            trigger={open => (
-              <Button look="primary" onClick={open}>
-                Deploy an image
-              </Button>
-            )}
-          />
-        }
-      >
+      <Empty icon={Rocket} title="Nothing is deployed yet" action={<FirstDeployButton app={app} />}>
         The first deployment starts virtual machines, waits until port {app.port} answers on {app.health_check_path},
         and then puts the app online.
       </Empty>

@@ -1,25 +1,39 @@
-import type { SecurityRule } from '@mote/client'
-import { Plus, Trash2 } from 'lucide-react'
+import type { App, SecurityRule } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { ShieldCheck } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
-import { refreshAll } from '../../api/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Destroy, FormDialog } from '../../ui/dialog.tsx'
+import { queries, refreshAll } from '../../api/queries.ts'
+import { FormDialog } from '../../ui/dialog.tsx'
 import { Choice, Field } from '../../ui/form.tsx'
 import { Mono } from '../../ui/layout.tsx'
+import { ListCard } from '../../ui/listing.tsx'
+import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 import { Badge } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
 
 const portsOf = ({ port_start, port_end, protocol }: SecurityRule) => {
   if (protocol === 'icmp') return '–'
   return port_start === port_end ? String(port_start) : `${port_start}–${port_end}`
 }
 
-export function RuleTable({ app_name, rules }: { readonly app_name: string; readonly rules: readonly SecurityRule[] }) {
+export function Rules({ app }: { readonly app: App }) {
+  const app_name = app.name
+  const rules = useQuery({
+    ...queries.rules(app_name),
+    refetchInterval: ({ state }) => (state.data?.some(rule => !rule.enforced) ? 1500 : 30_000),
+  })
   return (
-    <Table
+    <ListCard
+      title="Security rules"
+      lead="For connections to and from the virtual machines. The first rule that fits decides."
+      create={<AddRule app_name={app_name} />}
+      query={rules}
+      nothing={{
+        icon: ShieldCheck,
+        title: 'No rules',
+        text: `Without rules, other machines of this project reach every port, and nobody else reaches any. The gateway always reaches port ${app.port}.`,
+      }}
       label="Security rules, in the order they apply"
-      rows={rules}
       keyOf={rule => rule.id}
       columns={[
         { title: 'Priority', cell: rule => <span className="text-muted">{rule.priority}</span> },
@@ -47,50 +61,33 @@ export function RuleTable({ app_name, rules }: { readonly app_name: string; read
             </span>
           ),
         },
-        {
-          title: '_Actions',
-          right: true,
-          cell: rule => (
-            <Destroy
-              name={`${rule.protocol} ${portsOf(rule)}`}
-              what="rule"
-              consequence="Running virtual machines follow within a second."
-              send={async () => {
-                await api.deleteSecurityRule({ app_name, rule_id: rule.id })
-                await refreshAll('rules')
-              }}
-              trigger={open => (
-                <Button
-                  look="quiet"
-                  size="smallIcon"
-                  aria-label={`Delete rule ${rule.protocol} ${portsOf(rule)}`}
-                  onClick={open}
-                >
-                  <Trash2 aria-hidden="true" size={14} />
-                </Button>
-              )}
-            />
-          ),
-        },
       ]}
+      actionsOf={rule => (
+        <DestroyIcon
+          name={`${rule.protocol} ${portsOf(rule)}`}
+          label={`Delete rule ${rule.protocol} ${portsOf(rule)}`}
+          what="rule"
+          consequence="Running virtual machines follow within a second."
+          send={async () => {
+            await api.deleteSecurityRule({ app_name, rule_id: rule.id })
+            await refreshAll('rules')
+          }}
+        />
+      )}
     />
   )
 }
 
 const protocols = ['tcp', 'udp', 'icmp', 'any'] as const
 
-export function AddRule({ app_name }: { readonly app_name: string }) {
+function AddRule({ app_name }: { readonly app_name: string }) {
   const [protocol, setProtocol] = useState<string>('tcp')
   const hasPorts = protocol === 'tcp' || protocol === 'udp'
   return (
     <FormDialog
       title="Add a rule"
       submit="Add rule"
-      trigger={open => (
-        <Button size="small" onClick={open}>
-          <Plus aria-hidden="true" size={13} /> Add rule
-        </Button>
-      )}
+      trigger={open => <AddButton text="Add rule" onClick={open} />}
       send={async values => {
         await api.createSecurityRule({
           app_name,

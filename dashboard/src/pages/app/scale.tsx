@@ -2,13 +2,17 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import { Field, Form } from '../../ui/form.tsx'
+import { Form, NumberField } from '../../ui/form.tsx'
 import { plural } from '../../ui/format.ts'
 import { Card } from '../../ui/layout.tsx'
 import { Notice } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { Toggle } from '../../ui/toggle.tsx'
 import { useApp } from './use-app.ts'
+
+/** As the server bounds them. */
+const replicas = { min: 0, max: 1000 }
+const percentage = { min: 1, max: 100 }
 
 export function Scale() {
   const app = useApp()
@@ -51,57 +55,37 @@ export function Scale() {
           }}
         >
           {!isAutomatic && (
-            <Field
+            <NumberField
               label="Replicas"
               name="desired_replicas"
-              type="number"
-              min={0}
-              max={1000}
-              required
+              {...replicas}
               defaultValue={app.desired_replicas}
               hint="Started and stopped one by one, without an outage."
             />
           )}
           <div className="grid grid-cols-2 gap-3">
-            <Field
+            <NumberField
               label="At least"
               name="min_replicas"
-              type="number"
-              min={0}
-              max={1000}
-              required
+              {...replicas}
               defaultValue={app.min_replicas}
               hint="0: sleeps when nobody asks, and wakes with the next request."
             />
-            <Field
-              label="At most"
-              name="max_replicas"
-              type="number"
-              min={1}
-              max={1000}
-              required
-              defaultValue={app.max_replicas}
-            />
+            <NumberField label="At most" name="max_replicas" {...replicas} min={1} defaultValue={app.max_replicas} />
           </div>
           {isAutomatic && (
             <div className="grid grid-cols-2 gap-3">
-              <Field
+              <NumberField
                 label="CPU threshold, %"
                 name="cpu_threshold"
-                type="number"
-                min={1}
-                max={100}
-                required
+                {...percentage}
                 defaultValue={app.cpu_threshold}
                 hint="Above it, replicas are added."
               />
-              <Field
+              <NumberField
                 label="Memory threshold, %"
                 name="mem_threshold"
-                type="number"
-                min={1}
-                max={100}
-                required
+                {...percentage}
                 defaultValue={app.mem_threshold}
               />
             </div>

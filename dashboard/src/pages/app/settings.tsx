@@ -6,7 +6,7 @@ import { queryClient, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
 import { Destroy } from '../../ui/dialog.tsx'
-import { Field, Form } from '../../ui/form.tsx'
+import { Check, Field, Form } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Problem, Skeleton } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
@@ -29,6 +29,8 @@ export function Settings() {
                 health_check_path: values.text('health_check_path'),
                 drain_timeout: values.number('drain_timeout'),
                 git_url: values.text('git_url'),
+                git_branch: values.text('git_branch'),
+                git_submodules: values.checked('git_submodules'),
               },
             })
             await refreshAll('app', 'apps')
@@ -72,6 +74,15 @@ export function Settings() {
             defaultValue={app.git_url}
             placeholder="https://host/owner/repo.git"
           />
+          <Field
+            label="Branch"
+            name="git_branch"
+            mono
+            defaultValue={app.git_branch}
+            placeholder="main"
+            hint="Pushes to it are built and deployed. Empty: the default branch of the repository."
+          />
+          <Check label="With submodules" name="git_submodules" defaultChecked={app.git_submodules} />
         </Form>
       </Card>
       <Webhook name={app.name} />

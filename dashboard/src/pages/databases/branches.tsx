@@ -1,16 +1,14 @@
 import type { Database, DatabaseBranch } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
-import { GitBranch, Plus, Trash2 } from 'lucide-react'
+import { GitBranch } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Destroy, FormDialog } from '../../ui/dialog.tsx'
-import { Choice, Field } from '../../ui/form.tsx'
-import { Card, Mono } from '../../ui/layout.tsx'
-import { Empty, Loaded } from '../../ui/states.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { Choice, NameField } from '../../ui/form.tsx'
+import { Mono } from '../../ui/layout.tsx'
+import { ListCard } from '../../ui/listing.tsx'
+import { AddButton, DestroyIcon, DestroyLink } from '../../ui/row-actions.tsx'
 import { Badge, isMoving, Status } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Ago } from '../../ui/time.tsx'
 
 const refresh = () => refreshAll('branches', 'databases', 'backups', 'database-snapshots', 'connection')
 
@@ -20,48 +18,29 @@ export function Branches({ database }: { readonly database: Database }) {
     refetchInterval: ({ state }) => (state.data?.some(one => isMoving(one.status)) ? 1500 : 30_000),
   })
   return (
-    <Card
-      flush
+    <ListCard
       title="Branches"
       lead="Copies of the database at one moment, to try things on or to go on from."
       actions={<Create database={database} />}
-    >
-      <Loaded query={branches}>
-        {all =>
-          all.length === 0 ? (
-            <Empty icon={GitBranch} title="No branches yet" />
-          ) : (
-            <Table
-              label="Branches"
-              rows={all}
-              keyOf={one => one.branch_name}
-              columns={[
-                {
-                  title: 'Name',
-                  cell: one => (
-                    <span className="flex flex-wrap items-center gap-2">
-                      <Mono className="font-medium">{one.branch_name}</Mono>
-                      {one.is_current && <Badge tone="good">Current</Badge>}
-                    </span>
-                  ),
-                },
-                { title: 'Status', cell: one => <Status status={one.status} /> },
-                {
-                  title: 'Created',
-                  wideOnly: true,
-                  cell: one => (
-                    <span className="text-muted">
-                      <Ago at={one.created_at} />
-                    </span>
-                  ),
-                },
-                { title: '_Actions', right: true, cell: one => <Actions database={database} branch={one} /> },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-    </Card>
+      query={branches}
+      nothing={{ icon: GitBranch, title: 'No branches yet' }}
+      label="Branches"
+      keyOf={one => one.branch_name}
+      columns={[
+        {
+          title: 'Name',
+          cell: one => (
+            <span className="flex flex-wrap items-center gap-2">
+              <Mono className="font-medium">{one.branch_name}</Mono>
+              {one.is_current && <Badge tone="good">Current</Badge>}
+            </span>
+          ),
+        },
+        { title: 'Status', cell: one => <Status status={one.status} /> },
+        { title: 'Created', at: one => one.created_at },
+      ]}
+      actionsOf={one => <Actions database={database} branch={one} />}
+    />
   )
 }
 
@@ -72,13 +51,11 @@ function Create({ database }: { readonly database: Database }) {
       title="New branch"
       submit="Create branch"
       trigger={open => (
-        <Button
-          size="small"
-          onClick={open}
+        <AddButton
+          text="New branch"
           reason={database.status === 'running' ? undefined : `The database is ${database.status}.`}
-        >
-          <Plus aria-hidden="true" size={13} /> New branch
-        </Button>
+          onClick={open}
+        />
       )}
       send={async values => {
         const from_snapshot = values.optional('from_snapshot')
@@ -90,7 +67,7 @@ function Create({ database }: { readonly database: Database }) {
       }}
       fields={
         <>
-          <Field label="Name" name="name" required mono autoFocus maxLength={40} placeholder="try-migration" />
+          <NameField maxLength={40} placeholder="try-migration" />
           <Choice label="From" name="from_snapshot" defaultValue="">
             <option value="">As it is now</option>
             {snapshots.data
@@ -112,48 +89,28 @@ function Actions({ database, branch }: { readonly database: Database; readonly b
   const current = branch.is_current ? 'It is the current branch.' : undefined
   const notReady = branch.status === 'ready' ? undefined : `It is ${branch.status}.`
   return (
-    <span className="inline-flex gap-1">
-      <Destroy
+    <>
+      <DestroyLink
         name={branch.branch_name}
         verb="Promote"
         what="branch"
+        reason={current ?? notReady}
         consequence={`Connections to ${database.name} lead to this branch then, and open ones end. The present branch stays as it is.`}
         send={async () => {
           await api.promoteDatabaseBranch(target)
           await refresh()
         }}
-        trigger={open => (
-          <Button
-            look="quiet"
-            size="small"
-            reason={current ?? notReady}
-            onClick={open}
-            aria-label={`Promote ${branch.branch_name}`}
-          >
-            Promote
-          </Button>
-        )}
       />
-      <Destroy
+      <DestroyIcon
         name={branch.branch_name}
         what="branch"
+        reason={current}
         consequence="Its data and its backups are gone for good."
         send={async () => {
           await api.deleteDatabaseBranch(target)
           await refresh()
         }}
-        trigger={open => (
-          <Button
-            look="quiet"
-            size="smallIcon"
-            reason={current}
-            aria-label={`Delete ${branch.branch_name}`}
-            onClick={open}
-          >
-            <Trash2 aria-hidden="true" size={14} />
-          </Button>
-        )}
       />
-    </span>
+    </>
   )
 }

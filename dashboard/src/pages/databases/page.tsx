@@ -4,17 +4,19 @@ import { useNavigate, useParams } from '@tanstack/react-router'
 import { Database as DatabaseIcon, Trash2 } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import { Button, LinkButton } from '../../ui/button.tsx'
+import { Button } from '../../ui/button.tsx'
 import { CopyBox } from '../../ui/copy.tsx'
 import { Destroy } from '../../ui/dialog.tsx'
 import { mib } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
-import { Empty, Loaded } from '../../ui/states.tsx'
+import { Log } from '../../ui/log.tsx'
+import { Loaded, Missing } from '../../ui/states.tsx'
 import { isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Backups } from './backups.tsx'
 import { Branches } from './branches.tsx'
 import { Power } from './power.tsx'
+import { Resize } from './resize.tsx'
 
 export function DatabasePage() {
   const { id } = useParams({ from: '/shell/databases/$id' })
@@ -41,36 +43,40 @@ export function DatabasePage() {
     >
       <Loaded query={databases}>
         {() =>
-          database ? (
-            <div className="space-y-4">
-              <Card>
-                <Facts>
-                  <Fact name="Engine">PostgreSQL {database.postgres_version}</Fact>
-                  <Fact name="Size">
-                    {database.vcpus} vCPU · {mib(database.memory_mib)}
-                  </Fact>
-                  <Fact name="Disk">{mib(database.disk_mib)}</Fact>
-                  <Fact name="Created">
-                    <Ago at={database.created_at} />
-                  </Fact>
-                </Facts>
-              </Card>
-              <Connection database={database} />
-              <Branches database={database} />
-              <Backups database={database} />
-            </div>
-          ) : (
-            <Empty
-              icon={DatabaseIcon}
-              title="There is no such database"
-              action={<LinkButton to="/databases">All databases</LinkButton>}
-            >
-              It may have been deleted, or belong to another project.
-            </Empty>
-          )
+          database ? <Whole database={database} /> : <Missing icon={DatabaseIcon} what="database" all="/databases" />
         }
       </Loaded>
     </Page>
+  )
+}
+
+function Whole({ database }: { readonly database: Database }) {
+  return (
+    <div className="space-y-4">
+      <Card title="Machine" actions={<Resize database={database} />}>
+        <Facts>
+          <Fact name="Engine">PostgreSQL {database.postgres_version}</Fact>
+          <Fact name="Size">
+            {database.vcpus} vCPU · {mib(database.memory_mib)}
+          </Fact>
+          <Fact name="Disk">{mib(database.disk_mib)}</Fact>
+          <Fact name="Created">
+            <Ago at={database.created_at} />
+          </Fact>
+        </Facts>
+      </Card>
+      <Connection database={database} />
+      <Branches database={database} />
+      <Backups database={database} />
+      <Card flush title="Log" lead="What the server of the current branch writes." className="overflow-hidden">
+        <Log
+          source={database.id}
+          name={database.name}
+          open={options => api.streamDatabaseLogs({ id: database.id, query: { tail: 500 } }, options)}
+          className="h-80"
+        />
+      </Card>
+    </div>
   )
 }
 

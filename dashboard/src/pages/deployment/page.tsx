@@ -1,3 +1,4 @@
+import type { LiveDeploymentStatus } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { api } from '../../api/client.ts'
@@ -10,6 +11,7 @@ import { Loaded, Notice } from '../../ui/states.tsx'
 import { Badge, isMoving, Status } from '../../ui/status.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Balloon } from './balloon.tsx'
+import { BuildCard, useBuild } from './build.tsx'
 import { Exec } from './exec.tsx'
 import { Migration } from './migration.tsx'
 import { Progress } from './progress.tsx'
@@ -37,6 +39,7 @@ export function DeploymentPage() {
     refetchInterval: ({ state }) => (state.data && isMoving(state.data.status) ? busyMs : calmMs),
   })
   const app = useQuery(queries.app(name))
+  const build = useBuild({ app_name: name, job_id: job })
   return (
     <Page
       title={
@@ -62,58 +65,73 @@ export function DeploymentPage() {
         {live => (
           <div className="grid gap-4 lg:grid-cols-[minmax(0,1fr)_320px]">
             <div className="min-w-0 space-y-4">
-              {live.error_message && (
+              {live.error_message && !build?.error && (
                 <Notice tone={isOnTheWay(live.status) ? 'warn' : 'bad'}>
                   <span className="whitespace-pre-wrap">{live.error_message}</span>
                 </Notice>
               )}
-              <Card title="Virtual machine">
-                <Facts>
-                  <Fact name="Image" wide>
-                    <Mono>{live.image}</Mono>
-                  </Fact>
-                  <Fact name="Size">
-                    {live.vcpus} vCPU · {mib(live.memory_mib)}
-                  </Fact>
-                  <Fact name="Hypervisor">{live.hypervisor || 'chosen when placed'}</Fact>
-                  <Fact name="Host">
-                    <HostName id={live.host_id} />
-                  </Fact>
-                  <Fact name="CPU">{percent(live.cpu_usage)}</Fact>
-                  <Fact name="Memory in use">{bytes(live.ram_used_bytes)}</Fact>
-                  <Fact name="Received · sent">
-                    {bytes(live.rx_bytes)} · {bytes(live.tx_bytes)}
-                  </Fact>
-                  <Fact name="Healthy since">
-                    <Ago at={live.started_at ? new Date(live.started_at * 1000).toISOString() : null} />
-                  </Fact>
-                  <Fact name="Private address" wide>
-                    <Mono>{live.ipv6_address || '–'}</Mono>
-                  </Fact>
-                </Facts>
-              </Card>
-              <Card flush title="Log" className="overflow-hidden">
-                <Log
-                  source={`${name}/${job}`}
-                  name={`${name}-${job}`}
-                  open={options =>
-                    api.streamDeploymentLogs({ app_name: name, job_id: job, query: { tail: 500 } }, options)
-                  }
-                  className="h-80"
-                />
-              </Card>
-              <Snapshots app_name={name} live={live} />
-              <RuntimeVolumes app_name={name} live={live} />
-              <Exec app_name={name} live={live} />
+              {build && <BuildCard build={build} app_name={name} />}
+              {hasImage(live) && <Machine app_name={name} live={live} />}
             </div>
             <div className={cx('space-y-4', isOnTheWay(live.status) && 'order-first lg:order-none')}>
-              <Progress live={live} />
-              <Balloon app_name={name} live={live} />
-              <Migration app_name={name} live={live} />
+              <Progress live={live} build={build} />
+              {hasImage(live) && (
+                <>
+                  <Balloon app_name={name} live={live} />
+                  <Migration app_name={name} live={live} />
+                </>
+              )}
             </div>
           </div>
         )}
       </Loaded>
     </Page>
+  )
+}
+
+/** Without one there never was a machine: it is being built, or could not be. */
+const hasImage = ({ image }: LiveDeploymentStatus) => image !== ''
+
+function Machine({ app_name, live }: { readonly app_name: string; readonly live: LiveDeploymentStatus }) {
+  const { job_id } = live
+  return (
+    <>
+      <Card title="Virtual machine">
+        <Facts>
+          <Fact name="Image" wide>
+            <Mono>{live.image}</Mono>
+          </Fact>
+          <Fact name="Size">
+            {live.vcpus} vCPU · {mib(live.memory_mib)}
+          </Fact>
+          <Fact name="Hypervisor">{live.hypervisor || 'chosen when placed'}</Fact>
+          <Fact name="Host">
+            <HostName id={live.host_id} />
+          </Fact>
+          <Fact name="CPU">{percent(live.cpu_usage)}</Fact>
+          <Fact name="Memory in use">{bytes(live.ram_used_bytes)}</Fact>
+          <Fact name="Received · sent">
+            {bytes(live.rx_bytes)} · {bytes(live.tx_bytes)}
+          </Fact>
+          <Fact name="Healthy since">
+            <Ago at={live.started_at ? new Date(live.started_at * 1000).toISOString() : null} />
+          </Fact>
+          <Fact name="Private address" wide>
+            <Mono>{live.ipv6_address || '–'}</Mono>
+          </Fact>
+        </Facts>
+      </Card>
+      <Card flush title="Log" className="overflow-hidden">
+        <Log
+          source={`${app_name}/${job_id}`}
+          name={`${app_name}-${job_id}`}
+          open={options => api.streamDeploymentLogs({ app_name, job_id, query: { tail: 500 } }, options)}
+          className="h-80"
+        />
+      </Card>
+      <Snapshots app_name={app_name} live={live} />
+      <RuntimeVolumes app_name={app_name} live={live} />
+      <Exec app_name={app_name} live={live} />
+    </>
   )
 }

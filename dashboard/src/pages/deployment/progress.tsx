@@ -1,4 +1,4 @@
-import type { LiveDeploymentStatus } from '@mote/client'
+import type { Build, LiveDeploymentStatus } from '@mote/client'
 import { Check, X } from 'lucide-react'
 import { Spinner } from '../../ui/button.tsx'
 import { cx } from '../../ui/cx.ts'
@@ -6,8 +6,8 @@ import { duration } from '../../ui/format.ts'
 import { Card } from '../../ui/layout.tsx'
 import { isOnTheWay, type Step, stepsOf } from './steps.ts'
 
-export function Progress({ live }: { readonly live: LiveDeploymentStatus }) {
-  const steps = stepsOf(live)
+export function Progress({ live, build }: { readonly live: LiveDeploymentStatus; readonly build: Build | undefined }) {
+  const steps = stepsOf(live, build)
   const total = live.steps.reduce((sum, step) => sum + step.ms, 0)
   return (
     <Card

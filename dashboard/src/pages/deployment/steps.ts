@@ -1,5 +1,5 @@
 /** How far a deployment is, from what the server says. Pure. */
-import type { LiveDeploymentStatus } from '@mote/client'
+import type { Build, LiveDeploymentStatus } from '@mote/client'
 
 export interface Step {
   readonly name: string
@@ -17,6 +17,20 @@ const hostSteps = [
   ['healthy', 'Health check passed'],
 ] as const
 
+/** What becomes of a build, in this order. */
+const buildSteps = [
+  ['fetching', 'Source fetched'],
+  ['building', 'Image built'],
+  ['pushing', 'Image stored'],
+] as const
+
+/** A build that is over without an image does not say where it ended, but whether it had a commit. */
+function stepsOfBuild({ status, git_commit_hash }: Build): Step[] {
+  const at = buildSteps.findIndex(([name]) => name === status)
+  const reached = status === 'succeeded' ? buildSteps.length : at === -1 ? Number(git_commit_hash !== '') : at
+  return buildSteps.map(([, name], index) => ({ name, state: index < reached ? 'done' : 'next', ms: undefined }))
+}
+
 const settled = new Set([
   'running',
   'paused',
@@ -32,12 +46,14 @@ const ended = new Set(['failed', 'cancelled'])
 
 export const isOnTheWay = (status: string) => ['pending', 'building', 'scheduled', 'starting'].includes(status)
 
-export function stepsOf(live: LiveDeploymentStatus): readonly Step[] {
+/** @param build of a deployment that is made from a repository */
+export function stepsOf(live: LiveDeploymentStatus, build?: Build): readonly Step[] {
   const done = new Map(live.steps.map(step => [step.name, step.ms]))
   const isUp = settled.has(live.status) && live.started_at > 0
   const reached = Math.max(-1, ...hostSteps.map(([name], index) => (done.has(name) ? index : -1)))
   const names: Step[] = [
     { name: 'Accepted', state: 'done', ms: undefined },
+    ...(build ? stepsOfBuild(build) : []),
     { name: 'Placed on a host', state: live.host_id || live.scheduled_at > 0 ? 'done' : 'next', ms: undefined },
   ]
   for (const [index, [name, text]] of hostSteps.entries()) {

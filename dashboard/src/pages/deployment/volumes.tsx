@@ -1,14 +1,16 @@
 import type { LiveDeploymentStatus } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
-import { HardDrive, Plus, Unplug } from 'lucide-react'
+import { HardDrive, Unplug } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
-import { Button } from '../../ui/button.tsx'
-import { Destroy, FormDialog } from '../../ui/dialog.tsx'
-import { Check, Choice, Field } from '../../ui/form.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { Check } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
 import { Card, Mono } from '../../ui/layout.tsx'
+import { AddButton, DestroyIcon } from '../../ui/row-actions.tsx'
 import { Empty, Loaded } from '../../ui/states.tsx'
+import { isMoving, Status } from '../../ui/status.tsx'
+import { AttachFields, freeFor } from '../app/attach-fields.tsx'
 import { whyNotRunning } from './machine.ts'
 
 interface Props {
@@ -18,7 +20,8 @@ interface Props {
 
 /** Volumes of the app, and attaching one to the machine while it runs. */
 export function RuntimeVolumes({ app_name, live }: Props) {
-  const volumes = useQuery(queries.appVolumes(live.app_id))
+  // It is gone from the list when the host has unplugged it, and nothing else happens then.
+  const volumes = useQuery({ ...queries.appVolumes(live.app_id), refetchInterval: 3000 })
   return (
     <Card
       flush
@@ -39,27 +42,19 @@ export function RuntimeVolumes({ app_name, live }: Props) {
                   <HardDrive aria-hidden="true" size={15} className="text-muted" />
                   <span className="font-medium">{volume.name}</span>
                   <Mono className="text-muted">{volume.mount_point}</Mono>
+                  {isMoving(volume.status ?? '') && <Status status={volume.status ?? ''} />}
                   <span className="ml-auto text-muted tabular-nums">{mib(volume.size_mib)}</span>
-                  <Destroy
+                  <DestroyIcon
+                    icon={Unplug}
                     name={volume.name}
                     verb="Detach"
                     what="volume"
+                    reason={whyNotRunning(live.status)}
                     consequence={`The machine loses ${volume.mount_point} at once. Nothing on the volume is lost.`}
                     send={async () => {
                       await api.detachRuntimeVolume({ app_name, job_id: live.job_id, body: { volume_id: volume.id } })
                       await refreshAll('app-volumes', 'volumes')
                     }}
-                    trigger={open => (
-                      <Button
-                        look="quiet"
-                        size="smallIcon"
-                        aria-label={`Detach ${volume.name}`}
-                        reason={whyNotRunning(live.status)}
-                        onClick={open}
-                      >
-                        <Unplug aria-hidden="true" size={14} />
-                      </Button>
-                    )}
                   />
                 </li>
               ))}
@@ -73,18 +68,14 @@ export function RuntimeVolumes({ app_name, live }: Props) {
 
 function Attach({ app_name, live }: Props) {
   const volumes = useQuery(queries.volumes())
-  const free = volumes.data?.filter(volume => !volume.attachments.some(one => one.app_id === live.app_id)) ?? []
+  const free = freeFor(live.app_id, volumes.data)
   const none = volumes.data && free.length === 0 ? 'There is no other volume in this project.' : undefined
   const reason = whyNotRunning(live.status) ?? (volumes.error ? 'Volumes are not available on this server.' : none)
   return (
     <FormDialog
       title="Attach a volume"
       submit="Attach"
-      trigger={open => (
-        <Button size="small" reason={reason} onClick={open}>
-          <Plus aria-hidden="true" size={13} /> Attach volume
-        </Button>
-      )}
+      trigger={open => <AddButton text="Attach volume" reason={reason} onClick={open} />}
       send={async values => {
         await api.attachRuntimeVolume({
           app_name,
@@ -99,14 +90,7 @@ function Attach({ app_name, live }: Props) {
       }}
       fields={
         <>
-          <Choice label="Volume" name="volume_id" required>
-            {free.map(volume => (
-              <option key={volume.id} value={volume.id}>
-                {volume.name} ({mib(volume.size_mib)})
-              </option>
-            ))}
-          </Choice>
-          <Field label="Mount point" name="mount_point" mono required defaultValue="/data" spellCheck={false} />
+          <AttachFields free={free} />
           <Check label="Read only" name="read_only" />
         </>
       }

@@ -6,63 +6,43 @@ import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
-import { Choice, Field } from '../../ui/form.tsx'
+import { Choice, Field, NameField } from '../../ui/form.tsx'
 import { bytes, mib } from '../../ui/format.ts'
-import { Card, Mono, Page } from '../../ui/layout.tsx'
+import { Mono } from '../../ui/layout.tsx'
+import { ListPage } from '../../ui/listing.tsx'
 import { Meter } from '../../ui/meter.tsx'
-import { Empty, Loaded, Skeleton } from '../../ui/states.tsx'
-import { Table } from '../../ui/table.tsx'
-import { Ago } from '../../ui/time.tsx'
+import { Skeleton } from '../../ui/states.tsx'
 
 export function Volumes() {
   const volumes = useQuery({ ...queries.volumes(), refetchInterval: 15_000 })
   return (
-    <Page
+    <ListPage
       title="Volumes"
       lead="Disks that outlive the virtual machines they are attached to."
-      actions={volumes.data && volumes.data.length > 0 && <Create />}
-    >
-      <Card flush>
-        <Loaded query={volumes}>
-          {all =>
-            all.length === 0 ? (
-              <Empty icon={HardDrive} title="No volumes yet" action={<Create />}>
-                Create one, attach it to an app, and what the app writes there stays when it is deployed again.
-              </Empty>
-            ) : (
-              <Table
-                label="Volumes"
-                rows={all}
-                keyOf={volume => volume.id}
-                columns={[
-                  {
-                    title: 'Name',
-                    cell: volume => (
-                      <Link to="/volumes/$id" params={{ id: volume.id }} className="font-semibold hover:underline">
-                        {volume.name}
-                      </Link>
-                    ),
-                  },
-                  { title: 'Attached to', cell: volume => <Attachments volume={volume} /> },
-                  { title: 'Used', wideOnly: true, className: 'w-56', cell: volume => <Usage id={volume.id} /> },
-                  { title: 'Size', right: true, cell: volume => mib(volume.size_mib) },
-                  {
-                    title: 'Created',
-                    wideOnly: true,
-                    right: true,
-                    cell: volume => (
-                      <span className="text-muted">
-                        <Ago at={volume.created_at} />
-                      </span>
-                    ),
-                  },
-                ]}
-              />
-            )
-          }
-        </Loaded>
-      </Card>
-    </Page>
+      create={<Create />}
+      query={volumes}
+      nothing={{
+        icon: HardDrive,
+        title: 'No volumes yet',
+        text: 'Create one, attach it to an app, and what the app writes there stays when it is deployed again.',
+      }}
+      label="Volumes"
+      keyOf={volume => volume.id}
+      columns={[
+        {
+          title: 'Name',
+          cell: volume => (
+            <Link to="/volumes/$id" params={{ id: volume.id }} className="font-semibold hover:underline">
+              {volume.name}
+            </Link>
+          ),
+        },
+        { title: 'Attached to', cell: volume => <Attachments volume={volume} /> },
+        { title: 'Used', wideOnly: true, className: 'w-56', cell: volume => <Usage id={volume.id} /> },
+        { title: 'Size', right: true, cell: volume => mib(volume.size_mib) },
+        { title: 'Created', at: volume => volume.created_at, right: true },
+      ]}
+    />
   )
 }
 
@@ -118,17 +98,7 @@ function Create() {
       }}
       fields={
         <>
-          <Field
-            label="Name"
-            name="name"
-            required
-            autoFocus
-            mono
-            maxLength={63}
-            placeholder="app-data"
-            autoComplete="off"
-            hint="Letters, digits, dots, dashes and underscores."
-          />
+          <NameField maxLength={63} placeholder="app-data" hint="Letters, digits, dots, dashes and underscores." />
           <div className="grid grid-cols-[1fr_6rem] gap-3">
             <Field label="Size" name="size_mib" type="number" min={1} step="any" required defaultValue={10} />
             <Choice label="Unit" name="unit" defaultValue="GiB">

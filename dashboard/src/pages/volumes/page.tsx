@@ -3,15 +3,16 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
 import { Camera, Copy, HardDrive, RotateCcw, Trash2 } from 'lucide-react'
 import { api } from '../../api/client.ts'
-import { queries, refreshAll } from '../../api/queries.ts'
-import { Button, LinkButton } from '../../ui/button.tsx'
+import { queries, refreshAll, whileCreating } from '../../api/queries.ts'
+import { Button } from '../../ui/button.tsx'
 import { Destroy, FormDialog } from '../../ui/dialog.tsx'
-import { Field } from '../../ui/form.tsx'
+import { NameField } from '../../ui/form.tsx'
 import { mib } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
-import { Empty, Loaded } from '../../ui/states.tsx'
+import { ListCard } from '../../ui/listing.tsx'
+import { AddButton, DestroyIcon, IconButton } from '../../ui/row-actions.tsx'
+import { Loaded, Missing } from '../../ui/states.tsx'
 import { Status } from '../../ui/status.tsx'
-import { Table } from '../../ui/table.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Attachments, Usage } from './list.tsx'
@@ -24,39 +25,33 @@ export function VolumePage() {
   return (
     <Page title={volume?.name ?? 'Volume'} actions={volume && <Delete volume={volume} />}>
       <Loaded query={volumes}>
-        {() =>
-          volume ? (
-            <div className="space-y-4">
-              <Card>
-                <Facts>
-                  <Fact name="Size">{mib(volume.size_mib)}</Fact>
-                  <Fact name="Attached to">
-                    <Attachments volume={volume} />
-                  </Fact>
-                  <Fact name="Pool">{volume.pool_name || 'default'}</Fact>
-                  <Fact name="Created">
-                    <Ago at={volume.created_at} />
-                  </Fact>
-                </Facts>
-                <div className="mt-5 max-w-md">
-                  <Usage id={id} named />
-                </div>
-              </Card>
-              <Snapshots volume={volume} />
-              <Schedule id={id} />
-            </div>
-          ) : (
-            <Empty
-              icon={HardDrive}
-              title="There is no such volume"
-              action={<LinkButton to="/volumes">All volumes</LinkButton>}
-            >
-              It may have been deleted, or belong to another project.
-            </Empty>
-          )
-        }
+        {() => (volume ? <Whole volume={volume} /> : <Missing icon={HardDrive} what="volume" all="/volumes" />)}
       </Loaded>
     </Page>
+  )
+}
+
+function Whole({ volume }: { readonly volume: VolumeWithAttachments }) {
+  return (
+    <div className="space-y-4">
+      <Card>
+        <Facts>
+          <Fact name="Size">{mib(volume.size_mib)}</Fact>
+          <Fact name="Attached to">
+            <Attachments volume={volume} />
+          </Fact>
+          <Fact name="Pool">{volume.pool_name || 'default'}</Fact>
+          <Fact name="Created">
+            <Ago at={volume.created_at} />
+          </Fact>
+        </Facts>
+        <div className="mt-5 max-w-md">
+          <Usage id={volume.id} named />
+        </div>
+      </Card>
+      <Snapshots volume={volume} />
+      <Schedule id={volume.id} />
+    </div>
   )
 }
 
@@ -86,47 +81,27 @@ function Delete({ volume }: { readonly volume: VolumeWithAttachments }) {
 }
 
 function Snapshots({ volume }: { readonly volume: VolumeWithAttachments }) {
-  const snapshots = useQuery({
-    ...queries.volumeSnapshots(volume.id),
-    refetchInterval: ({ state }) => (state.data?.some(one => one.status === 'creating') ? 1000 : 30_000),
-  })
+  const snapshots = useQuery({ ...queries.volumeSnapshots(volume.id), refetchInterval: whileCreating })
   return (
-    <Card
-      flush
+    <ListCard
       title="Snapshots"
       lead="The volume at one moment. It can go back there, or a new volume can start from it."
       actions={<Take volume={volume} />}
-    >
-      <Loaded query={snapshots}>
-        {all =>
-          all.length === 0 ? (
-            <Empty icon={Camera} title="No snapshots">
-              Take one before something risky. It costs only what is changed afterwards.
-            </Empty>
-          ) : (
-            <Table
-              label="Snapshots"
-              rows={all}
-              keyOf={one => one.id}
-              columns={[
-                { title: 'Name', cell: one => <Mono className="font-medium">{one.name}</Mono> },
-                { title: 'Status', cell: one => <Status status={one.status ?? 'ready'} /> },
-                {
-                  title: 'When',
-                  wideOnly: true,
-                  cell: one => (
-                    <span className="text-muted">
-                      <Ago at={one.created_at} />
-                    </span>
-                  ),
-                },
-                { title: '_Actions', right: true, cell: one => <Actions volume={volume} snapshot={one} /> },
-              ]}
-            />
-          )
-        }
-      </Loaded>
-    </Card>
+      query={snapshots}
+      nothing={{
+        icon: Camera,
+        title: 'No snapshots',
+        text: 'Take one before something risky. It costs only what is changed afterwards.',
+      }}
+      label="Snapshots"
+      keyOf={one => one.id}
+      columns={[
+        { title: 'Name', cell: one => <Mono className="font-medium">{one.name}</Mono> },
+        { title: 'Status', cell: one => <Status status={one.status ?? 'ready'} /> },
+        { title: 'When', at: one => one.created_at },
+      ]}
+      actionsOf={one => <Actions volume={volume} snapshot={one} />}
+    />
   )
 }
 
@@ -135,16 +110,12 @@ function Take({ volume }: { readonly volume: VolumeWithAttachments }) {
     <FormDialog
       title="Take a snapshot"
       submit="Take snapshot"
-      trigger={open => (
-        <Button size="small" onClick={open}>
-          <Camera aria-hidden="true" size={13} /> Take snapshot
-        </Button>
-      )}
+      trigger={open => <AddButton text="Take snapshot" icon={Camera} onClick={open} />}
       send={async values => {
         await api.createVolumeSnapshot({ volume_id: volume.id, body: { name: values.text('name') } })
         await refreshAll('volume-snapshots')
       }}
-      fields={<Field label="Name" name="name" required mono autoFocus maxLength={63} placeholder="before-upgrade" />}
+      fields={<NameField maxLength={63} placeholder="before-upgrade" />}
     />
   )
 }
@@ -154,32 +125,25 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
   const status = snapshot.status ?? 'ready'
   const notReady = status === 'ready' ? undefined : `The snapshot is ${status}.`
   return (
-    <span className="inline-flex gap-1">
-      <Destroy
+    <>
+      <DestroyIcon
+        icon={RotateCcw}
         name={name}
         verb="Restore"
         what="snapshot"
+        reason={notReady}
         consequence={`${volume.name} goes back to where it was then. What was written since is lost.`}
         send={async () => {
           await api.restoreVolume({ volume_id: volume.id, body: { snapshot_name: name } })
           await refreshAll('volumes', 'volume-usage')
           toast({ tone: 'info', title: `${volume.name} goes back to ${name}` })
         }}
-        trigger={open => (
-          <Button look="quiet" size="smallIcon" aria-label={`Restore ${name}`} reason={notReady} onClick={open}>
-            <RotateCcw aria-hidden="true" size={14} />
-          </Button>
-        )}
       />
       <FormDialog
         title={`Clone from ${name}`}
         lead="A new volume with what was on this one then."
         submit="Clone"
-        trigger={open => (
-          <Button look="quiet" size="smallIcon" aria-label={`Clone ${name}`} reason={notReady} onClick={open}>
-            <Copy aria-hidden="true" size={14} />
-          </Button>
-        )}
+        trigger={open => <IconButton icon={Copy} label={`Clone ${name}`} reason={notReady} onClick={open} />}
         send={async values => {
           await api.cloneVolume({
             volume_id: volume.id,
@@ -188,9 +152,9 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
           await refreshAll('volumes')
           toast({ tone: 'good', title: `${values.text('name')} was made` })
         }}
-        fields={<Field label="Name of the new volume" name="name" required mono autoFocus maxLength={63} />}
+        fields={<NameField label="Name of the new volume" maxLength={63} />}
       />
-      <Destroy
+      <DestroyIcon
         name={name}
         what="snapshot"
         consequence="It cannot be brought back. Clones of it stay."
@@ -198,12 +162,7 @@ function Actions({ volume, snapshot }: { readonly volume: VolumeWithAttachments;
           await api.deleteVolumeSnapshot({ snapshot_id: snapshot.id })
           await refreshAll('volume-snapshots')
         }}
-        trigger={open => (
-          <Button look="quiet" size="smallIcon" aria-label={`Delete ${name}`} onClick={open}>
-            <Trash2 aria-hidden="true" size={14} />
-          </Button>
-        )}
       />
-    </span>
+    </>
   )
 }

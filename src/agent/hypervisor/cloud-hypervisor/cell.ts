@@ -1,15 +1,12 @@
 import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { identifyProcess, type ProcessIdentity } from '../../../lib/process-identity.ts'
-import { deviceGroup, makeRunDir, runDir, showFile, type VmUser } from '../isolation.ts'
+import { deviceGroup, makeRunDir, runDir, type VmUser } from '../isolation.ts'
 import { spawnVmm, type VmmProcess } from '../process.ts'
+import type { VmmCell } from '../vmm/cell.ts'
 import { type VmmHttp, vmmHttp } from '../vmm-http.ts'
 
-/** Where one Cloud Hypervisor works: all its files and sockets are here, and their names are relative to it. */
-export interface Cell {
-  readonly dir: string
-  readonly user: VmUser | undefined
-}
+export const title = 'Cloud Hypervisor'
 
 export const apiSocket = 'api.sock'
 export const vsockSocket = 'vsock.sock'
@@ -23,27 +20,22 @@ export function cellUser(user: VmUser | undefined): VmUser | undefined {
   return user && gid !== undefined ? { uid: user.uid, gid } : undefined
 }
 
-export async function makeCell(vmDir: string, user: VmUser | undefined): Promise<Cell> {
+export async function makeCell(vmDir: string, user: VmUser | undefined): Promise<VmmCell> {
   return { dir: await makeRunDir(vmDir, user), user }
 }
 
-/** Shows a file in the cell under this name. */
-export async function place(cell: Cell, from: string, name: string, access: 'read' | 'write'): Promise<void> {
-  await showFile(await realpath(from), join(cell.dir, name), cell.user, access)
-}
-
 /** An empty VMM that waits for orders on its socket. Seccomp is on by default; said all the same. */
-export function spawnCloudHypervisor(vmDir: string, cell: Cell, program: string): Promise<VmmProcess> {
+export function spawnCloudHypervisor(vmDir: string, cell: VmmCell, program: string): Promise<VmmProcess> {
   const args = ['--api-socket', `path=${apiSocket}`, '--seccomp', 'true']
   const user = cell.user ? { user: cell.user } : {}
-  return spawnVmm({ name: 'Cloud Hypervisor', program, args, dir: vmDir, cwd: cell.dir, env: {}, ...user })
+  return spawnVmm({ name: title, program, args, dir: vmDir, cwd: cell.dir, env: {}, ...user })
 }
 
 const base = '/api/v1'
 
 /** Its API (vmm/src/api/openapi/cloud-hypervisor.yaml, v53), with paths below `/api/v1`. */
 export function cloudHypervisorApi(vmDir: string): VmmHttp {
-  const http = vmmHttp('Cloud Hypervisor', join(vmDir, runDir), apiSocket)
+  const http = vmmHttp(title, join(vmDir, runDir), apiSocket)
   return { call: (method, path, body, options) => http.call(method, `${base}${path}`, body, options) }
 }
 

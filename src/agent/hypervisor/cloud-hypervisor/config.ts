@@ -1,18 +1,10 @@
 import { commonKernelArgs } from '../kernel-args.ts'
+import { cellFiles, driveFile } from '../vmm/cell.ts'
+import type { GuestPlan } from '../vmm/platform.ts'
 import { consoleSocket, vsockSocket } from './cell.ts'
 
-export const files = {
-  ...{ kernel: 'vmlinux', initrd: 'init.cpio', base: 'base.img', scratch: 'scratch.img', config: 'config.img' },
-  /** A snapshot's, as Cloud Hypervisor names them. */
-  ...{ memory: 'memory-ranges', state: 'state.json', settings: 'config.json' },
-} as const
-
-export interface BootPlan {
-  readonly vcpus: number
-  readonly memoryMib: number
-  readonly tap: string
-  readonly mac: string
-}
+/** A snapshot's, as Cloud Hypervisor names them. */
+export const stateFiles = { memory: 'memory-ranges', state: 'state.json', settings: 'config.json' } as const
 
 /**
  * What one VM may take from all others on the host. After a bucket has run empty it is refilled every 100 ms at the
@@ -28,16 +20,19 @@ const netLimit = { bandwidth: { size: 256 * 2 ** 20, refill_time: 1000 } } as co
 const guestCid = 3
 
 /** The body of `vm.create` (`VmConfig`). Disks are found by serial, devices are named so that they can be taken away. */
-export function vmConfig({ vcpus, memoryMib, tap, mac }: BootPlan): Readonly<Record<string, unknown>> {
+export function vmConfig({ vcpus, memoryMib, tap, mac, drives }: GuestPlan): Readonly<Record<string, unknown>> {
   return {
     // A guest has no guests of its own.
     cpus: { boot_vcpus: vcpus, max_vcpus: vcpus, nested: false },
     memory: { size: memoryMib * 2 ** 20 },
-    payload: { kernel: files.kernel, initramfs: files.initrd, cmdline: kernelArgs },
+    payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
     disks: [
-      diskConfig({ id: 'base', serial: 'base', path: files.base, readOnly: true }),
-      diskConfig({ id: 'scratch', serial: 'scratch', path: files.scratch, readOnly: false }),
-      diskConfig({ id: 'config', serial: 'config', path: files.config, readOnly: true }),
+      diskConfig({ id: 'base', serial: 'base', path: cellFiles.base, readOnly: true }),
+      diskConfig({ id: 'scratch', serial: 'scratch', path: cellFiles.scratch, readOnly: false }),
+      diskConfig({ id: 'config', serial: 'config', path: cellFiles.config, readOnly: true }),
+      ...drives.map(({ serial, readOnly }, index) =>
+        diskConfig({ id: serial, serial, path: driveFile(index), readOnly }),
+      ),
     ],
     net: [{ id: 'eth0', tap, mac, rate_limiter_config: netLimit }],
     rng: { src: '/dev/urandom' },
@@ -62,6 +57,14 @@ export function diskConfig({ id, serial, path, readOnly }: DiskInput): Readonly<
 
 /** Its power-off ends the VMM, and so does that of our init. */
 export const kernelArgs = `${commonKernelArgs} reboot=k no_timer_check tsc=reliable`
+
+/** A kernel and our init without a device. */
+export const proofConfig = {
+  payload: { kernel: cellFiles.kernel, initramfs: cellFiles.initrd, cmdline: kernelArgs },
+  memory: { size: 128 * 2 ** 20 },
+  serial: { mode: 'Socket', socket: consoleSocket },
+  console: { mode: 'Off' },
+} as const
 
 /**
  * A saved VM's settings for a host where its tap has another name. Replaced in the text: numbers in it may have more

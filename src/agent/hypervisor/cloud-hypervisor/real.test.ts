@@ -9,8 +9,8 @@ import { endProcess, type VmmProcess } from '../process.ts'
 import { vmmPrograms } from '../testing.ts'
 import { toyGuest } from '../toy-guest.ts'
 import { converse, type Exchange } from '../transcript.ts'
-import { type Cell, cellUser, cloudHypervisorApi, makeCell, place, spawnCloudHypervisor } from './cell.ts'
-import { files } from './config.ts'
+import { cellFiles, place, type VmmCell } from '../vmm/cell.ts'
+import { cellUser, cloudHypervisorApi, makeCell, spawnCloudHypervisor } from './cell.ts'
 import { consoles } from './consoles.ts'
 import { firstLife, scenarioTap, secondLife } from './scenario.ts'
 
@@ -49,15 +49,18 @@ describe.skipIf(!usable).each(cases)(`Cloud Hypervisor $name${why}`, ({ user }) 
 })
 
 /** With everything in its cell that the scenario names. */
-async function start(dir: string, user: Cell['user']): Promise<{ cell: Cell; process: VmmProcess } & AsyncDisposable> {
+async function start(
+  dir: string,
+  user: VmmCell['user'],
+): Promise<{ cell: VmmCell; process: VmmProcess } & AsyncDisposable> {
   const cell = await makeCell(dir, user)
-  for (const name of [files.base, files.scratch, files.config, 'volume.img', files.initrd]) {
+  for (const name of [cellFiles.base, cellFiles.scratch, cellFiles.config, 'volume.img', cellFiles.initrd]) {
     await writeFile(join(dir, name), '')
     await truncate(join(dir, name), 2 ** 20)
     await place(cell, join(dir, name), name, 'write')
   }
   await writeFile(join(dir, 'toy'), toyGuest())
-  await place(cell, join(dir, 'toy'), files.kernel, 'read')
+  await place(cell, join(dir, 'toy'), cellFiles.kernel, 'read')
   const process = await spawnCloudHypervisor(dir, cell, program ?? '')
   const api = cloudHypervisorApi(dir)
   await Promise.race([until(() => api.call('GET', '/vmm.ping'), { what: 'its API' }), process.ended])

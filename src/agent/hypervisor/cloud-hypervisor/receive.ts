@@ -1,19 +1,14 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectIn } from '../../../lib/short-socket.ts'
-import type { Arrival, Machine, PrepareContext } from '../driver.ts'
-import { identity, identityMs } from '../identity.ts'
-import { launch, type Launched, type LaunchPlan, type Platform } from '../launch.ts'
-import { parseWorkload } from '../machine.ts'
-import { readNotes } from '../prepare.ts'
-import { endProcess } from '../process.ts'
 import { configFile, scratchFile } from '../snapshot-files.ts'
 import { byteReader } from '../transfer/bytes.ts'
 import { fileReceiver } from '../transfer/files.ts'
-import { clearMark, setMark } from '../transfer/marks.ts'
-import { listenForVm, type Wire } from '../transfer/wire.ts'
-import { placeDisks } from './boot.ts'
-import type { Cell } from './cell.ts'
+import { clearMark } from '../transfer/marks.ts'
+import type { Wire } from '../transfer/wire.ts'
+import { placeDisks } from '../vmm/boot.ts'
+import type { Launched, LaunchPlan } from '../vmm/launch.ts'
+import { title } from './cell.ts'
 import { withTap } from './config.ts'
 import { commands, passConfig, passPayload, type Peer, peerOver, readRequest, readResponse } from './protocol.ts'
 
@@ -21,44 +16,10 @@ const arrivingSocket = 'arriving.sock'
 /** Its whole duration: the call answers when the VM has come. */
 const receiveMs = 24 * 3_600_000
 
-/** Starts a Cloud Hypervisor that waits for a VM from another host. */
-export async function receiveVm(
-  platform: Platform<Cell>,
-  host: string,
-  plan: LaunchPlan,
-  context: PrepareContext,
-): Promise<Arrival> {
-  return launch(platform, plan, context, async launched => {
-    await setMark(plan.home.dir, 'arriving')
-    const listener = await listenForVm(host, plan.madeBy)
-    const arrived = listener.wire.then(async wire => {
-      try {
-        return await take(wire, plan, launched)
-      } catch (error) {
-        await endProcess(launched.running)
-        const reason = error instanceof Error ? error.message : String(error)
-        await wire.say({ say: 'failed', reason }).catch(() => undefined)
-        throw error
-      } finally {
-        wire.close()
-      }
-    })
-    arrived.catch(() => undefined)
-    return {
-      ...{ running: launched.running, uri: listener.uri, arrived },
-      cancel: async () => {
-        listener.close()
-        launched.guest.close()
-        await endProcess(launched.running)
-        await arrived.catch(() => undefined)
-      },
-    }
-  })
-}
-
-async function take(wire: Wire, plan: LaunchPlan, launched: Launched<Cell>): Promise<Machine> {
-  const { home, prepared } = plan
-  const { cell, api, guest, machine, unlessGone } = launched
+/** Takes a VM from another host, request by request; its guest runs here when this resolves. */
+export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void> {
+  const { home } = plan
+  const { cell, api, unlessGone } = launched
   const receiver = fileReceiver({
     [scratchFile]: join(home.dir, scratchFile),
     [configFile]: join(home.dir, configFile),
@@ -67,7 +28,7 @@ async function take(wire: Wire, plan: LaunchPlan, launched: Launched<Cell>): Pro
   try {
     const requests = byteReader(tunnelOf(wire, receiver))
     const first = await readRequest(requests)
-    const { tap } = await placeDisks(cell, plan)
+    const { tap } = await placeDisks({ title }, cell, plan)
     const received = api.call(
       'PUT',
       '/vm.receive-migration',
@@ -84,12 +45,6 @@ async function take(wire: Wire, plan: LaunchPlan, launched: Launched<Cell>): Pro
     await receiver.close()
     peer?.close()
   }
-  // It runs here: the source is told so, and hears of no failure any more.
-  await wire.say({ say: 'running' }).catch(() => undefined)
-  const words = identity(home, readNotes(prepared), { moved: true, renew: false })
-  await unlessGone(guest.ready)
-  await unlessGone(guest.request(`identity ${words}`, identityMs))
-  return machine(parseWorkload(await guest.ready))
 }
 
 interface RelayHow {

@@ -8,7 +8,7 @@ export const scenarioTap = 'tapscenario'
 /** Where the snapshot goes, and where it is read from: relative, as the driver has it. */
 const snapshotUrl = 'file://snapshot'
 
-const config = vmConfig({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: '52:54:00:12:34:56' })
+const config = vmConfig({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: '52:54:00:12:34:56', drives: [] })
 const get = (path: string): ScenarioCall => ({ method: 'GET', path })
 const put = (path: string, body?: unknown): ScenarioCall => ({ method: 'PUT', path, ...(body ? { body } : {}) })
 const volume = diskConfig({ id: 'volume-1', serial: '1', path: 'volume.img', readOnly: false })

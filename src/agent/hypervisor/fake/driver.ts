@@ -27,6 +27,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
     network: 'fake',
     opensLuks: true,
+    showsDrives: true,
     probe: async () => ({ available: true, detail: 'simulated' }),
     async prepare({ vmId, spec }, { time, signal }) {
       const { port } = await serve()

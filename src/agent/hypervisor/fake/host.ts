@@ -18,6 +18,7 @@ export type FakeVerb =
   | 'prepare'
   | 'boot'
   | 'restore'
+  | 'growDisk'
   | 'stop'
   | 'pause'
   | 'resume'

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { chown, mkdir, readdir, readFile, realpath, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { chown, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { hasCode } from '../../../lib/files.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../lib/process-identity.ts'
 import { unbindBelow } from '../bind.ts'
-import { showFile, type VmUser } from '../isolation.ts'
+import type { VmUser } from '../isolation.ts'
 import { spawnVmm, type VmmProcess } from '../process.ts'
+import type { VmmCell } from '../vmm/cell.ts'
 
 /** The programs, as absolute paths. Without a jailer, Firecracker is started as the VM's user by the agent itself. */
 export interface FirecrackerPrograms {
@@ -14,12 +15,12 @@ export interface FirecrackerPrograms {
 }
 
 /** Where one Firecracker lives: its root directory behind the jailer, its working directory without. */
-export interface Cell {
-  readonly dir: string
-  readonly user: VmUser | undefined
+export interface Cell extends VmmCell {
   /** `--id`: names the VM among all processes of the machine. */
   readonly id: string
 }
+
+export const title = 'Firecracker'
 
 /** In the VM's directory; behind the jailer a link to the directory deep below. */
 export const cellName = 'cell'
@@ -68,11 +69,6 @@ export async function removeCell(dir: string): Promise<void> {
   }
 }
 
-/** Shows a file in the cell under this name. */
-export async function place(cell: Cell, from: string, name: string, access: 'read' | 'write'): Promise<void> {
-  await showFile(await realpath(from), join(cell.dir, name), cell.user, access)
-}
-
 /**
  * Starts Firecracker in its cell, behind the jailer where there is one: a root directory, device nodes and a user of its
  * own. Its seccomp filters are on by default.
@@ -83,7 +79,7 @@ export async function spawnFirecracker(
   { firecracker, jailer }: FirecrackerPrograms,
 ): Promise<VmmProcess> {
   const own = ['--api-sock', apiSocket, '--level', 'Error']
-  const common = { name: 'Firecracker', dir: vmDir, env: {} }
+  const common = { name: title, dir: vmDir, env: {} }
   if (!jailer || !cell.user) {
     const args = ['--id', cell.id, ...own]
     return spawnVmm({ ...common, program: firecracker, args, cwd: cell.dir, ...(cell.user ? { user: cell.user } : {}) })

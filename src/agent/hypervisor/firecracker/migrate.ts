@@ -2,14 +2,14 @@ import { mkdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { abortable } from '../../../lib/abortable.ts'
 import type { MigrationProgress } from '../driver.ts'
-import type { VmContext } from '../launch.ts'
 import { endProcess } from '../process.ts'
 import { configFile, scratchFile } from '../snapshot-files.ts'
 import { sendFile } from '../transfer/files.ts'
 import { clearMark, hasMark, setMark } from '../transfer/marks.ts'
 import { openWire, type Wire } from '../transfer/wire.ts'
-import { files } from './requests.ts'
-import { setState, writeState } from './vmm.ts'
+import type { VmContext } from '../vmm/platform.ts'
+import { stateFiles } from './requests.ts'
+import { setPaused, writeState } from './vmm.ts'
 
 /** How long the target may take from the last byte to a guest that stands ready, and then to one that runs. */
 const loadMs = 120_000
@@ -39,7 +39,7 @@ export async function handOver(
     return await sendVm(vm, wire, onProgress, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }
-    await setState(api, 'Resumed')
+    await setPaused(api, false)
     throw signal.aborted ? signal.reason : error
   } finally {
     wire?.close()
@@ -67,15 +67,15 @@ async function sendVm(
   const sent = await sendFile(wire, scratchFile, scratch, undefined, onBytes)
   signal.throwIfAborted()
   const stoppedMs = performance.now()
-  await setState(api, 'Paused')
+  await setPaused(api, true)
   const dir = leavingDir(vmDir)
   await rm(dir, { recursive: true, force: true })
   await mkdir(dir, { mode: 0o700 })
   await writeState(vm, dir)
   await sendFile(wire, scratchFile, scratch, sent, onBytes)
   await sendFile(wire, configFile, join(vmDir, configFile))
-  await sendFile(wire, files.memory, join(dir, files.memory), undefined, onBytes)
-  await sendFile(wire, files.state, join(dir, files.state))
+  await sendFile(wire, stateFiles.memory, join(dir, stateFiles.memory), undefined, onBytes)
+  await sendFile(wire, stateFiles.state, join(dir, stateFiles.state))
   await wire.say({ say: 'complete' })
   await abortable(wire.expect('loaded'), AbortSignal.any([signal, AbortSignal.timeout(loadMs)]))
   signal.throwIfAborted()

@@ -11,6 +11,7 @@ import { endProcess } from '../process.ts'
 import { vmmPrograms } from '../testing.ts'
 import { toyGuest } from '../toy-guest.ts'
 import { converse, type Exchange } from '../transcript.ts'
+import { place } from '../vmm/cell.ts'
 import { vmmHttp } from '../vmm-http.ts'
 import {
   apiSocket,
@@ -19,7 +20,6 @@ import {
   findCells,
   type FirecrackerPrograms,
   makeCell,
-  place,
   spawnFirecracker,
 } from './cell.ts'
 import { firstLife, scenarioTap, secondLife } from './scenario.ts'

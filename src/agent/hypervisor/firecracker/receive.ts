@@ -1,84 +1,40 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Arrival, Machine, PrepareContext } from '../driver.ts'
-import { identity, identityMs } from '../identity.ts'
-import { launch, type Launched, type LaunchPlan, type Platform } from '../launch.ts'
-import { parseWorkload } from '../machine.ts'
-import { endProcess } from '../process.ts'
-import { readNotes } from '../prepare.ts'
 import { configFile, scratchFile } from '../snapshot-files.ts'
 import { fileReceiver } from '../transfer/files.ts'
-import { clearMark, setMark } from '../transfer/marks.ts'
-import { listenForVm, type Wire } from '../transfer/wire.ts'
-import { type Cell, place } from './cell.ts'
-import { placeDisks } from './boot.ts'
-import { consoleCall, files, loadCall } from './requests.ts'
-import { callAll, setState } from './vmm.ts'
+import { clearMark } from '../transfer/marks.ts'
+import type { Wire } from '../transfer/wire.ts'
+import { placeDisks } from '../vmm/boot.ts'
+import { place } from '../vmm/cell.ts'
+import type { Launched, LaunchPlan } from '../vmm/launch.ts'
+import { title } from './cell.ts'
+import { consoleCall, loadCall, stateFiles } from './requests.ts'
+import { callAll, setPaused } from './vmm.ts'
 
-/** Starts a Firecracker that waits for the files of a VM from another host. */
-export async function receiveVm(
-  platform: Platform<Cell>,
-  host: string,
-  plan: LaunchPlan,
-  context: PrepareContext,
-): Promise<Arrival> {
+/** Takes the files of a VM from another host, loads them, and lets the guest run when the source has let go of it. */
+export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched): Promise<void> {
   const { dir } = plan.home
-  return launch(platform, plan, context, async launched => {
-    await setMark(dir, 'arriving')
-    const listener = await listenForVm(host, plan.madeBy)
-    const arrived = listener.wire.then(async wire => {
-      try {
-        return await take(wire, plan, launched)
-      } catch (error) {
-        await endProcess(launched.running)
-        const reason = error instanceof Error ? error.message : String(error)
-        await wire.say({ say: 'failed', reason }).catch(() => undefined)
-        throw error
-      } finally {
-        wire.close()
-        await rm(arrivingDir(dir), { recursive: true, force: true })
-      }
-    })
-    arrived.catch(() => undefined)
-    return {
-      ...{ running: launched.running, uri: listener.uri, arrived },
-      cancel: async () => {
-        listener.close()
-        launched.guest.close()
-        await endProcess(launched.running)
-        await arrived.catch(() => undefined)
-      },
-    }
-  })
-}
-
-const arrivingDir = (dir: string) => join(dir, 'arriving')
-
-async function take(wire: Wire, plan: LaunchPlan, launched: Launched<Cell>): Promise<Machine> {
-  const { home, prepared } = plan
-  const { cell, api, guest, machine, unlessGone } = launched
-  const incoming = arrivingDir(home.dir)
+  const { cell, api, unlessGone } = launched
+  const incoming = join(dir, 'arriving')
   await rm(incoming, { recursive: true, force: true })
   await mkdir(incoming, { mode: 0o700 })
-  await receiveFiles(wire, {
-    [scratchFile]: join(home.dir, scratchFile),
-    [configFile]: join(home.dir, configFile),
-    [files.memory]: join(incoming, files.memory),
-    [files.state]: join(incoming, files.state),
-  })
-  const { tap } = await placeDisks(cell, plan)
-  for (const name of [files.memory, files.state]) await place(cell, join(incoming, name), name, 'read')
-  await unlessGone(callAll(api, [consoleCall(), loadCall(tap)]))
+  try {
+    await receiveFiles(wire, {
+      [scratchFile]: join(dir, scratchFile),
+      [configFile]: join(dir, configFile),
+      [stateFiles.memory]: join(incoming, stateFiles.memory),
+      [stateFiles.state]: join(incoming, stateFiles.state),
+    })
+    const { tap } = await placeDisks({ title }, cell, plan)
+    for (const name of Object.values(stateFiles)) await place(cell, join(incoming, name), name, 'read')
+    await unlessGone(callAll(api, [consoleCall(), loadCall(tap)]))
+  } finally {
+    await rm(incoming, { recursive: true, force: true })
+  }
   await wire.say({ say: 'loaded' })
   await wire.expect('go')
-  await clearMark(home.dir, 'arriving')
-  await unlessGone(setState(api, 'Resumed'))
-  // From here on it runs here: the source is told so, and hears of no failure any more.
-  await wire.say({ say: 'running' }).catch(() => undefined)
-  const words = identity(home, readNotes(prepared), { moved: true, renew: false })
-  await unlessGone(guest.ready)
-  await unlessGone(guest.request(`identity ${words}`, identityMs))
-  return machine(parseWorkload(await guest.ready))
+  await clearMark(dir, 'arriving')
+  await unlessGone(setPaused(api, false))
 }
 
 /** Until the source says that it has sent all. */

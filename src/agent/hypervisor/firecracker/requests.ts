@@ -1,4 +1,6 @@
 import { commonKernelArgs } from '../kernel-args.ts'
+import { cellFiles, driveFile } from '../vmm/cell.ts'
+import type { GuestPlan } from '../vmm/platform.ts'
 import type { VmmMethod } from '../vmm-http.ts'
 import { consoleFile, emptyDrive, vsockSocket } from './cell.ts'
 
@@ -15,23 +17,13 @@ export const slots = [
   ...['ro0', 'ro1'].map(id => ({ id, readOnly: true })),
 ] as const
 
-export const files = {
-  ...{ kernel: 'vmlinux', initrd: 'init.cpio', base: 'base.img', scratch: 'scratch.img', config: 'config.img' },
-  ...{ memory: 'memory', state: 'state' },
-} as const
+/** A snapshot's, under the names that they have in snapshots too. */
+export const stateFiles = { memory: 'memory', state: 'state' } as const
 
-/** Names the disks for the guest, by the serials that Firecracker gives them. */
-export interface DiskSerials {
-  readonly base: string
-  readonly scratch: string
-  readonly config: string
-}
+/** The serial by which a guest looks for a disk, to the one that Firecracker gave it. */
+export type DiskSerials = Readonly<Record<string, string>>
 
-export interface BootPlan {
-  readonly vcpus: number
-  readonly memoryMib: number
-  readonly tap: string
-  readonly mac: string
+export interface BootPlan extends GuestPlan {
   readonly serials: DiskSerials
 }
 
@@ -52,29 +44,36 @@ const consoleLimit = { size: 4096, one_time_burst: 262_144, refill_time: 600_000
  * The guest kernel's command line. Firecracker has no power-off: `reboot=k` (the keyboard controller) is what ends it, and
  * `mote.off` tells our init so.
  */
-export function kernelArgs({ base, scratch, config }: DiskSerials): string {
+export function kernelArgs(serials: DiskSerials): string {
   return [
     commonKernelArgs,
     'reboot=k pci=off i8042.noaux i8042.nomux i8042.dumbkbd no_timer_check tsc=reliable',
-    `mote.off=reboot mote.base=${base} mote.scratch=${scratch} mote.config=${config}`,
+    'mote.off=reboot',
+    ...Object.entries(serials).map(([wanted, given]) => `mote.${wanted}=${given}`),
   ].join(' ')
 }
 
-/** Everything from an empty Firecracker to a running guest, in an order that it accepts. */
+/**
+ * Everything from an empty Firecracker to a running guest, in an order that it accepts. A VM that comes with drives has no
+ * room for volumes: there are interrupts for 19 devices.
+ */
 export function bootCalls(plan: BootPlan): ApiCall[] {
-  const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
+  const others =
+    plan.drives.length > 0
+      ? plan.drives.map(({ readOnly }, index) => drive(`drive${index}`, driveFile(index), readOnly))
+      : slots.map(({ id, readOnly }) => drive(id, emptyDrive, readOnly))
   return [
     consoleCall(),
     put('/machine-config', { vcpu_count: plan.vcpus, mem_size_mib: plan.memoryMib, smt: false }),
     put('/boot-source', {
-      kernel_image_path: files.kernel,
-      initrd_path: files.initrd,
+      kernel_image_path: cellFiles.kernel,
+      initrd_path: cellFiles.initrd,
       boot_args: kernelArgs(plan.serials),
     }),
-    drive('base', files.base, true),
-    drive('scratch', files.scratch, false),
-    drive('config', files.config, true),
-    ...slots.map(({ id, readOnly }) => drive(id, emptyDrive, readOnly)),
+    drive('base', cellFiles.base, true),
+    drive('scratch', cellFiles.scratch, false),
+    drive('config', cellFiles.config, true),
+    ...others,
     put('/network-interfaces/eth0', {
       ...{ iface_id: 'eth0', host_dev_name: plan.tap, guest_mac: plan.mac },
       ...{ rx_rate_limiter: netLimit, tx_rate_limiter: netLimit },
@@ -84,6 +83,22 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
       ...{ amount_mib: 0, deflate_on_oom: true, stats_polling_interval_s: 1, free_page_reporting: true },
     }),
     put('/entropy', { rate_limiter: entropyLimit }),
+    put('/actions', { action_type: 'InstanceStart' }),
+  ]
+}
+
+const put = (path: string, body: unknown): ApiCall => ({ method: 'PUT', path, body })
+
+/** A kernel and our init without a device. */
+export function proofCalls(): ApiCall[] {
+  const { kernel, initrd } = cellFiles
+  return [
+    consoleCall(),
+    put('/machine-config', { vcpu_count: 1, mem_size_mib: 128 }),
+    put('/boot-source', {
+      ...{ kernel_image_path: kernel, initrd_path: initrd },
+      boot_args: kernelArgs({ base: '-', scratch: '-', config: '-' }),
+    }),
     put('/actions', { action_type: 'InstanceStart' }),
   ]
 }
@@ -115,7 +130,7 @@ export function loadCall(tap: string): ApiCall {
     method: 'PUT',
     path: '/snapshot/load',
     body: {
-      ...{ snapshot_path: files.state, mem_backend: { backend_type: 'File', backend_path: files.memory } },
+      ...{ snapshot_path: stateFiles.state, mem_backend: { backend_type: 'File', backend_path: stateFiles.memory } },
       ...{ resume_vm: false, network_overrides: [{ iface_id: 'eth0', host_dev_name: tap }] },
     },
   }

@@ -11,7 +11,7 @@ export interface ScenarioCall {
 export const scenarioTap = 'tapscenario'
 export const scenarioMac = '52:54:00:12:34:56'
 const serials = { base: 'a', scratch: 'b', config: 'c' }
-const boot = bootCalls({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: scenarioMac, serials })
+const boot = bootCalls({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: scenarioMac, drives: [], serials })
 
 const get = (path: string): ScenarioCall => ({ method: 'GET', path })
 const put = (path: string, body: unknown): ScenarioCall => ({ method: 'PUT', path, body })

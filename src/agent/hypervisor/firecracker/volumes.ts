@@ -1,55 +1,39 @@
 import { join } from 'node:path'
-import type { Machine } from '../driver.ts'
-import { encodeWord } from '../../guest/words.ts'
 import { StepError } from '../../vm/errors.ts'
 import { unbind } from '../bind.ts'
 import { showFile } from '../isolation.ts'
-import type { VmContext } from '../launch.ts'
-import { untilThere } from '../until-there.ts'
+import type { VmContext, VolumeSlots } from '../vmm/platform.ts'
 import { asObject } from '../vmm-http.ts'
 import { cellName, driveSerial, emptyDrive } from './cell.ts'
 import { slots } from './requests.ts'
 
-const answerMs = 5_000
-
-type Volumes = Required<Pick<Machine, 'attachDisk' | 'detachDisk'>>
-
 /**
  * Volumes of one running machine: each takes one of the drives that were there from the start, whose file is exchanged
- * (`PATCH /drives`). Which volume is where, Firecracker itself knows, so there is nothing to store.
+ * (`PATCH /drives`).
  */
-export function volumes(vm: VmContext): Volumes {
-  const { api, guest, vmDir, user } = vm
-  const cell = join(vmDir, cellName)
+export function volumeSlots(vm: VmContext): VolumeSlots {
+  const { api, vmDir, user } = vm
+  const fileOf = (volumeId: string) => `volume-${volumeId}.img`
+  const pathOf = (volumeId: string) => join(vmDir, cellName, fileOf(volumeId))
   const use = (id: string, file: string) => api.call('PATCH', `/drives/${id}`, { drive_id: id, path_on_host: file })
   return {
-    async attachDisk({ volumeId, readOnly, mountPoint }, file) {
-      const name = fileOf(volumeId)
-      const taken = await drivesIn(vm)
-      if (!taken.has(name)) {
-        const free = slots.find(slot => slot.readOnly === readOnly && taken.get(emptyDrive)?.has(slot.id))
-        if (!free) throw new StepError('too_many_volumes', noRoom(readOnly))
-        await showFile(file, join(cell, name), user, 'write')
-        await use(free.id, name)
-      }
-      const serial = await driveSerial(join(cell, name))
-      const line = `mount ${serial} ${readOnly ? 'ro' : 'rw'} ${encodeWord(mountPoint)}`
-      await untilThere(() => guest.request(line, answerMs))
+    async find(volumeId) {
+      return (await drivesIn(vm)).has(fileOf(volumeId)) ? driveSerial(pathOf(volumeId)) : undefined
     },
-    async detachDisk({ volumeId, mountPoint }) {
-      const name = fileOf(volumeId)
-      const [slot] = (await drivesIn(vm)).get(name) ?? []
-      if (slot) {
-        await guest.request(`unmount ${await driveSerial(join(cell, name))} ${encodeWord(mountPoint)}`, answerMs)
-        await use(slot, emptyDrive)
-      }
-      await unbind(join(cell, name))
+    async insert(volumeId, file, readOnly) {
+      const empty = (await drivesIn(vm)).get(emptyDrive)
+      const free = slots.find(slot => slot.readOnly === readOnly && empty?.has(slot.id))
+      if (!free) throw new StepError('too_many_volumes', noRoom(readOnly))
+      await showFile(file, pathOf(volumeId), user, 'write')
+      await use(free.id, fileOf(volumeId))
+      return driveSerial(pathOf(volumeId))
+    },
+    async remove(volumeId) {
+      const [slot] = (await drivesIn(vm)).get(fileOf(volumeId)) ?? []
+      if (slot) await use(slot, emptyDrive)
+      await unbind(pathOf(volumeId))
     },
   }
-}
-
-function fileOf(volumeId: string): string {
-  return `volume-${volumeId}.img`
 }
 
 function noRoom(readOnly: boolean): string {

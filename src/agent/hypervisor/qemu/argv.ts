@@ -8,7 +8,13 @@ import { commonKernelArgs } from '../kernel-args.ts'
 export type Start =
   | { readonly kind: 'boot'; readonly kernel: string; readonly initrd: string; readonly kernelArgs: string }
   /** `memoryFile` is mapped privately; without one the memory comes with the devices. */
-  | { readonly kind: 'incoming'; readonly memoryFile?: string; readonly after: 'run' | 'stay-paused' }
+  | {
+      readonly kind: 'incoming'
+      readonly memoryFile?: string
+      readonly after: 'run' | 'stay-paused'
+      /** A bound on the memory for translated code; absent: that of a boot. */
+      readonly codeMib?: number
+    }
 
 export interface QemuPlan {
   readonly accel: 'kvm' | 'tcg'
@@ -83,24 +89,24 @@ function privilegesOf({ user }: QemuPlan): string[] {
   ]
 }
 
-/**
- * Emulated code is kept in a buffer of this many MiB. A clone that serves a page fills 24 of them: bounded to 16, it takes
- * 38 MiB (PSS) instead of 45, for some more translating. A boot translates 50 MiB once and would pay for a smaller one.
- */
+/** Emulated code is kept in a buffer of this many MiB. A boot translates 50 of them once. */
+const bootCodeMib = 64
+
 function accelOf({ accel, start }: QemuPlan): string {
-  return accel === 'kvm' ? accel : `tcg,tb-size=${start.kind === 'incoming' && start.memoryFile ? 16 : 64}`
+  const codeMib = start.kind === 'incoming' ? (start.codeMib ?? bootCodeMib) : bootCodeMib
+  return accel === 'kvm' ? accel : `tcg,tb-size=${codeMib}`
 }
 
 /**
- * Shared memory without a file: a snapshot reads it through /proc while the guest stands still, so that the state that
- * QEMU writes holds devices only.
+ * Shared memory: a snapshot reads it through /proc while the guest stands still, so that the state that QEMU writes holds
+ * devices only. Without a file, or of a file of which private-memory.c makes a private mapping.
  */
 function memoryOf(plan: QemuPlan): string {
   const { start } = plan
   const size = memorySize(plan)
   if (start.kind === 'boot' || start.memoryFile === undefined)
     return `memory-backend-memfd,id=mem,size=${size},share=on`
-  return `memory-backend-file,id=mem,size=${size},mem-path=${escaped(start.memoryFile)},share=off`
+  return `memory-backend-file,id=mem,size=${size},mem-path=${escaped(start.memoryFile)},share=on`
 }
 
 /**

@@ -1,22 +1,18 @@
 import { arch } from 'node:os'
-import { join } from 'node:path'
 import { run } from '../../../lib/exec.ts'
-import { makeScratch } from '../../disk/scratch.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
-import type { Driver, Machine, PrepareContext } from '../driver.ts'
+import type { Driver } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
 import { kernelArgs } from './argv.ts'
-import { enableMemoryStats } from './balloon.ts'
-import { type Launch, launch } from './launch.ts'
-import { parseWorkload } from '../machine.ts'
+import { bootVm } from './boot.ts'
 import { hostCpu } from '../snapshot-files.ts'
-import { qemuMachine } from './machine.ts'
 import type { Isolation } from '../isolation.ts'
-import { type PrepareDeps, prepareFrom, prepareVm, readNotes } from '../prepare.ts'
+import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
 import { probeQemu } from './probe.ts'
 import { receiveVm } from './receive.ts'
 import { restoreVm } from './restore.ts'
 import { qemuBinary } from './spawn.ts'
+import { openTemplates } from './templates.ts'
 
 export interface QemuDeps extends PrepareDeps {
   readonly cacheDir: string
@@ -24,12 +20,16 @@ export interface QemuDeps extends PrepareDeps {
   /** A guest that has not started its workload by then is hung. */
   readonly bootLimitMs: number
   /** The address where VMs from other hosts arrive. */
-  readonly migrationHost: string
+  readonly migrationHost: () => string
+  /** Bound on the templates of this machine; 0: there are none. */
+  readonly templateMib: number
+  readonly onError: (error: unknown) => void
 }
 
 /** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
 export function qemuDriver(deps: QemuDeps): Driver {
-  const { isolation } = deps
+  const { isolation, cacheDir, templateMib, onError } = deps
+  const templates = openTemplates({ cacheDir, maxMib: templateMib, onError })
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
   let version: Promise<string> | undefined
@@ -38,6 +38,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
     opensLuks: true,
+    showsDrives: true,
     network: deps.network.mode,
     async probe(signal) {
       const proof = await probeQemu(deps.cacheDir, deps.kernel, signal)
@@ -50,7 +51,9 @@ export function qemuDriver(deps: QemuDeps): Driver {
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
       if (home.from) return restoreVm(deps, plan, home.from, await madeBy(), context)
-      return bootVm(deps, { ...plan, tscKhz: await (tscKhz ??= hostTscKhz()) }, await madeBy(), context)
+      const kernel = await deps.kernel()
+      const args = kernelArgs(await (tscKhz ??= hostTscKhz()), kernel.devices)
+      return bootVm({ ...deps, templates }, { ...plan, kernel, kernelArgs: args }, await madeBy(), context)
     },
     async receive(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
@@ -66,6 +69,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
       await deps.network.reclaim(keep)
     },
     async close() {
+      await templates.close()
       await isolation.cgroups?.close()
       await deps.network.close()
     },
@@ -79,27 +83,4 @@ async function qemuVersion(): Promise<string> {
 /** Under emulation the guest's CPU is QEMU's own; with KVM it is the host's. `1` counts changes of the machine's layout. */
 function kindOf(version: string, accel: 'kvm' | 'tcg'): string {
   return `qemu ${version} microvm 1, ${arch()}, ${accel === 'kvm' ? hostCpu() : 'tcg max'}`
-}
-
-async function bootVm(
-  deps: QemuDeps,
-  plan: Omit<Launch, 'start' | 'fromSeq'> & { readonly tscKhz: number },
-  madeBy: string,
-  context: PrepareContext,
-): Promise<Machine> {
-  const { home, prepared, watcher, tscKhz, isolation } = plan
-  const { dir, spec } = home
-  await context.time('disk', () => makeScratch(deps.cacheDir, join(dir, 'scratch.img'), spec.diskMib))
-  const { kernel, initrd } = await deps.kernel()
-  const args = kernelArgs(tscKhz, readNotes(prepared).devices)
-  const start = { kind: 'boot', kernel, initrd, kernelArgs: args } as const
-  return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
-    const { qmp, guest, running, console, unlessEnded, cgroupCpuSeconds } = launched
-    const status = await context.time('boot', () => unlessEnded(guest.ready))
-    await enableMemoryStats(qmp)
-    return qemuMachine({
-      ...{ running, qmp, guest, console, watcher, workload: parseWorkload(status), madeBy, dir, fromSeq: 0 },
-      ...{ tap: readNotes(prepared).tap, memoryMib: spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
-    })
-  })
 }

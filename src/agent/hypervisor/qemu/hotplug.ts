@@ -11,6 +11,8 @@ import { asObject, type Qmp } from './qmp.ts'
 /** The guest's kernel finds a new disk within some 50 ms, the first one after its SCSI modules were loaded. */
 const foundMs = 10_000
 const answerMs = 5_000
+/** A file system of a terabyte writes its new group descriptors meanwhile. */
+const growMs = 60_000
 /** INQUIRY page 0x80 of QEMU's scsi-hd has room for as much. */
 const serialChars = 36
 
@@ -19,6 +21,8 @@ export interface Hotplug {
   /** @param key of the LUKS container that the file is: its text is the passphrase */
   attach(disk: DiskSpec, file: string, key?: string): Promise<void>
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
+  /** The guest's disk and its file system become that large. Idempotent. */
+  grow(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>, sizeMib: number): Promise<void>
 }
 
 /** @param user whose rights QEMU has: files that come later have to be its own, and within its reach */
@@ -65,6 +69,10 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
       if (await hasNode(qmp, node)) await until(() => removeNode().catch(inUse))
       await removeSecret(qmp, secretOf(node))
       await unbind(join(dir, runDir, node))
+    },
+    async grow({ volumeId, mountPoint }, sizeMib) {
+      await qmp.execute('block_resize', { 'node-name': namesOf(volumeId).node, size: sizeMib * 2 ** 20 })
+      await guest.request(`grow ${volumeId} ${encodeWord(mountPoint)}`, growMs)
     },
   }
 }

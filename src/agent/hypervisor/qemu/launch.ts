@@ -13,7 +13,7 @@ import { connectMachine } from './machine.ts'
 import { readNotes } from '../prepare.ts'
 import { configFile, scratchFile } from '../snapshot-files.ts'
 import type { Qmp } from './qmp.ts'
-import { spawnQemu } from './spawn.ts'
+import { spawnQemu, tapNetdev } from './spawn.ts'
 
 export interface Launch {
   readonly home: VmHome
@@ -56,7 +56,9 @@ export async function launch<T>(
   await makeRunDir(dir, user)
   // QEMU opens its disk again when it leaves a machine or takes one over, and has the VM's rights by then.
   if (user) await chown(join(dir, scratchFile), user.uid, user.gid)
-  const { netdev, mac, base, devices } = readNotes(prepared)
+  const { tap, mac, base, devices, ...notes } = readNotes(prepared)
+  const { netless } = isolation
+  const apart = tap !== null && netless !== undefined ? { netless, tap } : undefined
   const args = qemuArgs({
     ...{ accel, devices, start: plan.start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
     ...{
@@ -64,12 +66,12 @@ export async function launch<T>(
       scratch: scratchFile,
       config: configFile,
       drives: home.drives ?? [],
-      netdev,
+      netdev: apart ? tapNetdev : notes.netdev,
       mac,
       ...(user ? { user } : {}),
     },
   })
-  const process = await spawnQemu(dir, args, plan.env)
+  const process = await spawnQemu(dir, args, plan.env, apart)
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
   const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, process.ended]), limit)

@@ -1,10 +1,11 @@
+import { join } from 'node:path'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { openGuest } from '../../guest/channel.ts'
 import { serialPorts } from '../../guest/ports.ts'
 import type { Machine, Watcher } from '../driver.ts'
 import type { Console } from '../console.ts'
 import { readNotes } from '../prepare.ts'
-import type { Isolation } from '../isolation.ts'
+import { type Isolation, runDir } from '../isolation.ts'
 import { machineOf, type MachineParts, type Vmm } from '../machine.ts'
 import { readMemory, setBalloon } from './balloon.ts'
 import { hotplug } from './hotplug.ts'
@@ -42,7 +43,14 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
       takeSnapshot({ ...{ qmp, running, dir, target, madeBy, logSeq }, user: isolation.userOf(vmId) }),
     attachDisk: disks.attach,
     detachDisk: disks.detach,
-    handOver: (uri, onProgress, signal) => handOver(qmp, uri, readNotes(running.prepared).devices, onProgress, signal),
+    growDisk: disks.grow,
+    handOver: (uri, onProgress, signal) =>
+      handOver(
+        { qmp, runDir: join(dir, runDir), user: isolation.userOf(vmId), devices: readNotes(running.prepared).devices },
+        uri,
+        onProgress,
+        signal,
+      ),
     hasLeft: () => hasLeft(qmp),
     closed: qmp.closed,
     close() {

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StepError } from '../../vm/errors.ts'
 import type { MigrationProgress } from '../driver.ts'
+import { runDir as runDirName, type VmUser } from '../isolation.ts'
 import { asObject, type Qmp } from './qmp.ts'
+import { relayOut } from './relay.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
@@ -40,18 +42,30 @@ export const migrationCapabilities = {
   'auto-converge': true,
 }
 
+/** In QEMU's run directory, of both sides: what the agents carry over. */
+export const memorySocket = 'move.sock'
+export const diskSocket = 'move-disk.sock'
+
+/** A QEMU whose guest goes. */
+export interface Leaving {
+  readonly qmp: Qmp
+  readonly runDir: string
+  readonly user: VmUser | undefined
+  readonly devices: GuestKernel['devices']
+}
+
 /**
  * Copies the scratch disk and the memory while the guest runs, stops it, copies the rest and lets it go on over there.
- * An agent that was started again finds the copying under way and follows it.
+ * An agent that was started again finds the copying under way, and that it fails, since it went through the one before.
  * @throws the signal's reason when aborted, Error with QEMU's reason; the guest runs on here then.
  */
 export async function handOver(
-  qmp: Qmp,
+  source: Leaving,
   uri: string,
-  devices: GuestKernel['devices'],
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
 ): Promise<{ downtimeMs: number }> {
+  const { qmp, devices, runDir, user } = source
   const address = parseArrival(uri)
   if (address.devices !== devices)
     throw new StepError(
@@ -59,12 +73,19 @@ export async function handOver(
       `the machine here has its devices by ${devices}, the one over there by ${address.devices}: one of the hosts has our own kernel and the other has not; build it there too (mote kernel build)`,
     )
   const underWay = await hasMirror(qmp)
+  using relays = new DisposableStack()
+  const relay = async (name: string, port: number) => {
+    const opened = await relayOut(runDir, name, user, { host: address.host, port })
+    relays.defer(() => opened.close())
+  }
   try {
     if (!underWay) {
-      await mirrorDisk(qmp, address, signal)
+      await relay(diskSocket, address.diskPort)
+      await relay(memorySocket, address.port)
+      await mirrorDisk(qmp, signal)
       await setCapabilities(qmp, migrationCapabilities)
       await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes, 'announce-rounds': 1 })
-      await qmp.execute('migrate', { uri: `tcp:${address.host}:${address.port}` })
+      await qmp.execute('migrate', { uri: `unix:${runDirName}/${memorySocket}` })
     }
     return await follow(qmp, onProgress, signal)
   } catch (error) {
@@ -84,8 +105,8 @@ export async function hasLeft(qmp: Qmp): Promise<boolean> {
 }
 
 /** Resolves when the target's disk is equal and every write goes to both. */
-async function mirrorDisk(qmp: Qmp, { host, diskPort }: ArrivalAddress, signal: AbortSignal): Promise<void> {
-  const server = { type: 'inet', host, port: String(diskPort) }
+async function mirrorDisk(qmp: Qmp, signal: AbortSignal): Promise<void> {
+  const server = { type: 'unix', path: `${runDirName}/${diskSocket}` }
   await qmp.execute('blockdev-add', { driver: 'nbd', 'node-name': mirrorNode, server, export: diskExport })
   const job = { 'job-id': mirrorJob, device: 'scratch', target: mirrorNode, sync: 'full', 'auto-dismiss': true }
   await qmp.execute('blockdev-mirror', job)

@@ -1,21 +1,29 @@
 /*
- * Preloaded into a QEMU whose guest memory is a private mapping of a snapshot's file. QEMU 7.2 opens that file for
- * writing, and gives memory that the balloon takes back by punching holes into it: all clones of the snapshot would see
- * zeros in their memory. Here the file is opened for reading, so nothing can change it, and a hole "succeeds" without
- * being made: QEMU then drops the page of the mapping, which is what frees the memory of a private one.
+ * Preloaded into a QEMU whose guest memory is a private mapping of a file: of a snapshot, or of a template. QEMU is told
+ * that the memory is shared, since it then leaves it out of the states that it writes (x-ignore-shared), and the mapping
+ * is made private here. QEMU 7.2 opens that file for writing, and gives memory that the balloon takes back by punching
+ * holes into it: all clones of the snapshot would see zeros in their memory. Here the file is opened for reading, so
+ * nothing can change it, and a hole "succeeds" without being made: QEMU then drops the page of the mapping, which is what
+ * frees the memory of a private one.
  */
 #include <stddef.h>
 
-enum { SYS_open = 2, SYS_fcntl = 72, SYS_fallocate = 285 };
+enum { SYS_open = 2, SYS_mmap = 9, SYS_fcntl = 72, SYS_fallocate = 285 };
 enum { WRITE_BITS = 3, TO_READ_WRITE = 2, CREATE = 0100, F_GET_FLAGS = 3, PUNCH_HOLE = 2 };
+enum { MAP_KIND = 15, MAP_SHARED = 1, MAP_PRIVATE = 2 };
 
 extern char *getenv(const char *name);
 extern int *__errno_location(void);
 
-static long call(long number, long a, long b, long c, long d) {
+static long call(long number, long a, long b, long c, long d, long e, long f) {
   long result;
   register long r10 __asm__("r10") = d;
-  __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   if (result >= 0 || result < -4095) return result;
   *__errno_location() = (int)-result;
   return -1;
@@ -28,10 +36,21 @@ static int is_memory(const char *path) {
   return *path == *memory;
 }
 
+static int memory_fd = -1;
+
 static int open_file(const char *path, int flags, unsigned mode) {
-  if ((flags & WRITE_BITS) == TO_READ_WRITE && is_memory(path)) flags &= ~WRITE_BITS;
-  return (int)call(SYS_open, (long)path, flags, mode, 0);
+  int memory = (flags & WRITE_BITS) == TO_READ_WRITE && is_memory(path);
+  if (memory) flags &= ~WRITE_BITS;
+  int fd = (int)call(SYS_open, (long)path, flags, mode, 0, 0, 0);
+  if (memory) memory_fd = fd;
+  return fd;
 }
+
+void *mmap64(void *at, size_t length, int protection, int flags, int fd, long offset) {
+  if (fd >= 0 && fd == memory_fd && (flags & MAP_KIND) == MAP_SHARED) flags = (flags & ~MAP_KIND) | MAP_PRIVATE;
+  return (void *)call(SYS_mmap, (long)at, (long)length, protection, flags, fd, offset);
+}
+void *mmap(void *at, size_t length, int protection, int flags, int fd, long offset) __attribute__((alias("mmap64")));
 
 int open64(const char *path, int flags, ...) {
   __builtin_va_list arguments;
@@ -48,7 +67,7 @@ int __open64_2(const char *path, int flags) {
 }
 
 int fallocate64(int fd, int mode, long offset, long length) {
-  if (mode & PUNCH_HOLE && (call(SYS_fcntl, fd, F_GET_FLAGS, 0, 0) & WRITE_BITS) == 0) return 0;
-  return (int)call(SYS_fallocate, fd, mode, offset, length);
+  if (mode & PUNCH_HOLE && (call(SYS_fcntl, fd, F_GET_FLAGS, 0, 0, 0, 0) & WRITE_BITS) == 0) return 0;
+  return (int)call(SYS_fallocate, fd, mode, offset, length, 0, 0);
 }
 int fallocate(int fd, int mode, long offset, long length) __attribute__((alias("fallocate64")));

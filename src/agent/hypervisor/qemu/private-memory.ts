@@ -23,6 +23,17 @@ export async function privateMemoryEnv(cacheDir: string, memoryFile: string): Pr
   return { LD_PRELOAD: join(dir, 'private-memory.so'), MOTE_PRIVATE_MEMORY: memoryFile }
 }
 
+/**
+ * The memory that the process maps of this file is its own. Without private-memory.c, which a broken installation may leave
+ * out with no more than a warning, it would write into everybody's.
+ * @throws Error when it is not
+ */
+export async function assertPrivate(pid: number, memoryFile: string): Promise<void> {
+  const lines = (await readFile(`/proc/${pid}/maps`, 'utf8')).split('\n').filter(line => line.endsWith(memoryFile))
+  if (lines.length > 0 && lines.every(line => line.split(' ')[1]?.endsWith('p'))) return
+  throw new Error('QEMU did not map the memory privately: its preloaded part was not loaded')
+}
+
 async function compile(target: string): Promise<void> {
   for (const compiler of ['gcc', 'cc', 'musl-gcc']) {
     try {

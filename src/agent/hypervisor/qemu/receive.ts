@@ -1,4 +1,4 @@
-import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { makeScratch } from '../../disk/scratch.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
@@ -10,7 +10,9 @@ import { type Launch, type Launched, launch } from './launch.ts'
 import { parseWorkload } from '../machine.ts'
 import { endProcess } from '../process.ts'
 import { qemuMachine } from './machine.ts'
-import { diskExport, formatArrival, migrationCapabilities } from './migrate.ts'
+import { runDir } from '../isolation.ts'
+import { diskExport, diskSocket, formatArrival, memorySocket, migrationCapabilities } from './migrate.ts'
+import { relayIn } from './relay.ts'
 import { readNotes } from '../prepare.ts'
 import { asObject } from './qmp.ts'
 import { setCapabilities } from './state-file.ts'
@@ -29,18 +31,28 @@ export async function receiveVm(
   const start = { kind: 'incoming', after: 'run' } as const
   return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
-    const [port, diskPort] = await Promise.all([freePort(deps.migrationHost), freePort(deps.migrationHost)])
-    const host = deps.migrationHost
+    const host = deps.migrationHost()
     await setCapabilities(qmp, migrationCapabilities)
-    const address = { type: 'inet', data: { host, port: String(diskPort) } }
+    const address = { type: 'unix', data: { path: `${runDir}/${diskSocket}` } }
     await qmp.execute('nbd-server-start', { addr: address })
     await qmp.execute('nbd-server-add', { device: 'scratch', name: diskExport, writable: true })
-    await qmp.execute('migrate-incoming', { uri: `tcp:${host}:${port}` })
+    await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${memorySocket}` })
+    const memory = await relayIn(host, join(home.dir, runDir), memorySocket)
+    const disk = await relayIn(host, join(home.dir, runDir), diskSocket)
+    const closeRelays = () => {
+      memory.close()
+      disk.close()
+    }
     const arrived = untilArrived(launched, plan, madeBy)
-    arrived.catch(() => undefined)
+    arrived.then(closeRelays, closeRelays)
     return {
-      ...{ running, uri: formatArrival({ host, port, diskPort, devices: readNotes(plan.prepared).devices }), arrived },
+      ...{
+        running,
+        uri: formatArrival({ host, port: memory.port, diskPort: disk.port, devices: readNotes(plan.prepared).devices }),
+        arrived,
+      },
       cancel: async () => {
+        closeRelays()
         launched.qmp.close()
         launched.guest.close()
         launched.console.close()
@@ -82,19 +94,4 @@ async function tellIdentity(guest: GuestChannel, words: () => string): Promise<v
       if (tries === identityTries) throw error
     }
   }
-}
-
-/** Free now; QEMU says so when somebody took it in between, and the step is tried again with another. */
-function freePort(host: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, host, () => {
-      const address = server.address()
-      server.close(() => {
-        if (typeof address === 'object' && address) resolve(address.port)
-        else reject(new Error('no free port'))
-      })
-    })
-  })
 }

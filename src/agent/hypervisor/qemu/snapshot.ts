@@ -1,14 +1,15 @@
-import { mkdir, readdir, readlink } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Running, SnapshotMade } from '../driver.ts'
 import { configFile, copySparse, scratchFile, snapshotNotes } from '../snapshot-files.ts'
 import { runDir, type VmUser } from '../isolation.ts'
+import { copyMemory, memoryName, memoryOf } from './guest-memory.ts'
 import type { Qmp } from './qmp.ts'
 import { asObject } from './qmp.ts'
 import { saveState } from './state-file.ts'
 
 /** The files of a snapshot. `memory` is missing when the guest's memory is in `state`. */
-export const snapshotFiles = { memory: 'memory', state: 'state' } as const
+export const snapshotFiles = { memory: memoryName, state: 'state' } as const
 
 export interface SnapshotInput {
   readonly qmp: Qmp
@@ -22,7 +23,7 @@ export interface SnapshotInput {
 }
 
 /**
- * Everything at one instant: the guest stands still while memory (read from QEMU's memfd), devices and the scratch disk
+ * Everything at one instant: the guest stands still while memory (read from the process), devices and the scratch disk
  * are copied, then goes on.
  */
 export async function takeSnapshot({
@@ -42,7 +43,7 @@ export async function takeSnapshot({
   try {
     await Promise.all([
       saveState(qmp, join(dir, runDir), join(target, snapshotFiles.state), memory !== undefined, user),
-      memory === undefined ? undefined : copySparse(memory, join(target, snapshotFiles.memory)),
+      memory && copyMemory(memory, join(target, snapshotFiles.memory)),
       copySparse(join(dir, scratchFile), join(target, scratchFile)),
       copySparse(join(dir, configFile), join(target, configFile)),
     ])
@@ -53,14 +54,4 @@ export async function takeSnapshot({
   const { imageDigest, notes } = running.prepared
   const memoryApart = memory === undefined ? 0 : 1
   return { madeBy, imageDigest, pauseMs, notes: { ...snapshotNotes(notes, logSeq), memoryApart } }
-}
-
-/** QEMU's memfd as a path; undefined in a clone, whose memory is a private mapping. */
-async function memoryOf(pid: number): Promise<string | undefined> {
-  const fds = `/proc/${pid}/fd`
-  for (const name of await readdir(fds)) {
-    const target = await readlink(join(fds, name)).catch(() => '')
-    if (target.startsWith('/memfd:memory-backend-memfd')) return join(fds, name)
-  }
-  return undefined
 }

@@ -3,7 +3,7 @@
  * static busybox, our start script, and a cluster that is already initialised (initdb takes seconds in an emulated
  * guest, copying its result does not).
  */
-import { chmod, copyFile, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { machineLock } from '../../../lib/machine-lock.ts'
 import { packageClosure, plainTar, unpackPackages } from '../debian.ts'
@@ -100,11 +100,13 @@ async function furnish(root: string, version: number, inventory: readonly string
   for (const applet of applets) await symlink('busybox', join(root, 'bin', applet)).catch(ignoreExisting)
   for (const file of ['postgresql.conf', 'pg_hba.conf', 'pg_ident.conf'])
     await copyGuest(file, join(root, 'etc/mote', file))
+  await put('etc/ssl/certs/ca-certificates.crt', await certificates(join(root, 'usr/share/ca-certificates/mozilla')))
   await copyGuest('pgbackrest.conf', join(root, 'etc/pgbackrest.conf'))
   for (const program of [
     'start',
     'mote-settle',
     'mote-ready',
+    'mote-password',
     'mote-backup',
     'mote-archive',
     'mote-check',
@@ -128,6 +130,12 @@ const applets = (
   'sh cp mv rm mkdir sync grep sed touch sleep cat ls id date env head tail wc true false printf echo setsid ps kill ' +
   'chmod chown ln df du stat find sort tr cut expr test'
 ).split(' ')
+
+/** The authorities of the package in one file, as update-ca-certificates(8) would have made it. */
+async function certificates(dir: string): Promise<string> {
+  const files = (await readdir(dir)).filter(name => name.endsWith('.crt')).toSorted()
+  return (await Promise.all(files.map(name => readFile(join(dir, name), 'utf8')))).join('')
+}
 
 async function copyGuest(file: string, target: string): Promise<void> {
   await mkdir(dirname(target), { recursive: true })

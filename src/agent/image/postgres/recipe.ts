@@ -13,6 +13,7 @@ export const wantedPackages = (version: number): readonly string[] => [
   'pgbackrest',
   'busybox-static',
   'openssl',
+  'ca-certificates',
   'tzdata',
   'libc-bin',
 ]

@@ -1,45 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { abortable } from '../../lib/abortable.ts'
-import { hasCode } from '../../lib/files.ts'
-import { isRunning } from '../../lib/process-identity.ts'
-import type { GuestChannel } from '../guest/channel.ts'
-import { lastingGuest } from '../guest/lasting.ts'
-import type { GuestPorts } from '../guest/ports.ts'
-import type { Machine, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from './driver.ts'
-import { confine, type Isolation, type VmUser } from './isolation.ts'
-import { machineOf, type Vmm } from './machine.ts'
-import { readNotes } from './prepare.ts'
-import { endProcess, type VmmProcess } from './process.ts'
-import type { VmmHttp } from './vmm-http.ts'
-
-/** What the parts of one VM have in common, under a VMM with an HTTP API and a vsock. */
-export interface VmContext {
-  readonly running: Running
-  readonly vmId: string
-  readonly vmDir: string
-  readonly memoryMib: number
-  readonly api: VmmHttp
-  readonly guest: GuestChannel
-  readonly user: VmUser | undefined
-  /** For its snapshots: VMM and version, CPU model. */
-  readonly madeBy: string
-}
-
-/** One such VMM. `Cell` is the place that its process was given. */
-export interface Platform<Cell> {
-  /** The VMM's own memory, and a part of the disks' cache that need not be fought for. */
-  readonly overheadMib: number
-  /** A new process in a new cell; whatever an earlier one of this VM left is ended and removed first. */
-  start(home: VmHome, user: VmUser | undefined): Promise<{ readonly cell: Cell; readonly process: VmmProcess }>
-  api(vmDir: string): VmmHttp
-  /** A call that every VMM answers as soon as it listens. */
-  readonly greeting: string
-  ports(vmDir: string): GuestPorts
-  consoleTail(vmDir: string): Promise<string>
-  vmm(vm: VmContext): Omit<Vmm, 'closed' | 'close'>
-  /** Lets go of what it held for this VM. */
-  forget?(vmDir: string): void
-}
+import { abortable } from '../../../lib/abortable.ts'
+import { hasCode } from '../../../lib/files.ts'
+import { isRunning } from '../../../lib/process-identity.ts'
+import type { GuestChannel } from '../../guest/channel.ts'
+import { lastingGuest } from '../../guest/lasting.ts'
+import type { Machine, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
+import { confine, type Isolation } from '../isolation.ts'
+import { machineOf } from '../machine.ts'
+import { readNotes } from '../prepare.ts'
+import { endProcess } from '../process.ts'
+import type { VmmHttp } from '../vmm-http.ts'
+import type { VmmCell } from './cell.ts'
+import { vmmOf } from './machine.ts'
+import type { Platform } from './platform.ts'
 
 export interface LaunchPlan {
   readonly home: VmHome
@@ -54,8 +27,8 @@ export interface LaunchPlan {
 }
 
 /** A process whose API answers; there is no guest in it yet. */
-export interface Launched<Cell> {
-  readonly cell: Cell
+export interface Launched {
+  readonly cell: VmmCell
   readonly api: VmmHttp
   readonly guest: GuestChannel
   readonly running: Running
@@ -67,11 +40,11 @@ export interface Launched<Cell> {
 }
 
 /** Starts a VMM and hands it to `use`; whatever fails there, no process is left. */
-export async function launch<Cell, T>(
-  platform: Platform<Cell>,
+export async function launch<T>(
+  platform: Platform,
   plan: LaunchPlan,
   context: PrepareContext,
-  use: (launched: Launched<Cell>) => Promise<T>,
+  use: (launched: Launched) => Promise<T>,
 ): Promise<T> {
   const { home, isolation, boot, prepared } = plan
   const { dir, vmId, spec } = home
@@ -99,7 +72,7 @@ export async function launch<Cell, T>(
 
 /** The guest of a VM whose process runs. */
 export function connectGuest(
-  platform: Pick<Platform<unknown>, 'ports'>,
+  platform: Pick<Platform, 'ports'>,
   vmDir: string,
   running: Running,
   { fromSeq, watcher }: Pick<LaunchPlan, 'fromSeq' | 'watcher'>,
@@ -114,7 +87,7 @@ export interface MachineInput extends Pick<LaunchPlan, 'home' | 'watcher' | 'iso
 }
 
 /** A booted or adopted VM as the agent sees it. */
-export function machineFor<Cell>(platform: Platform<Cell>, input: MachineInput, workload: WorkloadState): Machine {
+export function machineFor(platform: Platform, input: MachineInput, workload: WorkloadState): Machine {
   const { home, running, guest, watcher, isolation, madeBy, fromSeq } = input
   const { dir, vmId, spec } = home
   const context = { running, vmId, vmDir: dir, memoryMib: spec.memoryMib, guest, madeBy }
@@ -127,7 +100,7 @@ export function machineFor<Cell>(platform: Platform<Cell>, input: MachineInput, 
     consoleTail: () => console,
     cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(vmId),
     vmm: {
-      ...platform.vmm({ ...context, api: platform.api(dir), user: isolation.userOf(vmId) }),
+      ...vmmOf(platform, { ...context, api: platform.api(dir), user: isolation.userOf(vmId) }),
       // There is no connection that stays: the guest's channel notices when the process has gone.
       closed: guest.closed.then(readConsole),
       close: () => platform.forget?.(dir),
@@ -136,7 +109,7 @@ export function machineFor<Cell>(platform: Platform<Cell>, input: MachineInput, 
 }
 
 /** The socket is there some 5 ms after the start (20 ms behind a jailer). */
-async function untilAnswers(api: VmmHttp, greeting: string, signal: AbortSignal): Promise<void> {
+export async function untilAnswers(api: VmmHttp, greeting: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
       await api.call('GET', greeting, undefined, { timeoutMs: 2_000 })

@@ -1,0 +1,58 @@
+/** Twenty clones of one VM at once, each until it has served a page; and what memory each of them takes. */
+import { readFile } from 'node:fs/promises'
+import type { VmObserved } from '../src/contract/agent.ts'
+import { type TestAgent, testAgent, testSpec, vmmsIn } from '../src/agent/testing.ts'
+import type { Benchmark } from './benchmark.ts'
+import { missingForVms } from './deploy-to-answer.ts'
+
+const clones = 20
+const rounds = 3
+
+const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
+
+async function page({ endpoint }: VmObserved): Promise<void> {
+  const response = await fetch(`http://${endpoint?.host}:${endpoint?.port}/`)
+  if (!(await response.text()).includes('Hello from')) throw new Error('the clone served something else')
+}
+
+/** Proportional set size, MiB: pages that several share count in parts. */
+async function pssMib(pid: number): Promise<number> {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8')
+  return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1]) / 1024
+}
+
+export const forks: Benchmark = {
+  name: 'forks',
+  goal: '20 forks of one VM serve within 5 s and take at most 40 MiB (PSS) each',
+  unable: missingForVms,
+  async run(report) {
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    await using host = await testAgent({ hypervisor: 'qemu', network, maxBoots: clones })
+    const wish = { generation: 1, want: 'running' } as const
+    await host.put({ ...wish, vmId: 'origin', spec: testSpec() })
+    await page(await healthy(host, 'origin'))
+    await host.snapshot('snap', 'origin')
+    const times: number[] = []
+    const sizes: number[] = []
+    for (let round = 0; round < rounds; round++) {
+      const ids = Array.from({ length: clones }, (_, n) => `clone-${round}-${n}`)
+      const before = new Set(await vmmsIn(host.config.dataDir))
+      const began = performance.now()
+      await Promise.all(
+        ids.map(async vmId => {
+          const spec = testSpec({ hostname: vmId, from: { snapshotId: 'snap', renew: true } })
+          await host.put({ ...wish, vmId, spec })
+          await page(await healthy(host, vmId))
+        }),
+      )
+      times.push(performance.now() - began)
+      const pids = (await vmmsIn(host.config.dataDir)).filter(pid => !before.has(pid))
+      sizes.push(...(await Promise.all(pids.map(pssMib))))
+      await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
+      await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))
+    }
+    report.verdict('best round, s', report.samples(`${clones} forks serve`, 'ms', times).min / 1000, 5)
+    const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length
+    report.verdict('memory of a fork (mean PSS), MiB', mean, 40)
+  },
+}

@@ -1,0 +1,73 @@
+/** Where one is, from the address: most of its parts are names already. */
+import { useQuery } from '@tanstack/react-query'
+import { useLocation, useNavigate } from '@tanstack/react-router'
+import { queries } from '../api/queries.ts'
+import { cx } from '../ui/cx.ts'
+import { shortId } from '../ui/format.ts'
+
+export function Trail() {
+  const { pathname } = useLocation()
+  const nameOf = useNames()
+  const parts = pathname.split('/').filter(part => part !== '')
+  return (
+    <nav aria-label="Where you are" className="min-w-0 truncate text-muted">
+      <ol className="flex min-w-0 items-center gap-1.5">
+        {parts.map((part, index) => (
+          <li
+            key={`${index}${part}`}
+            className={cx('min-w-0 items-center gap-1.5', index < parts.length - 1 ? 'hidden sm:flex' : 'flex')}
+          >
+            {index > 0 && (
+              <span aria-hidden="true" className="hidden text-line-strong sm:inline">
+                /
+              </span>
+            )}
+            {index === parts.length - 1 || unlinked.has(part) ? (
+              <span className={index === parts.length - 1 ? 'truncate text-text' : 'truncate'}>
+                {nameOf(part, index)}
+              </span>
+            ) : (
+              <PathLink path={`/${parts.slice(0, index + 1).join('/')}`}>{nameOf(part, index)}</PathLink>
+            )}
+          </li>
+        ))}
+      </ol>
+    </nav>
+  )
+}
+
+/** A link to an address that was put together, which the router's own links do not take. */
+function PathLink({ path, children }: { readonly path: string; readonly children: string }) {
+  const navigate = useNavigate()
+  return (
+    <a
+      href={path}
+      className="truncate hover:text-text"
+      onClick={event => {
+        if (event.metaKey || event.ctrlKey || event.shiftKey) return
+        event.preventDefault()
+        void navigate({ href: path })
+      }}
+    >
+      {children}
+    </a>
+  )
+}
+
+/** Parts of addresses that are no page by themselves. */
+const unlinked = new Set(['projects'])
+
+const isLongId = (text: string) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(text)
+
+/** Volumes and databases have addresses by id; their names are known once their page has read them. */
+function useNames(): (part: string, index: number) => string {
+  const volumes = useQuery({ ...queries.volumes(), enabled: false })
+  const databases = useQuery({ ...queries.databases(), enabled: false })
+  return (part, index) => {
+    const text = decodeURIComponent(part)
+    const named = [...(volumes.data ?? []), ...(databases.data ?? [])].find(one => one.id === text)
+    if (named) return named.name
+    if (isLongId(text)) return shortId(text)
+    return index === 0 ? text.charAt(0).toUpperCase() + text.slice(1) : text
+  }
+}

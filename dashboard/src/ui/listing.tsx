@@ -1,0 +1,66 @@
+/** A list that is read from the server: its rows, or what to do while there are none. */
+import type { UseQueryResult } from '@tanstack/react-query'
+import type { LucideIcon } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { Card, Page } from './layout.tsx'
+import { Empty, Loaded } from './states.tsx'
+import { Table, type TableProps } from './table.tsx'
+
+interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
+  readonly query: UseQueryResult<readonly T[]>
+  /** What stands there instead of no rows. */
+  readonly nothing: { readonly icon: LucideIcon; readonly title: string; readonly text?: ReactNode }
+  /** Makes one: beside the title, and in the middle while there is none. */
+  readonly create?: ReactNode
+}
+
+function List<T>({ query, nothing, create, ...table }: ListProps<T>) {
+  return (
+    <Loaded query={query}>
+      {rows =>
+        rows.length === 0 ? (
+          <Empty icon={nothing.icon} title={nothing.title} action={create}>
+            {nothing.text}
+          </Empty>
+        ) : (
+          <Table {...table} rows={rows} />
+        )
+      }
+    </Loaded>
+  )
+}
+
+const ifAny = <T,>({ query, create }: ListProps<T>) => (query.data && query.data.length > 0 ? create : undefined)
+
+interface Heading {
+  readonly lead?: ReactNode
+  /** Beside the title, always. */
+  readonly actions?: ReactNode
+}
+
+/** @param children between the title and the list */
+export function ListCard<T>({
+  title,
+  lead,
+  actions,
+  children,
+  ...list
+}: ListProps<T> & Heading & { readonly title: string; readonly children?: ReactNode }) {
+  return (
+    <Card flush title={title} lead={lead} actions={actions ?? ifAny(list)}>
+      {children}
+      <List {...list} />
+    </Card>
+  )
+}
+
+/** A page that is one list. */
+export function ListPage<T>({ title, lead, actions, ...list }: ListProps<T> & Heading & { readonly title: string }) {
+  return (
+    <Page title={title} lead={lead} actions={actions ?? ifAny(list)}>
+      <Card flush>
+        <List {...list} />
+      </Card>
+    </Page>
+  )
+}

@@ -1,0 +1,43 @@
+/* The host may give a volume more room, while it is mounted or between two mounts: its file system follows. */
+#include "mote.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+/* linux/fs.h and fs/ext4/ext4.h, which musl does not bring. */
+#define BLKGETSIZE64 _IOR(0x12, 114, size_t)
+#define EXT4_IOC_RESIZE_FS _IOW('f', 16, uint64_t)
+
+/* A SCSI disk is asked for its size anew; a virtio disk tells by itself. */
+void disk_rescan(const char *name) {
+  char path[300];
+  snprintf(path, sizeof path, "/sys/block/%s/device/rescan", name);
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (write(fd, "1", 1) < 0) perror(path);
+  close(fd);
+}
+
+static uint64_t bytes_of(const char *device) {
+  uint64_t bytes = 0;
+  int fd = open(device, O_RDONLY | O_CLOEXEC);
+  if (fd >= 0 && ioctl(fd, BLKGETSIZE64, &bytes) < 0) bytes = 0;
+  if (fd >= 0) close(fd);
+  return bytes;
+}
+
+/* The mounted ext4 takes all of its disk. -1, errno: it stays as it was. One that does already is not touched. */
+int disk_fill(const char *device, const char *at) {
+  struct statfs stat_of;
+  int fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  int result = fstatfs(fd, &stat_of);
+  if (result == 0) {
+    uint64_t blocks = bytes_of(device) / (uint64_t)stat_of.f_bsize;
+    result = blocks ? ioctl(fd, EXT4_IOC_RESIZE_FS, &blocks) : -1;
+  }
+  close(fd);
+  return result;
+}

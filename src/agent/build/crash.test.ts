@@ -1,0 +1,76 @@
+/** kill -9 of the agent while it builds: the next one begins anew, one image comes of it, and nothing else is left. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { type BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
+import { testAgent, testDir, vmmsIn } from '../testing.ts'
+import { gitServer } from './testing.ts'
+
+const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].every(file => existsSync(file))
+const child = fileURLToPath(new URL('./crash-testing-child.ts', import.meta.url))
+
+const wishFor = (url: string): BuildPut => ({
+  ...{ buildId: 'build-1', generation: 1, want: 'present' },
+  spec: {
+    ...{ projectId: 'p1', appId: 'a1', deploymentId: 'd1', hypervisor: 'qemu', vcpus: 1, memoryMib: 256, diskMib: 256 },
+    ...{ source: { url, branch: '', commit: '', allowPrivate: true }, timeLimitMs: 120_000, repository: null },
+  },
+})
+
+/** Runs an agent until the build is in that state, and kills it there. */
+async function crashWhile(state: string, dataDir: string, wish: BuildPut): Promise<void> {
+  const agent = spawn(process.execPath, [child, dataDir, JSON.stringify(wish), state], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const exited = once(agent, 'exit')
+  try {
+    await Promise.race([once(agent.stdout, 'data'), exited.then(() => Promise.reject(new Error('it ended early')))])
+    if (state === 'building')
+      await until(async () => (await vmmsIn(dataDir)).length > 0, { what: 'its VM', timeoutMs: 60_000, everyMs: 5 })
+  } finally {
+    agent.kill('SIGKILL')
+    await exited
+  }
+}
+
+test.skipIf(!tools)(
+  'kill -9 of the agent at each step of a build (needs qemu, umoci, git)',
+  { timeout: 240_000 },
+  async () => {
+    await using git = await gitServer()
+    const hash = await git.push({ 'index.html': 'made after all' })
+    const wish = wishFor(git.url)
+    await using dir = await testDir()
+    const dataDir = join(dir.path, 'data')
+    await crashWhile('fetching', dataDir, wish)
+    await crashWhile('building', dataDir, wish)
+    expect(await vmmsIn(dataDir)).toHaveLength(1)
+
+    await using host = await testAgent({ dataDir, hypervisor: 'qemu', network: 'user' })
+    await host.agent.probed
+    await until(async () => (await vmmsIn(dataDir)).length === 0, { what: 'the stray VM is ended', timeoutMs: 20_000 })
+    const left = join(dataDir, 'builds', wish.buildId)
+    expect(existsSync(join(left, 'work'))).toBe(false)
+    const put = async (data: BuildPut) =>
+      (await host.bus.request(subjects.hostIn(host.agent.hostId, 'build.put'), data, {
+        timeoutMs: 5000,
+      })) as BuildObserved
+    const seen = await until(
+      async () => ((one: BuildObserved) => /succeeded|failed/.test(one.state) && one)(await put(wish)),
+      { what: 'the build is over', timeoutMs: 120_000, everyMs: 50 },
+    )
+    expect(seen).toMatchObject({ state: 'succeeded', commit: { hash }, error: null })
+    expect((await put({ ...wish, generation: 2, want: 'absent' })).state).toBe('absent')
+
+    expect(await vmmsIn(dataDir)).toEqual([])
+    expect(await readdir(join(dataDir, 'vms'))).toEqual([])
+    expect((await readdir(left)).sort()).toEqual(['log.new', 'outcome.json'])
+    expect((await readdir(join(dataDir, 'images'))).filter(name => name.startsWith('app-'))).toEqual(['app-a1'])
+    expect(await readdir(join(dataDir, 'build-cache'))).toEqual(['a1.img'])
+  },
+)

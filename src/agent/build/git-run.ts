@@ -1,0 +1,57 @@
+/** git as it is run here: without hooks, other transports, redirects, helpers, or any configuration of this machine. */
+import { run } from '../../lib/exec.ts'
+import { type CheckedUrl, curlResolve } from './address.ts'
+
+export type Git = (args: readonly string[]) => Promise<string>
+
+export interface FetchLimits {
+  /** Of each file that git writes; more ends it. */
+  readonly maxBytes: number
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+/** `prlimit` ends it with SIGXFSZ when a file grows too large: a small repository can announce a huge one. */
+export const limited = (
+  program: readonly string[],
+  { maxBytes, timeoutMs, signal }: FetchLimits,
+  env: Readonly<Record<string, string>> = {},
+) => run('prlimit', [`--fsize=${maxBytes}`, '--', ...program], { cwd: '/', env, timeoutMs, signal })
+
+export const gitIn =
+  (dir: string, env: Readonly<Record<string, string>>, limits: FetchLimits): Git =>
+  args =>
+    limited(['git', '--git-dir', dir, ...args], limits, env)
+
+/** Settings and password by environment: neither arguments nor files ever hold them. */
+export function gitEnvironment(
+  url: CheckedUrl,
+  auth: { readonly username: string; readonly password: string } | undefined,
+): Record<string, string> {
+  const settings: Array<readonly [string, string]> = [
+    ['protocol.allow', 'never'],
+    [`protocol.${url.scheme}.allow`, 'always'],
+    ['http.followRedirects', 'false'],
+    ['http.curloptResolve', curlResolve(url)],
+    ['http.lowSpeedLimit', '1000'],
+    ['http.lowSpeedTime', '30'],
+    ['core.hooksPath', '/dev/null'],
+    ['core.fsmonitor', 'false'],
+    ['credential.helper', ''],
+    ['fetch.recurseSubmodules', 'false'],
+    ['transfer.fsckObjects', 'true'],
+  ]
+  if (auth) {
+    const basic = Buffer.from(`${auth.username}:${auth.password}`).toString('base64')
+    settings.push(['http.extraHeader', `Authorization: Basic ${basic}`])
+  }
+  const numbered = settings.flatMap(([key, value], n) => [
+    [`GIT_CONFIG_KEY_${n}`, key],
+    [`GIT_CONFIG_VALUE_${n}`, value],
+  ])
+  return {
+    ...Object.fromEntries(numbered),
+    ...{ GIT_CONFIG_COUNT: String(settings.length), GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+    ...{ GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: '/bin/false', GIT_OPTIONAL_LOCKS: '0', HOME: '/nonexistent' },
+  }
+}

@@ -1,0 +1,138 @@
+/** Private repositories over SSH, through the real sshd, with keys as they are made for apps. */
+import { existsSync } from 'node:fs'
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeDeployKey } from '../../control/scm/deploy-key.ts'
+import { run } from '../../lib/exec.ts'
+import { hasProgram } from '../../lib/programs.ts'
+import { testDir } from '../testing.ts'
+import { submoduleUrl } from './address.ts'
+import { fetchSource, type Source } from './git.ts'
+import { type GitServer, gitServer } from './testing.ts'
+import { type SshGitHost, sshGitHost } from './ssh-testing.ts'
+
+const needed = ['sshd', 'ssh', 'ssh-keygen', 'git']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+const isRoot = process.getuid?.() === 0
+const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
+
+describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join(' ') || 'nothing'})`, () => {
+  const key = makeDeployKey('mote test')
+  let host: SshGitHost
+  beforeAll(async () => {
+    host = await sshGitHost(isRoot ? 22 : undefined)
+    await host.allow(key.publicKey)
+    await (await host.create('private')).push({ 'index.html': 'over ssh' })
+  }, 60_000)
+  afterAll(() => host?.[Symbol.asyncDispose]())
+
+  const source = (change: Partial<Source> = {}): Source => ({
+    ...{ url: host.urlOf('private'), branch: '', commit: '', allowPrivate: true },
+    ssh: { privateKey: key.privateKey, knownHosts: host.knownHosts },
+    ...change,
+  })
+  const fetched = async (change: Partial<Source> = {}) => {
+    await using dir = await testDir()
+    const repository = await fetchSource(source(change), join(dir.path, 'git'), limits)
+    return {
+      text: await repository.read('index.html'),
+      left: await readdir(dir.path),
+      branch: repository.commit.branch,
+    }
+  }
+
+  test('reads with the key of the app, and leaves no file of it', async () => {
+    expect(await fetched()).toEqual({ text: 'over ssh', left: ['git'], branch: 'main' })
+  })
+
+  test.skipIf(!isRoot)('reads user@host:path, too (port 22 needs root)', async () => {
+    expect(await fetched({ url: host.scpOf('private') })).toMatchObject({ text: 'over ssh' })
+  })
+
+  test('a host with another key than it shall have is refused before anything is said to it', async () => {
+    const other = makeDeployKey('').publicKey.trim()
+    const knownHosts = host.knownHosts.replace(/ssh-ed25519 .*/, other)
+    await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts } })).rejects.toThrow(/known_hosts/)
+    await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts: '' } })).rejects.toThrow(/known_hosts/)
+  })
+
+  test('a key that the host does not know is refused, and the way out is told', async () => {
+    const { privateKey } = makeDeployKey('')
+    await expect(fetched({ ssh: { privateKey, knownHosts: host.knownHosts } })).rejects.toThrow(/deploy key/)
+  })
+
+  test.each([
+    ['an option as the user', 'ssh://-oProxyCommand=id@localhost/x'],
+    ['an option as the host', 'ssh://-oProxyCommand=id/x'],
+    ['an option in the short form', '-oProxyCommand=id@localhost:x'],
+    ['git without ssh', 'git://localhost/x'],
+  ])('%s is refused', async (_, url) => {
+    await expect(fetched({ url })).rejects.toThrow(/https only/)
+  })
+
+  test('a private address needs leave, and no key means no ssh', async () => {
+    await expect(fetched({ allowPrivate: false })).rejects.toThrow(/private address/)
+    await using dir = await testDir()
+    const { ssh: _, ...bare } = source()
+    await expect(fetchSource(bare, join(dir.path, 'git'), limits)).rejects.toThrow(/deploy key/)
+    expect(existsSync(join(dir.path, 'git.ssh'))).toBe(false)
+  })
+
+  test('the key is one that OpenSSH understands', async () => {
+    await using dir = await testDir()
+    const file = join(dir.path, 'key')
+    await writeFile(file, key.privateKey, { mode: 0o600 })
+    expect((await run('ssh-keygen', ['-y', '-f', file])).trim()).toBe(key.publicKey)
+  })
+})
+
+describe('submodules', () => {
+  let server: GitServer
+  beforeAll(async () => {
+    server = await gitServer()
+  })
+  afterAll(() => server[Symbol.asyncDispose]())
+
+  /** @param url of the submodule, as `.gitmodules` has it */
+  const pushed = async (url: string) => {
+    const inner = await server.push({ 'lib.txt': 'from the library' }, { branch: 'lib' })
+    const gitmodules = `[submodule "the lib"]\n\tpath = vendor/lib\n\turl = ${url}\n`
+    await server.push({ 'index.html': 'top', '.gitmodules': gitmodules }, { links: { 'vendor/lib': inner } })
+  }
+  const listing = async (change: Partial<Source>) => {
+    await using dir = await testDir()
+    const source = { url: server.url, branch: 'main', commit: '', allowPrivate: true, ...change }
+    const repository = await fetchSource(source, join(dir.path, 'git'), limits)
+    const file = join(dir.path, 'source.tar')
+    await repository.archive(file)
+    return (await run('tar', ['-tf', file])).trim().split('\n')
+  }
+
+  test('are left out unless the app asks for them', async () => {
+    await pushed('./')
+    expect(await listing({})).not.toContain('vendor/lib/lib.txt')
+    expect(await listing({ submodules: true })).toContain('vendor/lib/lib.txt')
+  })
+
+  test('on another host are refused', async () => {
+    await pushed('https://elsewhere.example/lib.git')
+    await expect(listing({ submodules: true })).rejects.toThrow(/vendor\/lib is on another host/)
+    await pushed('file:///etc')
+    await expect(listing({ submodules: true })).rejects.toThrow(/another host/)
+  })
+
+  test.each([
+    ['https://h/team/app.git', '../lib.git', 'https://h/team/lib.git'],
+    ['https://h:8443/team/app.git', './sub.git', 'https://h:8443/team/app.git/sub.git'],
+    ['https://h/team/app.git', 'git@h:team/lib.git', 'https://h/team/lib.git'],
+    ['https://h/a/app.git', '../../../../etc', 'https://h/etc'],
+    ['git@h:team/app.git', '../lib.git', 'git@h:team/lib.git'],
+    ['git@h:team/app.git', 'https://H/team/lib.git', 'git@h:team/lib.git'],
+    ['ssh://git@h:2222/team/app.git', '../lib.git', 'ssh://git@h:2222/team/lib.git'],
+    ['https://h/team/app.git', 'https://h.evil/team/lib.git', undefined],
+    ['https://h/team/app.git', 'ext::sh -c id', undefined],
+    ['https://h/team/app.git', '--upload-pack=id', undefined],
+  ])('of %s, %s is %s', (parent, url, wanted) => expect(submoduleUrl(parent, url)).toBe(wanted))
+})

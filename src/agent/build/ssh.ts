@@ -1,0 +1,55 @@
+/** How git speaks SSH here: one key, one host that is known beforehand, at the address that was checked, and nothing else. */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export interface SshHost {
+  readonly hostname: string
+  readonly port: number
+  /** That was checked. */
+  readonly address: string
+}
+
+export interface SshCredential {
+  readonly privateKey: string
+  /** Lines of sshd(8), known_hosts. */
+  readonly knownHosts: string
+}
+
+/**
+ * The environment for git, whose key is a file in `dir` (0600 in 0700): ssh takes it in no other way without an agent
+ * process. To be removed as soon as everything is fetched.
+ */
+export async function sshEnvironment(
+  dir: string,
+  host: SshHost,
+  { privateKey, knownHosts }: SshCredential,
+): Promise<Record<string, string>> {
+  await rm(dir, { recursive: true, force: true })
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  const [key, known, config] = ['key', 'known_hosts', 'config'].map(name => join(dir, name)) as [string, string, string]
+  await writeFile(key, privateKey, { mode: 0o600 })
+  await writeFile(known, knownHosts, { mode: 0o600 })
+  await writeFile(config, configText(host, key, known), { mode: 0o600 })
+  return {
+    // A shell runs this: it is a constant, what differs is in the environment.
+    GIT_SSH_COMMAND: 'exec ssh -F "$MOTE_SSH_CONFIG"',
+    ...{ GIT_SSH_VARIANT: 'ssh', MOTE_SSH_CONFIG: config, SSH_AUTH_SOCK: '' },
+  }
+}
+
+/** ssh_config(5). The name is kept for the host's key, while the connection goes to the address. */
+function configText({ hostname, port, address }: SshHost, key: string, known: string): string {
+  const quoted = (path: string) => `"${path.replaceAll('%', '%%')}"`
+  const bare = hostname.replace(/^\[|\]$/g, '')
+  const settings = {
+    ...{ HostName: address, HostKeyAlias: port === 22 ? bare : `[${bare}]:${port}`, Port: port },
+    ...{ IdentityFile: quoted(key), IdentitiesOnly: 'yes', IdentityAgent: 'none', BatchMode: 'yes' },
+    ...{ UserKnownHostsFile: quoted(known), GlobalKnownHostsFile: '/dev/null', StrictHostKeyChecking: 'yes' },
+    ...{ CheckHostIP: 'no', UpdateHostKeys: 'no', PreferredAuthentications: 'publickey', ProxyCommand: 'none' },
+    ...{ ForwardAgent: 'no', ForwardX11: 'no', PermitLocalCommand: 'no', ControlPath: 'none', LogLevel: 'ERROR' },
+    ...{ ConnectTimeout: 15, ServerAliveInterval: 10, ServerAliveCountMax: 3 },
+  }
+  return `Host *\n${Object.entries(settings)
+    .map(([name, value]) => `  ${name} ${value}\n`)
+    .join('')}`
+}

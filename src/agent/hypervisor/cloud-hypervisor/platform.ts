@@ -1,0 +1,108 @@
+import { chown, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { run } from '../../../lib/exec.ts'
+import { vsockPorts } from '../../guest/ports.ts'
+import { StepError } from '../../vm/errors.ts'
+import { runDir } from '../isolation.ts'
+import { endProcess } from '../process.ts'
+import { clearMark } from '../transfer/marks.ts'
+import { place } from '../vmm/cell.ts'
+import type { Launched } from '../vmm/launch.ts'
+import type { GuestPlan, Platform } from '../vmm/platform.ts'
+import {
+  cellUser,
+  cloudHypervisorApi,
+  makeCell,
+  processesIn,
+  spawnCloudHypervisor,
+  title,
+  vsockSocket,
+} from './cell.ts'
+import { proofConfig, stateFiles, vmConfig, withTap } from './config.ts'
+import { consoles } from './consoles.ts'
+import { handOver } from './migrate.ts'
+import { takeGuest } from './receive.ts'
+import { inspect, readMemory, setPaused, setTakenMib, volumeSlots, writeState } from './vmm.ts'
+
+export interface CloudHypervisorHost {
+  /** Undefined: not installed. */
+  readonly program: string | undefined
+}
+
+const variable = 'MOTE_CLOUD_HYPERVISOR_BIN'
+
+/** Cloud Hypervisor v53 with KVM, over its API on a unix socket; the guest talks over vsock. */
+export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platform {
+  const console = consoles()
+  return {
+    ...{ name: 'cloud-hypervisor', title, migrate: 'live', overheadMib: 256 },
+    program: { file: program, command: 'cloud-hypervisor', variable, tested: '53' },
+    traitOf: user => (cellUser(user) ? { says: 'a user for each VM' } : { says: 'as root', fix: openDevices }),
+    version: () => versionOf(installed(program)),
+    async start({ dir }, user) {
+      for (const process of await processesIn(dir)) await endProcess({ process })
+      for (const mark of ['arriving', 'left'] as const) await clearMark(dir, mark)
+      const cell = await makeCell(dir, cellUser(user))
+      const process = await spawnCloudHypervisor(dir, cell, installed(program))
+      console.follow(dir, process.identity)
+      return { cell, process }
+    },
+    owns: async ({ dir }, { process }) => (await processesIn(dir)).some(({ pid }) => pid === process.pid),
+    release: () => Promise.resolve(),
+    reclaim: () => Promise.resolve(),
+    api: cloudHypervisorApi,
+    greeting: '/vmm.ping',
+    ports: vmDir => vsockPorts(join(vmDir, runDir), vsockSocket),
+    consoleTail: vmDir => Promise.resolve(console.tail(vmDir)),
+    forget: console.forget,
+    ...{ inspect, setPaused, bootGuest, loadGuest, takeGuest },
+    async bootProof(api) {
+      await api.call('PUT', '/vm.create', proofConfig)
+      await api.call('PUT', '/vm.boot')
+    },
+    control(given) {
+      const vm = { ...given, user: cellUser(given.user) }
+      return {
+        readMemory: () => readMemory(vm),
+        setTakenMib: mib => setTakenMib(vm, mib),
+        writeState: target => writeState(vm, target),
+        memoryFile: stateFiles.memory,
+        volumes: volumeSlots(vm),
+        handOver: (uri, onProgress, signal) => handOver(vm, uri, onProgress, signal),
+      }
+    },
+  }
+}
+
+const openDevices =
+  'let a group other than root open /dev/kvm (chgrp kvm /dev/kvm; chmod 660), so that VMs need not be root'
+
+async function bootGuest({ api }: Launched, guest: GuestPlan): Promise<void> {
+  await api.call('PUT', '/vm.create', vmConfig(guest))
+  await api.call('PUT', '/vm.boot')
+}
+
+/** Relative to its working directory: the way to the VM's directory is closed to its user. */
+const fromDir = 'from'
+
+/** Cloud Hypervisor reads the memory into its own, so clones share nothing. The settings name the tap of this VM. */
+async function loadGuest({ cell, api }: Launched, from: string, tap: string): Promise<void> {
+  const dir = join(cell.dir, fromDir)
+  await mkdir(dir, { mode: 0o700 })
+  const { settings, ...big } = stateFiles
+  for (const name of Object.values(big)) await place(cell, join(from, name), join(fromDir, name), 'read')
+  const text = withTap(await readFile(join(from, settings), 'utf8'), tap)
+  await writeFile(join(dir, settings), text, { mode: 0o600 })
+  if (cell.user) for (const path of [dir, join(dir, settings)]) await chown(path, cell.user.uid, cell.user.gid)
+  await api.call('PUT', '/vm.restore', { source_url: `file://${fromDir}` })
+  await rm(dir, { recursive: true, force: true })
+}
+
+function installed(program: string | undefined): string {
+  if (program) return program
+  throw new StepError('unsupported_by_hypervisor', `${title} is not installed here: set ${variable}`)
+}
+
+async function versionOf(program: string): Promise<string> {
+  return /v([\d.]+\S*)/.exec(await run(program, ['--version']))?.[1] ?? 'unknown'
+}

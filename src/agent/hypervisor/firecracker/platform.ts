@@ -1,0 +1,111 @@
+import { join } from 'node:path'
+import { run } from '../../../lib/exec.ts'
+import { vsockPorts } from '../../guest/ports.ts'
+import { StepError } from '../../vm/errors.ts'
+import { endProcess } from '../process.ts'
+import { clearMark } from '../transfer/marks.ts'
+import { cellFiles, driveFile, place } from '../vmm/cell.ts'
+import type { Launched } from '../vmm/launch.ts'
+import type { GuestPlan, Platform } from '../vmm/platform.ts'
+import { vmmHttp } from '../vmm-http.ts'
+import {
+  apiSocket,
+  cellId,
+  cellName,
+  consoleTail,
+  driveSerial,
+  findCells,
+  type FirecrackerPrograms,
+  makeCell,
+  removeCell,
+  spawnFirecracker,
+  title,
+  vsockSocket,
+} from './cell.ts'
+import { handOver } from './migrate.ts'
+import { takeGuest } from './receive.ts'
+import { bootCalls, consoleCall, loadCall, proofCalls, stateFiles } from './requests.ts'
+import { callAll, inspect, readMemory, setPaused, setTakenMib, writeState } from './vmm.ts'
+import { volumeSlots } from './volumes.ts'
+
+export interface FirecrackerHost {
+  /** The agent's own directory: its Firecrackers carry it in their id. */
+  readonly dataDir: string
+  /** Undefined: not installed. */
+  readonly programs: FirecrackerPrograms | undefined
+}
+
+const variable = 'MOTE_FIRECRACKER_BIN'
+
+/** Firecracker v1.16 with KVM, over its API on a unix socket; the guest talks over vsock. */
+export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Platform {
+  return {
+    ...{ name: 'firecracker', title, migrate: 'stop-and-copy', overheadMib: 128 },
+    program: { file: programs?.firecracker, command: 'firecracker', variable, tested: '1.16' },
+    traitOf: () => (programs?.jailer ? { says: 'jailer' } : { says: 'no jailer', fix: noJailer }),
+    version: () => versionOf(installed(programs).firecracker),
+    async start({ dir, vmId }, user) {
+      const found = installed(programs)
+      const id = cellId(dataDir, vmId)
+      // One that an agent started which died before it could write that down.
+      for (const stray of await findCells(dataDir)) if (stray.id === id) await endProcess(stray)
+      for (const mark of ['arriving', 'left'] as const) await clearMark(dir, mark)
+      const cell = await makeCell({ dir, id }, found, user)
+      return { cell, process: await spawnFirecracker(dir, cell, found) }
+    },
+    async owns({ vmId }, { process }) {
+      const id = cellId(dataDir, vmId)
+      return (await findCells(dataDir)).some(cell => cell.id === id && cell.process.pid === process.pid)
+    },
+    release: removeCell,
+    async reclaim(keep) {
+      const kept = new Set([...keep].map(vmId => cellId(dataDir, vmId)))
+      for (const cell of await findCells(dataDir)) if (!kept.has(cell.id)) await endProcess(cell)
+    },
+    api: vmDir => vmmHttp(title, join(vmDir, cellName), apiSocket),
+    greeting: '/version',
+    ports: vmDir => vsockPorts(join(vmDir, cellName), vsockSocket),
+    ...{ consoleTail, inspect, setPaused, bootGuest, loadGuest, takeGuest },
+    bootProof: api => callAll(api, proofCalls()),
+    control: vm => ({
+      readMemory: () => readMemory(vm),
+      setTakenMib: mib => setTakenMib(vm, mib),
+      writeState: target => writeState(vm, target),
+      memoryFile: stateFiles.memory,
+      volumes: volumeSlots(vm),
+      handOver: (uri, onProgress, signal) => handOver(vm, uri, onProgress, signal),
+    }),
+  }
+}
+
+const noJailer = 'put jailer, of the same release, on the PATH, or set MOTE_JAILER_BIN'
+
+async function bootGuest({ cell, api }: Launched, guest: GuestPlan): Promise<void> {
+  const { base, scratch, config } = cellFiles
+  const named: ReadonlyArray<readonly [string, string]> = [
+    ...Object.entries({ base, scratch, config }),
+    ...guest.drives.map(({ serial }, index) => [serial, driveFile(index)] as const),
+  ]
+  const serials: Record<string, string> = {}
+  for (const [wanted, file] of named) serials[wanted] = await driveSerial(join(cell.dir, file))
+  await callAll(api, bootCalls({ ...guest, serials }))
+}
+
+/** Firecracker maps the memory file privately, so clones share what none of them has changed. */
+async function loadGuest({ cell, api }: Launched, from: string, tap: string): Promise<void> {
+  for (const name of Object.values(stateFiles)) await place(cell, join(from, name), name, 'read')
+  await callAll(api, [consoleCall(), loadCall(tap)])
+}
+
+function installed(programs: FirecrackerPrograms | undefined): FirecrackerPrograms {
+  if (programs) return programs
+  throw new StepError('unsupported_by_hypervisor', `${title} is not installed here: set ${variable}`)
+}
+
+async function versionOf(firecracker: string): Promise<string> {
+  const [version, format] = await Promise.all([
+    run(firecracker, ['--version']).then(text => /v([\d.]+\S*)/.exec(text)?.[1] ?? 'unknown'),
+    run(firecracker, ['--snapshot-version']).then(text => /v?(\d+\.\d+\.\d+)/.exec(text)?.[1] ?? 'unknown'),
+  ])
+  return `${version} snapshot ${format}`
+}

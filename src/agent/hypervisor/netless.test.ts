@@ -1,0 +1,105 @@
+/** What somebody who has taken over the process of a VM could speak to. */
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readlinkSync } from 'node:fs'
+import { createServer, type AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { run } from '../../lib/exec.ts'
+import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { openIsolation } from './isolation.ts'
+import { buildNetless, tapFd } from './netless.ts'
+
+const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
+
+/** Connects to each of its arguments, an address and port or the name of an abstract socket, and prints who answered. */
+const knock = `
+const net = require('node:net')
+const tries = process.argv.slice(1).map(to => new Promise(resolve => {
+  const at = to.lastIndexOf(':')
+  const socket = net.connect(at < 0 ? { path: '\\0' + to } : { host: to.slice(0, at), port: Number(to.slice(at + 1)), timeout: 2000 })
+  socket.on('connect', () => { resolve([to, 'open']); socket.destroy() })
+  socket.on('timeout', () => { resolve([to, 'silent']); socket.destroy() })
+  socket.on('error', error => resolve([to, error.code]))
+}))
+Promise.all(tries).then(found => console.log(JSON.stringify(Object.fromEntries(found))))`
+
+async function outcome(before: readonly string[], targets: readonly string[]): Promise<Record<string, string>> {
+  const [program = '', ...args] = [...before, process.execPath, '-e', knock, ...targets]
+  return JSON.parse((await promisify(execFile)(program, args)).stdout)
+}
+
+test.skipIf(why !== '')(
+  `a VMM speaks to nobody on the network: neither the host, nor control, nor other VMs ${why}`,
+  { timeout: 120_000 },
+  async () => {
+    await using host = await testAgent({ hypervisor: 'qemu', network: 'tap' })
+    const control = createServer(socket => socket.end()).listen(0, '0.0.0.0')
+    const abstract = `mote-test-${process.pid}`
+    const local = createServer(socket => socket.end()).listen(`\0${abstract}`)
+    await Promise.all([once(control, 'listening'), once(local, 'listening')])
+    using _closing = { [Symbol.dispose]: () => void [control.close(), local.close()] }
+    const { port } = control.address() as AddressInfo
+
+    await host.put({ vmId: 'taken', generation: 1, want: 'running', spec: testSpec() })
+    await host.put({ vmId: 'other', generation: 1, want: 'running', spec: testSpec() })
+    const taken = await host.until('taken', 'healthy', vm => vm.healthy)
+    const other = await host.until('other', 'healthy', vm => vm.healthy)
+    const pids = await vmmsIn(host.config.dataDir)
+    const isolation = await openIsolation(host.config.dataDir)
+    const uid = isolation.userOf('taken')?.uid ?? 0
+    const uidOf = async (pid: number) => Number((await run('stat', ['-c', '%u', `/proc/${pid}`])).trim())
+    const owners = await Promise.all(pids.map(uidOf))
+    const pid = pids[owners.indexOf(uid)] ?? 0
+    const targets = [
+      ...[`127.0.0.1:${port}`, `${taken.endpoint?.host.replace(/\d+$/, last => String(Number(last) - 1))}:${port}`],
+      ...[`${other.endpoint?.host}:8080`, `${taken.endpoint?.host}:8080`, '192.0.2.1:80', abstract],
+    ]
+    const asUser = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
+
+    // From the host all of it answers, so that what follows says something.
+    const fromHost = await outcome(
+      [],
+      targets.filter(target => target !== '192.0.2.1:80'),
+    )
+    expect(new Set(Object.values(fromHost))).toEqual(new Set(['open']))
+
+    const inside = ['nsenter', '-t', String(pid), '-n']
+    expect(readlinkSync(`/proc/${pid}/ns/net`)).not.toBe(readlinkSync('/proc/self/ns/net'))
+    expect(JSON.parse(await run('nsenter', [...inside.slice(1), 'ip', '-json', 'address']))).toMatchObject([
+      { ifname: 'lo', operstate: 'DOWN', addr_info: [] },
+    ])
+    for (const before of [inside, [...inside, ...asUser]])
+      expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
+
+    // A VMM that has no namespace of its own (Firecracker, Cloud Hypervisor) is kept silent by its user.
+    const network = targets.filter(target => target !== abstract)
+    expect(Object.values(await outcome(asUser, network)).filter(result => result === 'open')).toEqual([])
+    expect(await outcome(['setpriv', '--reuid=65534', '--clear-groups'], [`127.0.0.1:${port}`])).toEqual({
+      [`127.0.0.1:${port}`]: 'open',
+    })
+    expect((await host.get('taken')).healthy).toBe(true)
+  },
+)
+
+test.skipIf(process.getuid?.() !== 0)(
+  'a tap is opened by its VM alone, and no new one is made (needs root)',
+  async () => {
+    await using dir = await testDir()
+    const netless = await buildNetless(dir.path)
+    await run('chmod', ['-R', 'a+rX', dir.path])
+    const tap = `mt${process.pid.toString(36)}`
+    await run('ip', ['tuntap', 'add', 'dev', tap, 'mode', 'tap', 'user', '1900000001'])
+    const as = (uid: number, name = tap) =>
+      run('setpriv', [`--reuid=${uid}`, '--clear-groups', netless, name, String(tapFd), 'true'])
+    try {
+      await expect(as(1_900_000_002)).rejects.toThrow(`${tap}: Operation not permitted`)
+      // It may open it, and then lacks the right to leave the host's network: that is the agent's to do.
+      await expect(as(1_900_000_001)).rejects.toThrow('unshare: Operation not permitted')
+      await expect(as(0, 'mt-missing')).rejects.toThrow('mt-missing: No such device')
+      await as(0)
+    } finally {
+      await run('ip', ['link', 'del', 'dev', tap])
+    }
+  },
+)

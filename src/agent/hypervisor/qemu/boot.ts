@@ -1,0 +1,73 @@
+import { join } from 'node:path'
+import { makeScratch } from '../../disk/scratch.ts'
+import type { GuestKernel } from '../../guest/kernel.ts'
+import type { Machine, PrepareContext } from '../driver.ts'
+import { beginning } from '../identity.ts'
+import { readNotes } from '../prepare.ts'
+import { scratchFile } from '../snapshot-files.ts'
+import { type Launch, launch } from './launch.ts'
+import { bootedMachine, keyOf, startFromTemplate, takeTemplate, templateArgs } from './template.ts'
+import type { TemplateClaim, Templates } from './templates.ts'
+
+export interface BootDeps {
+  readonly cacheDir: string
+  readonly templates: Templates
+  readonly onError: (error: unknown) => void
+}
+
+export interface BootPlan extends Omit<Launch, 'start' | 'env' | 'fromSeq'> {
+  readonly kernel: GuestKernel
+  readonly kernelArgs: string
+}
+
+/**
+ * A new VM: from the template of its kind where there is one, otherwise from its kernel, which leaves a template for the
+ * next. A template that cannot be started from is given up, and the VM boots.
+ */
+export async function bootVm(
+  deps: BootDeps,
+  plan: BootPlan,
+  madeBy: string,
+  context: PrepareContext,
+): Promise<Machine> {
+  const { templates } = deps
+  // Disks of their own make a machine that is like no other (builds).
+  if ((plan.home.drives ?? []).length > 0) return bootCold(deps, plan, undefined, madeBy, context)
+  const key = await keyOf({ plan, kernel: plan.kernel, kernelArgs: plan.kernelArgs, madeBy })
+  const template = await templates.find(key)
+  if (template !== undefined) {
+    try {
+      return await startFromTemplate(deps, plan, template, madeBy, context)
+    } catch (error) {
+      context.signal.throwIfAborted()
+      deps.onError(error)
+      await templates.distrust(key)
+    }
+  }
+  await using claim = await templates.claim(key)
+  return bootCold(deps, plan, claim ?? undefined, madeBy, context)
+}
+
+async function bootCold(
+  { cacheDir, onError }: BootDeps,
+  plan: BootPlan,
+  claim: TemplateClaim | undefined,
+  madeBy: string,
+  context: PrepareContext,
+): Promise<Machine> {
+  const { home, prepared, kernel } = plan
+  await context.time('disk', () => makeScratch(cacheDir, join(home.dir, scratchFile), home.spec.diskMib))
+  const kernelArgs = plan.kernelArgs + (claim ? templateArgs(readNotes(prepared).baseType) : '')
+  const start = { kind: 'boot', kernel: kernel.kernel, initrd: kernel.initrd, kernelArgs } as const
+  return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
+    const { guest, unlessEnded } = launched
+    await context.time('boot', () => unlessEnded(guest.ready))
+    if (claim) {
+      const taken = claim.fill(dir => takeTemplate(launched, plan, dir))
+      // The VM goes on without.
+      await context.time('template', () => unlessEnded(taken).catch(onError))
+      await unlessEnded(guest.request(`begin ${beginning()}`, 0))
+    }
+    return bootedMachine(launched, plan, madeBy)
+  })
+}

@@ -1,0 +1,78 @@
+/**
+ * QEMU has no network of its own, so what it sends to another host goes through the agent: between a unix socket in its
+ * run directory and TCP. It ends with the agent; a move that is under way then fails, and the guest goes on where it was.
+ */
+import { closeSync, openSync } from 'node:fs'
+import { chown, rm } from 'node:fs/promises'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { connectIn } from '../../../lib/short-socket.ts'
+import type { VmUser } from '../isolation.ts'
+
+export interface Relay {
+  /** Takes no more connections; those that are there go on until one side ends them. */
+  close(): void
+}
+
+/** From a TCP port (any that is free) of `host` to the socket `name` on which QEMU listens. */
+export async function relayIn(host: string, runDir: string, name: string): Promise<Relay & { readonly port: number }> {
+  const server = createServer({ allowHalfOpen: true }, outside => {
+    connectIn(runDir, name, { allowHalfOpen: true }).then(
+      qemu => connectBoth(outside, qemu),
+      () => outside.destroy(),
+    )
+  })
+  await listening(server, () => server.listen(0, host))
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('BUG: a TCP server has a port')
+  return { port: address.port, close: () => void server.close() }
+}
+
+/** From the socket `name`, to which QEMU connects, to a TCP port. */
+export async function relayOut(
+  runDir: string,
+  name: string,
+  user: VmUser | undefined,
+  to: { readonly host: string; readonly port: number },
+): Promise<Relay> {
+  const path = join(runDir, name)
+  await rm(path, { force: true })
+  const server = createServer({ allowHalfOpen: true }, qemu => {
+    const outside = connect({ ...to, allowHalfOpen: true })
+    outside.once('connect', () => connectBoth(qemu, outside)).once('error', () => qemu.destroy())
+  })
+  const fd = openSync(runDir, 'r')
+  try {
+    // A socket's path holds 107 bytes.
+    await listening(server, () => server.listen(`/proc/self/fd/${fd}/${name}`))
+  } finally {
+    closeSync(fd)
+  }
+  if (user) await chown(path, user.uid, user.gid)
+  return {
+    close() {
+      server.close()
+      void rm(path, { force: true })
+    },
+  }
+}
+
+/** What the one says the other hears, until both have ended; what breaks one breaks both. */
+function connectBoth(one: Socket, other: Socket): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const)
+    pipeline(from, to).catch(() => {
+      one.destroy()
+      other.destroy()
+    })
+}
+
+function listening(server: Server, listen: () => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject).once('listening', resolve)
+    listen()
+  })
+}

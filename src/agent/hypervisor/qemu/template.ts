@@ -1,0 +1,119 @@
+/**
+ * A boot that ends in the middle, once for all VMs that are alike: the guest's init has its root and its ports, and has
+ * read nothing that is one VM's own. docs/decisions/0036-template-vms.md
+ */
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { configBytes } from '../../guest/config-disk.ts'
+import type { GuestKernel } from '../../guest/kernel.ts'
+import type { Machine, PrepareContext } from '../driver.ts'
+import { beginning } from '../identity.ts'
+import { runDir } from '../isolation.ts'
+import { parseWorkload } from '../machine.ts'
+import { readNotes } from '../prepare.ts'
+import { configFile, copySparse, copyWritable, scratchFile } from '../snapshot-files.ts'
+import { qemuArgs } from './argv.ts'
+import { enableMemoryStats } from './balloon.ts'
+import { copyMemory, memoryOf } from './guest-memory.ts'
+import { type Launch, type Launched, launch } from './launch.ts'
+import { qemuMachine } from './machine.ts'
+import { assertPrivate, privateMemoryEnv } from './private-memory.ts'
+import { snapshotFiles } from './snapshot.ts'
+import { loadState, saveState } from './state-file.ts'
+import { templateKey } from './templates.ts'
+
+export interface TemplateInput {
+  readonly plan: Omit<Launch, 'start' | 'fromSeq'>
+  readonly kernel: GuestKernel
+  readonly kernelArgs: string
+  readonly madeBy: string
+}
+
+/**
+ * Everything that the guest has seen by then, or QEMU was told: two VMs with the same key differ in nothing but what is
+ * exchanged at the start. Files are named as they are on the disk now, since one may have been made anew.
+ */
+export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput): Promise<string> {
+  const { home, prepared, accel, isolation } = plan
+  const { base, baseType, devices, netdev } = readNotes(prepared)
+  const { vcpus, memoryMib, diskMib } = home.spec
+  const start = { kind: 'boot', kernel: '', initrd: '', kernelArgs } as const
+  const alike = { base: '', scratch: scratchFile, config: configFile, drives: [], mac: '' }
+  const files = await Promise.all([kernel.kernel, kernel.initrd, base].map(identityOf))
+  return templateKey({
+    ...{ madeBy, files, baseType, diskMib, configBytes },
+    apart: isolation.netless !== undefined,
+    // What a network card can do depends on what is behind it.
+    args: qemuArgs({ ...alike, accel, devices, start, vcpus, memoryMib, netdev: netdev.split(',')[0] ?? '' }),
+  })
+}
+
+async function identityOf(file: string): Promise<string> {
+  const { ino, size, mtimeMs } = await stat(file)
+  return `${file} ${ino} ${size} ${mtimeMs}`
+}
+
+/** Words for the kernel's command line that have the guest stop where a template is taken. */
+export const templateArgs = (baseType: string) => ` mote.template=${baseType}`
+
+/** Memory, devices and scratch disk of the guest, which stands still meanwhile. */
+export async function takeTemplate(
+  { qmp, running }: Launched,
+  { home, isolation }: Pick<Launch, 'home' | 'isolation'>,
+  target: string,
+): Promise<void> {
+  const memory = await memoryOf(running.process.pid)
+  if (!memory) throw new Error("the guest's memory cannot be read")
+  const state = join(target, snapshotFiles.state)
+  await qmp.execute('stop')
+  try {
+    await Promise.all([
+      saveState(qmp, join(home.dir, runDir), state, true, isolation.userOf(home.vmId)),
+      copyMemory(memory, join(target, snapshotFiles.memory)),
+      copySparse(join(home.dir, scratchFile), join(target, scratchFile)),
+    ])
+  } finally {
+    await qmp.execute('cont')
+  }
+}
+
+/** A VM that goes on where the template ended, and only then learns who it is. */
+export async function startFromTemplate(
+  { cacheDir }: { readonly cacheDir: string },
+  plan: Omit<Launch, 'start' | 'env' | 'fromSeq'>,
+  template: string,
+  madeBy: string,
+  context: PrepareContext,
+): Promise<Machine> {
+  const { home, prepared, isolation } = plan
+  const memoryFile = join(template, snapshotFiles.memory)
+  await context.time('disk', () => copyWritable(join(template, scratchFile), join(home.dir, scratchFile)))
+  const env = await privateMemoryEnv(cacheDir, memoryFile)
+  const start = { kind: 'incoming', after: 'stay-paused', memoryFile } as const
+  return launch({ ...plan, start, env, fromSeq: 0 }, context, async launched => {
+    const { qmp, running, unlessEnded } = launched
+    await assertPrivate(running.process.pid, memoryFile)
+    const state = join(template, snapshotFiles.state)
+    await context.time('load', () => unlessEnded(loadState(qmp, join(home.dir, runDir), state, true)))
+    return context.time('boot', async () => {
+      await qmp.execute('cont')
+      await unlessEnded(launched.guest.request(`begin ${beginning(readNotes(prepared).mac)}`, 0))
+      return bootedMachine(launched, { home, isolation, watcher: plan.watcher }, madeBy)
+    })
+  })
+}
+
+/** What a guest that has been told who it is has come to. */
+export async function bootedMachine(
+  { qmp, guest, console, running, cgroupCpuSeconds, unlessEnded }: Launched,
+  { home, isolation, watcher }: Pick<Launch, 'home' | 'isolation' | 'watcher'>,
+  madeBy: string,
+): Promise<Machine> {
+  const workload = parseWorkload(await unlessEnded(guest.ready))
+  await enableMemoryStats(qmp)
+  const { tap } = readNotes(running.prepared)
+  return qemuMachine({
+    ...{ running, qmp, guest, console, watcher, workload, madeBy, tap, dir: home.dir, fromSeq: 0 },
+    ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
+  })
+}

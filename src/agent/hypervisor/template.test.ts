@@ -1,0 +1,185 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, readdir, symlink, truncate, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import type { VmObserved, VmSpec } from '../../contract/agent.ts'
+import { type TestAgent, testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { openTemplates } from './qemu/templates.ts'
+
+const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
+const limit = { timeout: 120_000 }
+const network = process.getuid?.() === 0 ? 'tap' : 'user'
+const qemu = { hypervisor: 'qemu', network } as const
+
+const wish = (vmId: string, change: Partial<VmSpec> = {}, generation = 1) => ({
+  ...{ vmId, generation, want: 'running' as const },
+  spec: testSpec({ hostname: vmId, ...change }),
+})
+const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
+const shell = async (host: TestAgent, vmId: string, script: string) =>
+  (await host.exec(vmId, ['sh', '-c', script])).stdout
+const steps = (vm: VmObserved) => vm.steps.map(step => step.name)
+
+/** A cache whose templates are its own. What others have finished in the cache of all tests need not be made again. */
+async function ownCache() {
+  const dir = await testDir()
+  const shared = join(homedir(), '.cache', 'mote')
+  for (const part of ['.', 'init', 'bases', 'scratch']) {
+    await mkdir(join(dir.path, part), { recursive: true })
+    for (const name of await readdir(join(shared, part)).catch(() => []))
+      if (part !== '.' ? !name.includes('.partial') : name === 'kernel')
+        await symlink(join(shared, part, name), join(dir.path, part, name))
+  }
+  const templates = () => readdir(join(dir.path, 'templates')).catch(() => [])
+  return {
+    ...{ path: dir.path, templates },
+    written: async () => {
+      const complete = async () => (await templates()).find(name => !name.endsWith('.partial'))
+      return join(dir.path, 'templates', await until(complete, { what: 'the template', timeoutMs: 20_000 }))
+    },
+    [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
+  }
+}
+
+test.skipIf(!hasQemu)(
+  'the second VM of an image starts where the first had no name yet, and shares nothing with it (needs qemu)',
+  limit,
+  async () => {
+    await using cache = await ownCache()
+    await using host = await testAgent({ ...qemu, cacheDir: cache.path })
+    await host.put(wish('vm-1', { env: { WHO: 'vm-1' } }))
+    expect(steps(await healthy(host, 'vm-1'))).toContain('template')
+    await cache.written()
+    const clones = ['vm-2', 'vm-3', 'vm-4']
+    await Promise.all(clones.map(vmId => host.put(wish(vmId, { env: { WHO: vmId, MORE: 'x'.repeat(100_000) } }))))
+    const seen = await Promise.all(clones.map(vmId => healthy(host, vmId)))
+    for (const vm of seen) {
+      expect(steps(vm)).toContain('load')
+      const page = await fetch(`http://${vm.endpoint?.host}:${vm.endpoint?.port}/`)
+      expect(await page.text()).toContain(`Hello from ${vm.vmId}`)
+    }
+    const own = [
+      ...['hostname', 'echo $WHO', 'cat /etc/machine-id', 'cat /sys/class/net/eth0/address'],
+      ...['cat /proc/sys/kernel/random/boot_id', 'cat /proc/sys/kernel/random/uuid'],
+      ...['head -c 16 /dev/urandom | od -An -tx1', 'ip addr show eth0 | grep "inet6 fe80"'],
+    ]
+    const all = await Promise.all(['vm-1', ...clones].map(vmId => shell(host, vmId, own.join(';'))))
+    for (const [column, what] of own.entries())
+      expect(new Set(all.map(text => text.split('\n')[column])).size, `${what}: ${all.join('\n')}`).toBe(4)
+    if (network === 'tap') expect(new Set(seen.map(vm => vm.endpoint?.host)).size).toBe(3)
+    expect(Math.abs(Number(await shell(host, 'vm-2', 'date +%s')) - Date.now() / 1000)).toBeLessThan(3)
+    expect((await shell(host, 'vm-2', 'echo $MORE')).length).toBe(100_001)
+
+    // What its snapshot holds is the template's memory with all that it changed, mapped by clones of it.
+    await shell(host, 'vm-2', 'echo mine > /dev/shm/state; dd if=/dev/urandom of=/dev/shm/big bs=1M count=8')
+    const sum = await shell(host, 'vm-2', 'md5sum < /dev/shm/big')
+    expect(await host.snapshot('snap-1', 'vm-2')).toMatchObject({ state: 'ready' })
+    expect(await readdir(join(host.config.dataDir, 'snapshots/snap-1/files'))).toContain('memory')
+    await host.put(wish('clone', { from: { snapshotId: 'snap-1', renew: true } }))
+    await healthy(host, 'clone')
+    expect(await shell(host, 'clone', 'cat /dev/shm/state; md5sum < /dev/shm/big')).toBe(`mine\n${sum}`)
+  },
+)
+
+test.skipIf(!hasQemu)(
+  'a template that is damaged, or of another kind of VM, is no obstacle: the VM boots (needs qemu)',
+  limit,
+  async () => {
+    await using cache = await ownCache()
+    await using host = await testAgent({ ...qemu, cacheDir: cache.path })
+    await host.put(wish('vm-1'))
+    await healthy(host, 'vm-1')
+    const template = await cache.written()
+    await host.put(wish('larger', { memoryMib: 160 }))
+    expect(steps(await healthy(host, 'larger'))).not.toContain('load')
+
+    await chmod(join(template, 'state'), 0o600)
+    await truncate(join(template, 'state'), 5_000)
+    await host.put(wish('vm-2'))
+    expect(steps(await healthy(host, 'vm-2'))).not.toContain('load')
+    expect(existsSync(template)).toBe(false)
+  },
+)
+
+const child = fileURLToPath(new URL('../testing-child.ts', import.meta.url))
+
+// Half there, there while the VM that left it is not yet told who it is, and another VM half-way out of it.
+test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
+  'kill -9 of the agent at "%s": the next one brings the VM up, and the template is whole or not there (needs qemu)',
+  limit,
+  async moment => {
+    await using cache = await ownCache()
+    await using dir = await testDir()
+    if (moment === 'loading') {
+      await using other = await testAgent({ ...qemu, cacheDir: cache.path })
+      await other.put(wish('vm-0', { hostname: 'hello-1' }))
+      await healthy(other, 'vm-0')
+      await cache.written()
+    }
+    const dataDir = join(dir.path, 'data')
+    using first = startChild(dataDir, cache.path)
+    const reached = async () => {
+      if (moment === 'loading') return (await vmmsIn(dataDir)).length > 0
+      const names = await cache.templates()
+      if (moment === 'template') return names.some(name => !name.endsWith('.partial'))
+      return names.some(name => existsSync(join(cache.path, 'templates', name, moment)))
+    }
+    await until(reached, { what: moment, timeoutMs: 30_000, everyMs: 1 })
+    await first.kill()
+
+    await using host = await testAgent({ ...qemu, dataDir, cacheDir: cache.path })
+    expect((await cache.templates()).filter(name => name.endsWith('.partial'))).toEqual([])
+    await healthy(host, 'vm-1')
+    await cache.written()
+    await host.put(wish('vm-2', {}, 3))
+    expect(steps(await healthy(host, 'vm-2'))).toContain('load')
+  },
+)
+
+test('templates are bounded: those that were not used for longest go, and none is made where none may be', async () => {
+  await using dir = await testDir()
+  const errors: unknown[] = []
+  const onError = (error: unknown) => void errors.push(error)
+  const templates = openTemplates({ cacheDir: dir.path, maxMib: 2, onError })
+  const make = async (key: string) => {
+    await using claim = await templates.claim(key)
+    expect(await templates.claim(key)).toBeUndefined()
+    await claim?.fill(partial => writeFile(join(partial, 'memory'), Buffer.alloc(900_000, 1)))
+  }
+  for (const key of ['a', 'b']) await make(key)
+  await templates.close()
+  expect(await templates.find('a')).toBe(join(dir.path, 'templates/a'))
+  await make('c')
+  await templates.close()
+  expect((await readdir(join(dir.path, 'templates'))).toSorted()).toEqual(['a', 'c'])
+  expect(await templates.claim('a')).toBeUndefined()
+  await templates.distrust('a')
+  expect(await templates.find('a')).toBeUndefined()
+  expect(await templates.claim('a')).toBeUndefined()
+
+  await using failed = await templates.claim('d')
+  await expect(failed?.fill(() => Promise.reject(new Error('full')))).rejects.toThrow('full')
+  expect(await templates.find('d')).toBeUndefined()
+  const none = openTemplates({ cacheDir: dir.path, maxMib: 0, onError })
+  expect([await none.find('c'), await none.claim('e')]).toEqual([undefined, undefined])
+  expect(errors).toEqual([])
+})
+
+function startChild(dataDir: string, cacheDir: string): Disposable & { kill(): Promise<void> } {
+  const started: ChildProcess = spawn(process.execPath, [child, dataDir, 'healthy', '', cacheDir], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const exited = once(started, 'exit')
+  return {
+    kill: async () => {
+      started.kill('SIGKILL')
+      await exited
+    },
+    [Symbol.dispose]: () => started.kill('SIGKILL'),
+  }
+}

@@ -1,0 +1,104 @@
+import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Frame } from '../guest/frames.ts'
+import type { RunConfig } from '../image/config.ts'
+import type { Network } from '../net/net.ts'
+import { userNetwork } from '../net/user.ts'
+import { testSpec } from '../testing.ts'
+import { cloudHypervisorPlatform } from './cloud-hypervisor/platform.ts'
+import type { Driver, Machine, PrepareContext, VmHome, Watcher } from './driver.ts'
+import { firecrackerPlatform } from './firecracker/platform.ts'
+import { type Isolation, noIsolation } from './isolation.ts'
+import { type VmmDriverDeps, vmmDriver } from './vmm/driver.ts'
+
+/**
+ * The drivers of Firecracker and Cloud Hypervisor against strict fakes of both, as programs: CI has neither the programs
+ * nor a KVM for them. What the fakes accept is compared with the real programs' transcripts next to them.
+ */
+export const fakedVmms = [
+  {
+    name: 'firecracker',
+    platform: (dataDir: string, program: string) =>
+      firecrackerPlatform({ dataDir, programs: { firecracker: program, jailer: undefined } }),
+  },
+  {
+    name: 'cloud-hypervisor',
+    platform: (_dataDir: string, program: string) => cloudHypervisorPlatform({ program }),
+  },
+] as const
+
+/** A driver over the fake program, with its files in this directory. */
+export async function fakedHost(
+  { name, platform }: (typeof fakedVmms)[number],
+  root: string,
+  isolation = noIsolation,
+): Promise<{ driver: Driver; program: string }> {
+  const program = join(root, `${name}-fake`)
+  const child = fileURLToPath(new URL(`./${name}/testing-child.ts`, import.meta.url))
+  await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${child}' "$@"\n`)
+  await chmod(program, 0o755)
+  for (const file of ['vmlinux', 'init.cpio', 'base.erofs']) await writeFile(join(root, file), 'fake')
+  return { driver: vmmDriver(depsIn(root, isolation), platform(root, program)), program }
+}
+
+/** As the agent would have it, without images and devices. */
+function depsIn(root: string, isolation: Isolation): VmmDriverDeps {
+  const config: RunConfig = {
+    ...{ digest: 'sha256:0', baseType: 'erofs', argv: { entrypoint: ['/bin/app'], cmd: [] }, env: {}, cwd: '/' },
+    ...{ uid: 1, gid: 1, groups: [], stopSignal: 15 },
+  }
+  return {
+    ...{ cacheDir: root, isolation, bootLimitMs: 30_000, migrationHost: () => '127.0.0.1' },
+    images: { base: async () => ({ file: join(root, 'base.erofs'), config }) },
+    network: loopback(),
+    kernel: async () => ({
+      ...{ kernel: join(root, 'vmlinux'), initrd: join(root, 'init.cpio'), version: '0', devices: 'acpi' },
+    }),
+    ports: 'vsock',
+  }
+}
+
+/** A network whose only device is the host's loopback: its counters can be read. */
+function loopback(): Network {
+  const network = userNetwork()
+  return { ...network, mode: 'tap', connect: async (id, port) => ({ ...(await network.connect(id, port)), tap: 'lo' }) }
+}
+
+export async function homeIn(root: string, vmId: string): Promise<VmHome> {
+  const dir = join(root, 'vms', vmId)
+  await mkdir(dir, { recursive: true })
+  return { vmId, dir, spec: testSpec({ diskMib: 16 }) }
+}
+
+export function context(steps: string[] = []): PrepareContext {
+  return {
+    time: (name, step) => {
+      steps.push(name)
+      return step()
+    },
+    say: () => undefined,
+    signal: new AbortController().signal,
+  }
+}
+
+export async function bring(
+  driver: Driver,
+  home: VmHome,
+  seen: Watcher,
+): Promise<{ machine: Machine; steps: string[] }> {
+  const steps: string[] = []
+  const prepared = await driver.prepare(home, context())
+  return { machine: await driver.boot(home, prepared, 1, seen, context(steps)), steps }
+}
+
+export function watcher(): Watcher & { lines: Frame[]; gone: string[] } {
+  const lines: Frame[] = []
+  const gone: string[] = []
+  return {
+    ...{ lines, gone },
+    onFrames: frames => void lines.push(...frames),
+    onExit: () => undefined,
+    onGone: detail => void gone.push(detail),
+  }
+}

@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import { makeScratch } from '../../disk/scratch.ts'
+import { StepError } from '../../vm/errors.ts'
+import type { Machine, PrepareContext, SnapshotSource } from '../driver.ts'
+import { identity, identityMs } from '../identity.ts'
+import { parseWorkload } from '../machine.ts'
+import { type PrepareDeps, readNotes } from '../prepare.ts'
+import { configFile, copyWritable, scratchFile } from '../snapshot-files.ts'
+import { cellFiles, driveFile, place, type VmmCell } from './cell.ts'
+import { launch, type LaunchPlan } from './launch.ts'
+import type { Platform } from './platform.ts'
+
+/** From an image to a guest whose init answers. */
+export async function bootVm(
+  platform: Platform,
+  deps: Pick<PrepareDeps, 'kernel'> & { readonly cacheDir: string },
+  plan: LaunchPlan,
+  context: PrepareContext,
+): Promise<Machine> {
+  const { dir, spec, drives = [] } = plan.home
+  await context.time('disk', () => makeScratch(deps.cacheDir, join(dir, scratchFile), spec.diskMib))
+  const { kernel, initrd } = await deps.kernel()
+  return launch(platform, plan, context, async launched => {
+    const { cell, guest, unlessEnded, machine } = launched
+    await place(cell, kernel, cellFiles.kernel, 'read')
+    await place(cell, initrd, cellFiles.initrd, 'read')
+    const { tap, mac } = await placeDisks(platform, cell, plan)
+    // The VMM's own, those that it only reads too: nobody else is to read them.
+    for (const [index, { file }] of drives.entries()) await place(cell, file, driveFile(index), 'write')
+    const status = await context.time('boot', async () => {
+      const { vcpus, memoryMib } = spec
+      await unlessEnded(platform.bootGuest(launched, { vcpus, memoryMib, tap, mac, drives }))
+      return unlessEnded(guest.ready)
+    })
+    return machine(parseWorkload(status))
+  })
+}
+
+/** A VM's disks under the names that its VMM knows, and its network. */
+export async function placeDisks(
+  { title }: Pick<Platform, 'title'>,
+  cell: VmmCell,
+  { home, prepared }: Pick<LaunchPlan, 'home' | 'prepared'>,
+): Promise<{ tap: string; mac: string }> {
+  const { base, tap, mac } = readNotes(prepared)
+  if (tap === null) throw new StepError('unsupported_by_hypervisor', `${title} needs taps: run the agent as root`)
+  await place(cell, base, cellFiles.base, 'read')
+  await place(cell, join(home.dir, scratchFile), cellFiles.scratch, 'write')
+  await place(cell, join(home.dir, configFile), cellFiles.config, 'write')
+  return { tap, mac }
+}
+
+/**
+ * A VM that goes on from a snapshot. A clone's link is up before it has its own address: until then the host's rules drop
+ * what it sends.
+ */
+export async function restoreVm(
+  platform: Platform,
+  plan: LaunchPlan,
+  from: SnapshotSource,
+  context: PrepareContext,
+): Promise<Machine> {
+  const { home, prepared } = plan
+  const notes = readNotes(prepared)
+  await context.time('disk', () => copyWritable(join(from.dir, scratchFile), join(home.dir, scratchFile)))
+  const logSeq = Number(from.made.notes.logSeq)
+  return launch(platform, { ...plan, fromSeq: logSeq }, context, async launched => {
+    const { cell, api, guest, unlessEnded, machine } = launched
+    const { tap } = await placeDisks(platform, cell, plan)
+    await context.time('load', () => unlessEnded(platform.loadGuest(launched, from.dir, tap)))
+    const moved = from.renew || from.made.notes.guest !== notes.guest || from.made.notes.mac !== notes.mac
+    const status = await context.time('resume', async () => {
+      await platform.setPaused(api, false)
+      await unlessEnded(guest.ready)
+      await unlessEnded(guest.request(`identity ${identity(home, notes, { moved, renew: from.renew })}`, identityMs))
+      return unlessEnded(guest.ready)
+    })
+    return machine(parseWorkload(status))
+  })
+}

@@ -1,0 +1,94 @@
+import { arch, release } from 'node:os'
+import { isRunning } from '../../../lib/process-identity.ts'
+import { unbindBelow } from '../bind.ts'
+import type { Driver, Machine, Running, VmHome } from '../driver.ts'
+import type { Isolation } from '../isolation.ts'
+import { parseWorkload } from '../machine.ts'
+import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
+import { endProcess } from '../process.ts'
+import { hostCpu } from '../snapshot-files.ts'
+import { hasMark } from '../transfer/marks.ts'
+import { bootVm, restoreVm } from './boot.ts'
+import { adoptedWorkload, connectGuest, type LaunchPlan, type MachineInput, machineFor } from './launch.ts'
+import type { Platform } from './platform.ts'
+import { probeVmm } from './probe.ts'
+import { receiveVm } from './receive.ts'
+
+export interface VmmDriverDeps extends PrepareDeps {
+  readonly cacheDir: string
+  readonly isolation: Isolation
+  /** A guest that has not started its workload by then is hung. */
+  readonly bootLimitMs: number
+  /** The address where VMs from other hosts arrive. */
+  readonly migrationHost: () => string
+}
+
+/** The driver of a VMM with an HTTP API whose guests talk over vsock. */
+export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
+  const { isolation, network } = deps
+  const { name, migrate } = platform
+  let kind: Promise<string> | undefined
+  const madeBy = () => (kind ??= kindOf(platform))
+  const planFor = async (rest: Pick<LaunchPlan, 'home' | 'prepared' | 'boot' | 'watcher'>): Promise<LaunchPlan> => ({
+    ...{ ...rest, isolation, madeBy: await madeBy(), limitMs: deps.bootLimitMs, fromSeq: 0 },
+  })
+  return {
+    name,
+    capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate },
+    showsDrives: true,
+    network: network.mode,
+    probe: signal => probeVmm({ ...deps, userOf: isolation.userOf }, platform, signal),
+    snapshotKind: madeBy,
+    prepare: async (home, context) =>
+      home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
+    async boot(home, prepared, boot, watcher, context) {
+      const plan = await planFor({ home, prepared, boot, watcher })
+      return home.from ? restoreVm(platform, plan, home.from, context) : bootVm(platform, deps, plan, context)
+    },
+    receive: async (home, prepared, boot, watcher, context) =>
+      receiveVm(platform, deps.migrationHost(), await planFor({ home, prepared, boot, watcher }), context),
+    adopt: async (home, running, fromSeq, watcher) =>
+      adoptVm(platform, home, running, { isolation, fromSeq, watcher, madeBy: await madeBy() }),
+    async release(vmId, dir) {
+      await isolation.cgroups?.release(vmId)
+      await platform.release(dir)
+      await unbindBelow(dir)
+      await network.release(vmId)
+    },
+    async reclaim(keep) {
+      await platform.reclaim(keep)
+      await isolation.cgroups?.reclaim(keep)
+      await network.reclaim(keep)
+    },
+    async close() {
+      await isolation.cgroups?.close()
+      await network.close()
+    },
+  }
+}
+
+/** `1` counts changes of the machine's layout. Snapshots move neither between CPU models nor between host kernels. */
+async function kindOf(platform: Platform): Promise<string> {
+  return `${platform.name} ${await platform.version()} layout 1, ${arch()}, ${hostCpu()}, Linux ${release()}`
+}
+
+/** Finds the process that an earlier agent left; undefined when it has gone or cannot be talked to. */
+async function adoptVm(
+  platform: Platform,
+  home: VmHome,
+  running: Running,
+  follow: Omit<MachineInput, 'home' | 'running' | 'guest'>,
+): Promise<Machine | undefined> {
+  if (!isRunning(running.process) || !(await platform.owns(home, running))) return undefined
+  try {
+    if (hasMark(home.dir, 'arriving')) throw new Error('half of a VM')
+    const state = await platform.inspect(platform.api(home.dir))
+    const guest = connectGuest(platform, home.dir, running, follow)
+    const status = await adoptedWorkload(guest, state)
+    return machineFor(platform, { home, running, guest, ...follow }, parseWorkload(status))
+  } catch {
+    // Alive but not ours to talk to: without its socket it cannot be run, only ended.
+    await endProcess(running)
+    return undefined
+  }
+}

@@ -1,0 +1,85 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { run } from '../../../lib/exec.ts'
+import { hasCode } from '../../../lib/files.ts'
+import type { GuestKernel } from '../../guest/kernel.ts'
+import type { Network } from '../../net/net.ts'
+import type { Isolation } from '../isolation.ts'
+import { endProcess } from '../process.ts'
+import { cachedProof, untilInitSpeaks } from '../proof.ts'
+import { cellFiles, place } from './cell.ts'
+import { untilAnswers } from './launch.ts'
+import type { Platform } from './platform.ts'
+import { ageOf } from './version.ts'
+
+export interface ProbeDeps {
+  readonly cacheDir: string
+  readonly network: Pick<Network, 'mode'>
+  readonly kernel: () => Promise<GuestKernel>
+  readonly userOf: Isolation['userOf']
+}
+
+export interface Probe {
+  readonly available: boolean
+  readonly detail: string
+  /** What to do next; null when there is nothing. */
+  readonly fix: string | null
+}
+
+/** A boot takes a second on real hardware, some ten on an emulated one. */
+const proofLimitMs = 30_000
+
+/**
+ * Whether the VMM is here and new enough, guests can be connected to taps, and KVM carries a real guest under it: the
+ * guest's kernel is booted once until our init speaks on the console.
+ */
+export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: AbortSignal): Promise<Probe> {
+  const { file, command, variable, tested } = platform.program
+  const no = (detail: string, fix: string): Probe => ({ available: false, detail, fix })
+  if (!file) return no('not installed', `put ${command} on the PATH, or set ${variable}`)
+  if (deps.network.mode !== 'tap') return no('needs taps', 'run the agent as root')
+  try {
+    const version = (await run(file, ['--version'], { signal })).split('\n')[0]?.trim() ?? 'unknown'
+    const age = ageOf(version, tested)
+    const take = `install ${platform.title} v${tested}`
+    if (age === 'older') return no(`${version} is older than v${tested}, which this was written for`, take)
+    const guest = await deps.kernel()
+    const about = `${version} ${guest.initrd}`
+    const proof = await cachedProof(deps.cacheDir, about, signal, () => prove(platform, guest, signal))
+    if (proof !== undefined)
+      return no(`${proof} (${version})`, 'use a host with hardware virtualisation (/dev/kvm); qemu emulates meanwhile')
+    const trait = platform.traitOf(deps.userOf('proof'))
+    const newer = age === 'newer' ? `, newer than the tested v${tested}` : ''
+    const detail = `kvm, ${version}${newer}, ${trait.says}, Linux ${guest.version}`
+    return { available: true, detail, fix: trait.fix ?? null }
+  } catch (error) {
+    if (signal.aborted) throw error
+    return hasCode(error, 'ENOENT')
+      ? no(`${file} is not there`, `set ${variable}`)
+      : no(String(error), 'see the detail')
+  }
+}
+
+/** @returns undefined when it works, otherwise why not. */
+async function prove(platform: Platform, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
+  try {
+    const { cell, process } = await platform.start({ dir, vmId: basename(dir) }, undefined)
+    try {
+      await place(cell, guest.kernel, cellFiles.kernel, 'read')
+      await place(cell, guest.initrd, cellFiles.initrd, 'read')
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(proofLimitMs)])
+      const api = platform.api(dir)
+      await Promise.race([untilAnswers(api, platform.greeting, limit), process.ended])
+      await Promise.race([platform.bootProof(api), process.ended])
+      return await untilInitSpeaks(() => platform.consoleTail(dir), process.ended, proofLimitMs, signal)
+    } finally {
+      await endProcess({ process: process.identity })
+      platform.forget?.(dir)
+      await platform.release(dir)
+    }
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
+}

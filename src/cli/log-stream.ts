@@ -1,0 +1,35 @@
+/** Prints a log: the lines of the past, and with `--follow` those that come, until Ctrl-C. */
+import type { StreamEvent, StreamOptions } from '../client/index.ts'
+import { logText } from './follow.ts'
+import { type Answer, type Call, wholeNumber } from './verb.ts'
+
+export const logFlags = [
+  ['-f, --follow', 'go on until Ctrl-C'],
+  ['-n, --tail <lines>', 'lines of the past (100)'],
+] as const
+
+type Open = (query: { readonly tail: number }, options: StreamOptions) => AsyncGenerator<StreamEvent>
+
+/** Lines of the past come at once, after the snapshot: a pause of this length means that there are no more. */
+const quietMs = 700
+
+/** @throws Interrupted on Ctrl-C */
+export async function printLog({ flags, signal }: Call, open: Open): Promise<Answer> {
+  const enough = new AbortController()
+  const end = () => enough.abort()
+  const stream = open({ tail: wholeNumber(flags, 'tail') ?? 100 }, { signal: AbortSignal.any([signal, enough.signal]) })
+  let quiet = flags.follow ? undefined : setTimeout(end, quietMs * 3)
+  try {
+    for await (const { event, data } of stream) {
+      if (event === 'log') process.stdout.write(`${flags.json ? JSON.stringify(data) : logText(data)}\n`)
+      if (event === 'gap') process.stderr.write('(lines were lost here)\n')
+      if (quiet === undefined) continue
+      clearTimeout(quiet)
+      quiet = setTimeout(end, quietMs)
+    }
+  } finally {
+    clearTimeout(quiet)
+  }
+  signal.throwIfAborted()
+  return { json: undefined, text: '' }
+}

@@ -1,0 +1,52 @@
+/** The log of a build: on its host while it is under way, in the database once it is over. */
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { agentClient } from '../hosts/index.ts'
+
+export interface BuildLine {
+  /** Microseconds since 1970. */
+  readonly atUs: number
+  readonly line: string
+}
+
+/** More is of no use to a person; the host has the rest for a week. */
+export const keptLines = 5000
+
+const Stored = Type.Array(Type.Tuple([Type.Number(), Type.String()]))
+
+const insertLog = statement(
+  'builds.keepLog',
+  `INSERT INTO build_log (build_id, lines) SELECT id, $2::jsonb FROM build WHERE id = $1 ON CONFLICT DO NOTHING`,
+)
+const logOfBuild = statement<{ lines: unknown }>('builds.log', `SELECT lines FROM build_log WHERE build_id = $1`)
+const forgetLogs = statement('builds.forgetLogs', `DELETE FROM build_log WHERE kept_at < $1`)
+
+/** @returns oldest first @throws BusError when the host does not answer */
+export async function hostLines(
+  { bus }: Pick<Deps, 'bus'>,
+  { id, hostId }: { readonly id: string; readonly hostId: string },
+  tail: number,
+  signal?: AbortSignal,
+): Promise<BuildLine[]> {
+  const { lines } = await agentClient(bus, hostId).logs({ vmId: id, tail, afterUs: 0 }, signal)
+  return lines.map(({ atUs, line }) => ({ atUs, line }))
+}
+
+/** In the transaction that ends it. */
+export const keepLines = (tx: Tx, buildId: string, lines: readonly BuildLine[]) =>
+  tx.run(insertLog, [buildId, JSON.stringify(lines.map(({ atUs, line }) => [atUs, storable(line)]))])
+
+/** PostgreSQL's jsonb holds neither NUL nor half a surrogate pair; programs print both. */
+const storable = (line: string) => line.replaceAll('\0', '\ufffd').toWellFormed()
+
+/** Undefined when none were kept. */
+export async function keptLog(sql: Sql, buildId: string): Promise<BuildLine[] | undefined> {
+  const row = await sql.maybe(logOfBuild, [buildId])
+  if (!row) return undefined
+  const stored = Value.Parse(Stored, row.lines)
+  return stored.map(([atUs, line]) => ({ atUs, line }))
+}
+
+export const forgetLogsBefore = (sql: Sql, before: Date) => sql.run(forgetLogs, [before])

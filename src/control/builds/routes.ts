@@ -1,0 +1,54 @@
+import type { Deps } from '../deps.ts'
+import { notFound } from '../http/errors.ts'
+import { feature } from '../http/operation.ts'
+import { pageOf } from '../http/paging.ts'
+import * as builds from './list.ts'
+import { type BuildLine, hostLines, keptLines, keptLog } from './log.ts'
+import { type Build, type BuildLog, buildOperations } from './schema.ts'
+
+export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log'>) =>
+  feature(buildOperations, {
+    listBuilds: {
+      read: async ({ project, params, query }) => {
+        if (!(await builds.isApp(deps.db, project.id, params.app_name))) throw notFound()
+        const { limit, offset } = pageOf(query)
+        return (await builds.list(deps.db, project.id, params.app_name, limit, offset)).map(view)
+      },
+    },
+    getBuildLog: {
+      read: async ({ project, params, query }) => {
+        const build = await builds.named(deps.db, project.id, params.app_name, params.build_id)
+        if (!build) throw notFound()
+        const { source, lines } = await linesOf(deps, build, query.tail ?? keptLines)
+        return {
+          ...{ build_id: build.id, deployment_id: build.deploymentId, status: build.state, error: build.error, source },
+          lines: lines.map(({ atUs, line }) => ({ at: new Date(atUs / 1000).toISOString(), line })),
+        }
+      },
+    },
+  })
+
+async function linesOf(
+  deps: Pick<Deps, 'db' | 'bus' | 'log'>,
+  { id, hostId }: builds.ListedBuild,
+  tail: number,
+): Promise<{ readonly source: BuildLog['source']; readonly lines: readonly BuildLine[] }> {
+  const kept = await keptLog(deps.db, id)
+  if (kept) return { source: 'kept', lines: kept.slice(Math.max(0, kept.length - tail)) }
+  if (hostId === null) return { source: 'none', lines: [] }
+  try {
+    return { source: 'host', lines: await hostLines(deps, { id, hostId }, tail) }
+  } catch (err) {
+    deps.log.warn({ err, buildId: id, hostId }, 'a host did not answer for the log of a build')
+    return { source: 'none', lines: [] }
+  }
+}
+
+const view = (build: builds.ListedBuild): Build => ({
+  ...{ id: build.id, deployment_id: build.deploymentId, job_id: build.jobId, status: build.state },
+  ...{ git_branch: build.branch, git_commit_hash: build.commit, git_commit_message: build.message },
+  ...{ trigger_source: build.triggerSource, image: build.image, error: build.error },
+  created_at: build.createdAt.toISOString(),
+  started_at: build.startedAt?.toISOString() ?? null,
+  ended_at: build.endedAt?.toISOString() ?? null,
+})

@@ -1,0 +1,66 @@
+import { type Static, Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { pageQuery } from '../http/paging.ts'
+import { dateTime, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
+
+export const buildStates = [
+  ...(['queued', 'fetching', 'building', 'pushing'] as const),
+  ...(['succeeded', 'failed', 'cancelled', 'superseded'] as const),
+] as const
+
+export const Build = resource('Build', {
+  id: uuid(),
+  deployment_id: uuid(),
+  job_id: text(),
+  status: oneOf(buildStates),
+  git_branch: text(),
+  git_commit_hash: text({ description: 'Empty until it is fetched.' }),
+  git_commit_message: text(),
+  trigger_source: text(),
+  image: nullable(text()),
+  error: nullable(text()),
+  created_at: dateTime(),
+  started_at: nullable(dateTime()),
+  ended_at: nullable(dateTime()),
+})
+export type Build = Static<typeof Build>
+
+export const BuildLog = resource('BuildLog', {
+  build_id: uuid(),
+  deployment_id: uuid(),
+  status: oneOf(buildStates),
+  error: nullable(text()),
+  source: oneOf(['host', 'kept', 'none'], {
+    description: '`host`: as it is now; `kept`: it is over; `none`: it waits, or its lines were lost with its host.',
+  }),
+  lines: list(resource('BuildLogLine', { at: dateTime(), line: text() })),
+})
+export type BuildLog = Static<typeof BuildLog>
+
+const shared = { tag: 'Builds', auth: 'bearer', project: 'selected', scope: 'read', addition: true } as const
+
+export const buildOperations = operations({
+  listBuilds: {
+    method: 'GET',
+    path: '/v1/apps/{app_name}/builds',
+    summary: 'Builds of an app, newest first',
+    ...shared,
+    params: Type.Object({ app_name: text() }),
+    query: Type.Object(pageQuery),
+    answer: list(Build),
+  },
+  getBuildLog: {
+    method: 'GET',
+    path: '/v1/apps/{app_name}/builds/{build_id}/log',
+    summary: 'What a build said, also long after it failed; live lines come with the log of its deployment',
+    ...shared,
+    params: Type.Object({
+      app_name: text(),
+      build_id: text({ description: 'Of the build, or id or job id of its deployment.' }),
+    }),
+    query: Type.Object({
+      tail: Type.Optional(uint32({ maximum: 10_000, default: 5000, description: 'The newest lines.' })),
+    }),
+    answer: BuildLog,
+  },
+})

@@ -1,0 +1,17 @@
+import { type Tx, statement } from '../../db/db.ts'
+
+const setPassword = statement(
+  'databases.setPassword',
+  `UPDATE database SET password = $2, password_revision = password_revision + 1, revision = revision + $3,
+     updated_at = now() WHERE id = $1`,
+)
+const setPasswordKnown = statement(
+  'databases.passwordKnown',
+  `UPDATE branch SET password_revision = $2, updated_at = now() WHERE id = $1 AND password_revision < $2`,
+)
+
+/** @param sealed purpose `database.password`; `restarts`: its VMs learn it by starting anew */
+export const rotatePassword = (tx: Tx, id: string, sealed: Buffer, restarts: boolean) =>
+  tx.run(setPassword, [id, sealed, restarts ? 1 : 0])
+/** Its server was told while it runs. */
+export const knowsPassword = (tx: Tx, id: string, revision: number) => tx.run(setPasswordKnown, [id, revision])

@@ -1,0 +1,19 @@
+import { type Tx, statement } from '../../db/db.ts'
+
+const setTarget = statement(
+  'databases.setBackupTarget',
+  `UPDATE database SET backup_target = $2, revision = revision + 1, updated_at = now() WHERE id = $1`,
+)
+// What was backed up elsewhere is not there: nothing is known until somebody has looked.
+const forgetBackups = statement(
+  'databases.forgetBackups',
+  `UPDATE branch_backup SET newest_at = NULL, backups = 0, size_bytes = 0, started_at = NULL, error = NULL,
+     drilled_at = NULL, drill_passed = NULL, drill_error = NULL
+   WHERE branch_id IN (SELECT id FROM branch WHERE database_id = $1)`,
+)
+
+/** From the next start of its VMs on. @param sealed null: on volumes of their own */
+export async function changeTarget(tx: Tx, databaseId: string, sealed: Buffer | null): Promise<void> {
+  await tx.run(setTarget, [databaseId, sealed])
+  await tx.run(forgetBackups, [databaseId])
+}

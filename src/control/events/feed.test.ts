@@ -1,0 +1,101 @@
+/** What a stream of events makes of messages that the bus loses. */
+import { afterAll, expect, it } from 'vitest'
+import { testDatabase } from '../../../test/support/database.ts'
+import { testLog } from '../../../test/support/log.ts'
+import { until } from '../../../test/support/wait.ts'
+import type { Bus } from '../../bus/bus.ts'
+import { createMemoryBus } from '../../bus/memory.ts'
+import { statement } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
+import type { EventStream } from '../http/operation.ts'
+import { feed } from './feed.ts'
+import { publishEvent, startRelay } from './index.ts'
+
+const { db, drop } = await testDatabase()
+const bus = createMemoryBus()
+/** Numbers of events whose message is lost on its way. */
+const lost = new Set<number>()
+const leaky: Bus = {
+  subscribe: (subject, handler, options) => bus.subscribe(subject, handler, options),
+  request: (subject, data, options) => bus.request(subject, data, options),
+  serve: (subject, handler, options) => bus.serve(subject, handler, options),
+  connected: () => bus.connected(),
+  close: () => bus.close(),
+  publish: async (subject, data, options) =>
+    lost.has(Number(Object(Object(data).data).n)) ? 0 : bus.publish(subject, data, options),
+}
+const relay = startRelay({ db, bus: leaky, log: testLog() })
+afterAll(async () => {
+  await relay.stop()
+  await bus.close()
+  await drop()
+})
+const forget = statement('test.forget', `DELETE FROM event WHERE project_id = $1 AND data->>'n' = ANY($2)`)
+
+async function listener(projectId: string) {
+  const end = new AbortController()
+  const sent: { event: string; id?: string; n: unknown }[] = []
+  const stream: EventStream = {
+    lastEventId: undefined,
+    signal: end.signal,
+    send: ({ event, id, data }) => {
+      sent.push({ event, ...(id === undefined ? {} : { id }), n: Object(data).n })
+      return true
+    },
+    close: () => end.abort(),
+  }
+  const running = feed({ db, bus }, stream, { projectId, accepts: () => true, snapshot: async () => ({}) })
+  await until(() => sent.some(one => one.event === 'snapshot'), { what: 'the snapshot' })
+  return {
+    sent,
+    numbers: () => sent.flatMap(one => (one.event === 'thing' ? [one.n] : [])),
+    async [Symbol.asyncDispose]() {
+      end.abort()
+      await running
+    },
+  }
+}
+const publish = (projectId: string, n: number) =>
+  db.tx(tx => publishEvent(tx, { projectId, kind: 'thing', data: { n } }))
+
+it('reads what the bus lost from the table as soon as a later one comes, in order and once', async () => {
+  const projectId = newId()
+  await using heard = await listener(projectId)
+  await publish(projectId, 1)
+  await until(() => heard.numbers().length === 1, { what: 'the first' })
+  for (const n of [2, 3]) lost.add(n)
+  // Another project's events lie between: no hole for this one.
+  for (const n of [2, 3]) {
+    await publish(projectId, n)
+    await publish(newId(), 99)
+  }
+  await publish(projectId, 4)
+  await until(() => heard.numbers().length >= 4, { what: 'the fourth' })
+  await publish(projectId, 5)
+  await until(() => heard.numbers().length >= 5, { what: 'the fifth' })
+  expect(heard.numbers()).toEqual([1, 2, 3, 4, 5])
+  expect(heard.sent.filter(one => one.event === 'gap')).toEqual([])
+})
+
+it('says so when the table does not have it any more', async () => {
+  const projectId = newId()
+  await using heard = await listener(projectId)
+  await publish(projectId, 11)
+  await until(() => heard.numbers().length === 1, { what: 'the first' })
+  for (const n of [12, 13]) {
+    lost.add(n)
+    await publish(projectId, n)
+  }
+  const placed = statement<{ placed: boolean }>(
+    'test.placed',
+    `SELECT bool_and(position IS NOT NULL) AS placed FROM event`,
+  )
+  await until(async () => (await db.one(placed)).placed, { what: 'their positions' })
+  // Everything up to the first of them has been dropped by age.
+  await db.run(statement('test.forgetOthers', `DELETE FROM event WHERE project_id <> $1`), [projectId])
+  await db.run(forget, [projectId, ['11', '12']])
+  await publish(projectId, 14)
+  await until(() => heard.numbers().includes(14), { what: 'the last' })
+  expect(heard.numbers()).toEqual([11, 13, 14])
+  expect(heard.sent.map(one => one.event)).toEqual(['snapshot', 'thing', 'gap', 'thing', 'thing'])
+})

@@ -1,0 +1,43 @@
+/**
+ * The browser that began an installation (RFC 6749, 10.12; OWASP, "OAuth 2.0 cheat sheet", state): who is sent a link of
+ * somebody else's must not bind their installation to that one's project.
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { minutes } from '../../lib/duration.ts'
+import type { Headers } from './signature.ts'
+
+const path = '/v1/scm/callback'
+const isSecure = (publicUrl: string) => publicUrl.startsWith('https:')
+const nameOf = (publicUrl: string) => (isSecure(publicUrl) ? '__Secure-mote-install' : 'mote-install')
+
+export interface BrowserMark {
+  /** `Set-Cookie`; only the callback gets it back. */
+  readonly cookie: string
+  /** Goes into the state. */
+  readonly hash: string
+}
+
+export function markBrowser(publicUrl: string): BrowserMark {
+  const value = randomBytes(32).toString('base64url')
+  return { cookie: cookieText(publicUrl, value, minutes(30) / 1000), hash: hashOf(value) }
+}
+
+/** `Set-Cookie` once it has done its work. */
+export const forgetBrowser = (publicUrl: string) => cookieText(publicUrl, '', 0)
+
+/** Whether this is the browser that was marked so. */
+export function isBrowser(publicUrl: string, { cookie }: Headers, hash: string): boolean {
+  const wanted = `${nameOf(publicUrl)}=`
+  const pairs = typeof cookie === 'string' ? cookie.split(';').map(pair => pair.trim()) : []
+  return pairs.filter(pair => pair.startsWith(wanted)).some(pair => equal(hashOf(pair.slice(wanted.length)), hash))
+}
+
+const hashOf = (value: string) => createHash('sha256').update(value).digest('base64url')
+const equal = (a: string, b: string) => a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
+
+// Lax: the way back is a navigation from the source host's site.
+const cookieText = (publicUrl: string, value: string, maxAgeSeconds: number) =>
+  [
+    ...[`${nameOf(publicUrl)}=${value}`, `Path=${path}`, `Max-Age=${maxAgeSeconds}`, 'HttpOnly', 'SameSite=Lax'],
+    ...(isSecure(publicUrl) ? ['Secure'] : []),
+  ].join('; ')

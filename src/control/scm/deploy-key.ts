@@ -1,0 +1,44 @@
+/** A key pair as OpenSSH keeps it (PROTOCOL.key of OpenSSH), so that the private half is never a file on this side. */
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+
+export interface DeployKey {
+  /** PEM-like, unencrypted. */
+  readonly privateKey: string
+  /** One line for the git host. */
+  readonly publicKey: string
+}
+
+const kind = 'ssh-ed25519'
+
+export function makeDeployKey(comment: string): DeployKey {
+  const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+  const [seed, point] = [jwk.d, jwk.x].map(part => Buffer.from(part ?? '', 'base64url'))
+  if (seed?.length !== 32 || point?.length !== 32) throw new Error('BUG: an ed25519 key has two halves of 32 bytes')
+  const publicBlob = Buffer.concat([string(kind), string(point)])
+  const check = randomBytes(4)
+  const secret = [string(kind), string(point), string(Buffer.concat([seed, point])), string(comment)]
+  const open = Buffer.concat([check, check, ...secret])
+  // Padded with 1, 2, 3 ... to the block size of no cipher, which is 8.
+  const padding = Buffer.from(Array.from({ length: (8 - (open.length % 8)) % 8 }, (_, n) => n + 1))
+  const body = Buffer.concat([
+    ...[Buffer.from('openssh-key-v1\0'), string('none'), string('none'), string(''), number(1)],
+    ...[string(publicBlob), string(Buffer.concat([open, padding]))],
+  ])
+  const lines = body.toString('base64').match(/.{1,70}/g) ?? []
+  return {
+    privateKey: ['-----BEGIN OPENSSH PRIVATE KEY-----', ...lines, '-----END OPENSSH PRIVATE KEY-----', ''].join('\n'),
+    publicKey: `${kind} ${publicBlob.toString('base64')} ${comment}`,
+  }
+}
+
+/** RFC 4251, 5. */
+function string(value: string | Buffer): Buffer {
+  const bytes = Buffer.from(value)
+  return Buffer.concat([number(bytes.length), bytes])
+}
+
+function number(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}

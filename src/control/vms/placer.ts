@@ -1,0 +1,140 @@
+/**
+ * Finds a host for each VM and reserves its room there: for all VMs that wait at a moment in one transaction, since a
+ * placement of its own for each is twelve round trips. What is decided in memory is a proposal; the statement that
+ * reserves is what counts, and whoever loses comes again.
+ */
+import type { Tx } from '../../db/db.ts'
+import { pokeMany } from '../../engine/runner.ts'
+import { batched } from '../../lib/batched.ts'
+import type { Deps } from '../deps.ts'
+import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
+import { explain, type HostView, place, type Placement, type PlacementRequest } from '../scheduler/place.ts'
+import { claimDisks, type DiskNeeds, diskNeeds, storageRequest, withDisks } from './disks.ts'
+import { hypervisorName } from './rules.ts'
+import * as store from './store.ts'
+import type { Vm } from './store.ts'
+
+/**
+ * `placed`: it has its host, and that is committed. `nowhere`: for now, and why. `outrun`: somebody else was quicker.
+ * `unpinned`: the only host that has what it should start from has no room.
+ */
+export type Placed =
+  | { readonly is: 'placed' }
+  | { readonly is: 'nowhere'; readonly why: string }
+  | { readonly is: 'outrun' }
+  | { readonly is: 'unpinned' }
+
+const mostAtOnce = 256
+
+/** Placing twice is harmless: a VM that has its host is `outrun`. */
+export function createPlacer({
+  db,
+  config,
+  clock,
+}: Pick<Deps, 'db' | 'config' | 'clock'>): (vm: Vm) => Promise<Placed> {
+  const candidates = createCandidates(() => hostRooms(db, config.hostTimeoutSeconds), clock)
+  const placeAll = (vms: readonly Vm[]) =>
+    db.tx(async tx => {
+      const placed = await placeTogether(tx, candidates, vms)
+      return vms.map(vm => placed.get(vm.id) ?? outrun)
+    })
+  return batched(placeAll, { most: mostAtOnce, atOnce: 1 })
+}
+
+const outrun: Placed = { is: 'outrun' }
+
+async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<Map<string, Placed>> {
+  const ours = await store.claimPlacing(tx, [...new Set(vms.map(vm => vm.deploymentId))])
+  const mine = vms.filter(vm => ours.has(vm.deploymentId))
+  const siblings = await store.hostsByDeployment(tx, [...ours])
+  const special = await withDisks(
+    tx,
+    mine.map(vm => vm.id),
+  )
+  const round: Round = { tx, candidates, siblings, results: new Map(), looked: false }
+  await placeSome(
+    round,
+    mine.filter(vm => !special.has(vm.id)),
+  )
+  // Each of these sees what the one before took of the storage pools.
+  for (const vm of mine.filter(one => special.has(one.id))) await placeWithDisks(round, vm)
+  const moved = new Set(mine.flatMap(vm => (round.results.get(vm.id)?.is === 'placed' ? [vm.deploymentId] : [])))
+  if (moved.size > 0) await pokeMany(tx, 'deployment', [...moved])
+  return round.results
+}
+
+interface Round {
+  readonly tx: Tx
+  readonly candidates: Candidates
+  /** Hosts of each deployment's VMs, those of this round included. */
+  readonly siblings: ReadonlyMap<string, Set<string>>
+  readonly results: Map<string, Placed>
+  /** The hosts were read in this round. */
+  looked: boolean
+}
+
+async function placeSome(round: Round, vms: readonly Vm[]): Promise<void> {
+  const wishes: { vmId: string; hostId: string; hypervisor: NonNullable<Placement['host']>['hypervisor'] }[] = []
+  for (const vm of vms) {
+    const { host, none } = await propose(round, vm)
+    if (host) wishes.push({ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor })
+    else round.results.set(vm.id, none)
+  }
+  if (wishes.length === 0) return
+  const won = await store.place(round.tx, wishes)
+  if (won.size < wishes.length) round.candidates.forget()
+  for (const { vmId } of wishes) round.results.set(vmId, won.has(vmId) ? { is: 'placed' } : outrun)
+}
+
+async function placeWithDisks(round: Round, vm: Vm): Promise<void> {
+  const { tx, results } = round
+  const needs = await diskNeeds(tx, vm.id)
+  if (needs.obstacle) return void results.set(vm.id, { is: 'nowhere', why: needs.obstacle })
+  const { host, none } = await propose(round, vm, needs)
+  if (!host) return void results.set(vm.id, none)
+  const won = await store.place(tx, [{ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor }])
+  if (!won.has(vm.id)) {
+    round.candidates.forget()
+    return void results.set(vm.id, outrun)
+  }
+  await claimDisks(tx, vm.id, host.id, needs)
+  results.set(vm.id, { is: 'placed' })
+}
+
+type Proposal =
+  | { readonly host: NonNullable<Placement['host']>; readonly none?: never }
+  | { readonly host?: never; readonly none: Placed }
+
+async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposal> {
+  const siblings = round.siblings.get(vm.deploymentId) ?? new Set()
+  const look = async (fresh: boolean) => {
+    const hosts = await round.candidates.list(fresh)
+    round.looked ||= fresh
+    return place(hosts, requestFor(vm, siblings, needs, hosts))
+  }
+  let placement = await look(false)
+  // What was known may be too old for a no.
+  if (!placement.host && !round.looked) placement = await look(true)
+  const { host } = placement
+  if (host) {
+    round.candidates.take(host.id, vm)
+    siblings.add(host.id)
+    return { host }
+  }
+  if (vm.pinnedHostId && !vm.fromRequired) return { none: { is: 'unpinned' } }
+  return { none: { is: 'nowhere', why: explain(placement) } }
+}
+
+function requestFor(
+  vm: Vm,
+  siblings: ReadonlySet<string>,
+  needs: DiskNeeds | undefined,
+  hosts: readonly HostView[],
+): PlacementRequest {
+  return {
+    hypervisor: hypervisorName(vm.requestedHypervisor),
+    ...{ vcpus: vm.vcpus, memoryMib: vm.memoryMib, diskMib: vm.diskMib, siblings },
+    ...(needs ? storageRequest(needs, hosts) : {}),
+    ...(vm.pinnedHostId ? { pinnedTo: vm.pinnedHostId } : {}),
+  }
+}

@@ -1,0 +1,77 @@
+/** People are told when a volume is nearly full: at 80 and at 95 percent, once each. */
+import { type Tx, statement } from '../../db/db.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { notify } from '../notifications/index.ts'
+
+/** Percent, and how far it has to fall below before it is told of again. */
+const levels = [95, 80] as const
+const hysteresis = 5
+export type Fullness = 0 | (typeof levels)[number]
+
+/** What people know from now on, of a volume of which they knew `known`. @param percent used, of its size */
+export function fullnessOf(percent: number, known: Fullness): Fullness {
+  return levels.find(level => percent >= level - (known >= level ? hysteresis : 0)) ?? 0
+}
+
+interface Measured {
+  readonly id: string
+  readonly projectId: string
+  readonly name: string
+  readonly databaseId: string | null
+  readonly databaseName: string | null
+  readonly sizeMib: number
+  readonly percent: number
+  readonly known: Fullness
+}
+
+// Volumes of a database speak for their branch; those of drills for nobody.
+const measuredVolumes = statement<Measured>(
+  'volumes.fullness',
+  `SELECT o.id, o.project_id AS "projectId", o.name, d.id AS "databaseId", d.name AS "databaseName",
+     o.size_mib AS "sizeMib", o.used_bytes / 1048576.0::float8 * 100 / o.size_mib AS percent, o.fullness AS known
+   FROM volume o LEFT JOIN branch b ON o.owner = 'database' AND b.id = o.owner_id LEFT JOIN database d ON d.id = b.database_id
+   WHERE o.want = 'present' AND o.measured_at IS NOT NULL AND (o.owner = 'user' OR b.kind = 'user')
+     AND (o.fullness > 0 OR o.used_bytes >= o.size_mib * 1048576.0::float8 * 0.8)
+   LIMIT 1000`,
+)
+const setFullness = statement(
+  'volumes.setFullness',
+  `UPDATE volume SET fullness = $3 WHERE id = $1 AND fullness = $2 AND want = 'present'`,
+)
+
+export const fullVolumes = (deps: Pick<Deps, 'db'>): Sweep => ({
+  name: 'full-volumes',
+  everyMs: seconds(30),
+  async run() {
+    const counts = { looked: 0, told: 0 }
+    for (const volume of await deps.db.rows(measuredVolumes)) {
+      counts.looked++
+      const level = fullnessOf(volume.percent, volume.known)
+      if (level !== volume.known && (await deps.db.tx(tx => tell(tx, volume, level)))) counts.told++
+    }
+    return counts
+  },
+})
+
+/** Falling is noted, and told to nobody. True when somebody was told. */
+async function tell(tx: Tx, volume: Measured, level: Fullness): Promise<boolean> {
+  if ((await tx.run(setFullness, [volume.id, volume.known, level])) !== 1 || level < volume.known) return false
+  const { projectId, databaseId, databaseName } = volume
+  const what = databaseName === null ? `Volume ${volume.name}` : `A disk of database ${databaseName}`
+  const mend =
+    databaseId === null
+      ? `PATCH /v1/volumes/${volume.id} {"size_mib": ...}`
+      : `PATCH /v1/databases/${databaseId} {"disk_mib": ...}`
+  await notify(tx, {
+    projectId,
+    kind: 'volume.trouble',
+    title: `${what} is ${level} % full`,
+    body: `${Math.round(volume.percent)} % of ${volume.sizeMib} MiB are used. It can grow while it is used: ${mend}`,
+    entityName: databaseName ?? volume.name,
+    resourceId: databaseId ?? volume.id,
+    route: databaseId === null ? '/volumes' : `/databases/${databaseId}`,
+  })
+  return true
+}

@@ -1,0 +1,44 @@
+/** A volume becomes larger: its row and its machine, in the caller's transaction. It never becomes smaller. */
+import type { Tx } from '../../db/db.ts'
+import { poke } from '../../engine/runner.ts'
+import { listPools } from '../hosts/index.ts'
+import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
+import { assertWithin, lockProject } from '../projects/index.ts'
+import * as rules from './rules.ts'
+import * as store from './store.ts'
+import type { Volume } from './store.ts'
+
+/**
+ * Wishes for a volume of that size; its host follows, also while a VM has it. The same size is no wish.
+ * @throws ApiError 400 (`field`: smaller than it is, or too large), 403 `plan_limit_exceeded`, 404,
+ * 409 `operation_in_progress`, `invalid_state`, 503 `no_capacity`
+ */
+export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 'size_mib'): Promise<Volume> {
+  const volume = await store.lock(tx, id)
+  if (!volume) throw notFound()
+  rules.checkSize(sizeMib, field)
+  if (sizeMib < volume.sizeMib)
+    throw invalidField(field, `must be at least ${volume.sizeMib}: a volume grows, and never shrinks`)
+  if (sizeMib === volume.sizeMib) return volume
+  if (volume.state === 'restoring')
+    throw rules.underWay(`Volume ${volume.name} is being restored. Wait until that is done.`)
+  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; see its message.`)
+  const used = await store.projectUsage(tx, volume.projectId)
+  const before = Math.ceil(used.sizeMib / 1024)
+  const after = Math.ceil((used.sizeMib + sizeMib - volume.sizeMib) / 1024)
+  assertWithin(await lockProject(tx, volume.projectId), 'maxStorageGibTotal', before, after - before)
+  await assertRoom(tx, volume, sizeMib - volume.sizeMib)
+  await store.grow(tx, id, sizeMib)
+  await poke(tx, 'volume', id)
+  return (await store.byId(tx, id)) ?? volume
+}
+
+/** What volumes there may still grow to counts as taken. */
+async function assertRoom(tx: Tx, volume: Volume, moreMib: number): Promise<void> {
+  const pool = (await listPools(tx)).find(one => one.hostId === volume.hostId && one.name === volume.poolName)
+  if (pool && pool.roomMib < moreMib)
+    throw new ApiError(
+      'no_capacity',
+      `Its pool has room for ${Math.max(0, pool.roomMib)} MiB more, not for ${moreMib}.`,
+    )
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { request } from 'node:http'
+import { createServer, type AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { expect, it } from 'vitest'
+import { parseCidr } from './cidr.ts'
+import { guardedProxy } from './guarded-proxy.ts'
+
+const loopback = [parseCidr('127.0.0.0/8')].filter(cidr => cidr !== undefined)
+
+/** Says hello to whoever connects, and counts them. */
+async function inside() {
+  let visitors = 0
+  const server = createServer(socket => {
+    visitors++
+    socket.end('hello')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    visitors: () => visitors,
+    [Symbol.dispose]: () => void server.close(),
+  }
+}
+
+/** What a CONNECT is answered with: its status, and what then comes. */
+async function ask(proxy: URL, target: string, login = true): Promise<[number, string]> {
+  const authorization = `Basic ${Buffer.from(`${proxy.username}:${proxy.password}`).toString('base64')}`
+  const headers = login ? { 'proxy-authorization': authorization } : {}
+  const asked = request({ host: proxy.hostname, port: proxy.port, method: 'CONNECT', path: target, headers }).end()
+  const [response, socket, head] = (await once(asked, 'connect')) as [{ statusCode: number }, Duplex, Buffer]
+  let text = String(head)
+  socket.on('data', data => (text += data))
+  if (response.statusCode === 200) await once(socket, 'end')
+  socket.destroy()
+  return [response.statusCode, text]
+}
+
+it('goes where the policy allows, by the address that was judged', async () => {
+  using server = await inside()
+  const asked: string[] = []
+  await using proxy = await guardedProxy({ allowed: loopback }, async name => {
+    asked.push(name)
+    // Its second answer would lead elsewhere.
+    return asked.length === 1 ? ['127.0.0.1'] : ['192.0.2.1']
+  })
+  const url = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
+  expect(await ask(url, `registry.example:${server.port}`)).toEqual([200, 'hello'])
+  expect(asked).toEqual(['registry.example'])
+})
+
+it.each(['127.0.0.1', '[::1]', '10.0.0.1', '169.254.169.254', '[fd00::1]', '[::ffff:127.0.0.1]', 'inside.example'])(
+  'does not lead to %s',
+  async host => {
+    using server = await inside()
+    await using proxy = await guardedProxy(undefined, async () => ['127.0.0.1'])
+    const url = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
+    expect((await ask(url, `${host}:${server.port}`))[0]).toBe(403)
+    expect(proxy.refused).toEqual([host])
+    expect(server.visitors()).toBe(0)
+  },
+)
+
+it('is for who knows its password, and for nothing but tunnels', async () => {
+  using server = await inside()
+  await using proxy = await guardedProxy({ allowed: loopback })
+  const url = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
+  expect((await ask(url, `127.0.0.1:${server.port}`, false))[0]).toBe(407)
+  expect((await ask(url, 'nonsense'))[0]).toBe(400)
+  expect((await fetch(`http://127.0.0.1:${url.port}/`)).status).toBe(405)
+  expect(server.visitors()).toBe(0)
+})

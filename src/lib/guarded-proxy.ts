@@ -1,0 +1,101 @@
+/**
+ * A way to the internet for a program that resolves names itself: an HTTP proxy (CONNECT, RFC 9110 9.3.6) that resolves a
+ * name once, judges its addresses and connects to one of those that were judged. Whatever the program is led to, by
+ * redirects or a name that changes its mind, goes the same way. The program must know no other: see `environment`.
+ */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { checkPublicHost, internetOnly, type HostPolicy, type Lookup, PrivateHostError } from './public-host.ts'
+
+export interface GuardedProxy extends AsyncDisposable {
+  /** For the program. Go's HTTP client still asks loopback directly when it is told an address of it. */
+  readonly environment: Readonly<Record<string, string>>
+  /** Names that were refused, in the order in which they were asked for. */
+  readonly refused: readonly string[]
+}
+
+const connectLimitMs = 10_000
+
+/** Listens on loopback, for who knows its password. */
+export async function guardedProxy(
+  policy: Pick<HostPolicy, 'allowed'> = internetOnly,
+  lookup?: Lookup,
+): Promise<GuardedProxy> {
+  const password = randomBytes(24).toString('hex')
+  const expected = `Basic ${Buffer.from(`mote:${password}`).toString('base64')}`
+  const refused: string[] = []
+  const open = new Set<Duplex>()
+  const server = createServer((_request, response) => response.writeHead(405).end())
+  server.on('connect', (request: IncomingMessage, client: Duplex) => {
+    open.add(client)
+    client.on('close', () => open.delete(client)).on('error', () => client.destroy())
+    if (request.headers['proxy-authorization'] !== expected) return deny(client, 407)
+    const { host, port } = targetOf(request.url ?? '')
+    if (port === 0) return deny(client, 400)
+    checkPublicHost(host, policy, lookup)
+      .then(addresses => connectTo(addresses, port))
+      .then(
+        outside => {
+          client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+          both(client, outside)
+        },
+        (error: unknown) => {
+          if (error instanceof PrivateHostError) refused.push(host)
+          deny(client, error instanceof PrivateHostError ? 403 : 502)
+        },
+      )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('BUG: a TCP server has a port')
+  const url = `http://mote:${password}@127.0.0.1:${address.port}`
+  return {
+    environment: { HTTPS_PROXY: url, HTTP_PROXY: url, NO_PROXY: '', https_proxy: url, http_proxy: url, no_proxy: '' },
+    refused,
+    async [Symbol.asyncDispose]() {
+      for (const client of open) client.destroy()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}
+
+/** `host:port` or `[IPv6]:port`. */
+function targetOf(text: string): { readonly host: string; readonly port: number } {
+  const [, host = '', digits = ''] = /^(.+):(\d{1,5})$/.exec(text) ?? []
+  const port = Number(digits)
+  return { host, port: port <= 65_535 ? port : 0 }
+}
+
+function deny(client: Duplex, status: number): void {
+  client.end(`HTTP/1.1 ${status} Refused\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+}
+
+/** The first of the addresses that answers. */
+async function connectTo(addresses: readonly string[], port: number): Promise<Socket> {
+  let failure: unknown = new Error('no address')
+  for (const host of addresses)
+    try {
+      const socket = connect({ host, port })
+      await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) })
+      return socket
+    } catch (error) {
+      failure = error
+    }
+  throw failure
+}
+
+function both(one: Duplex, other: Duplex): void {
+  for (const [from, to] of [
+    [one, other],
+    [other, one],
+  ] as const)
+    pipeline(from, to).catch(() => {
+      one.destroy()
+      other.destroy()
+    })
+}

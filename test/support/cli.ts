@@ -1,0 +1,81 @@
+/** The command line as people run it: a process of its own with a home of its own, with or without a terminal. */
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+
+const mainFile = new URL('../../src/cli/main.ts', import.meta.url).pathname
+
+export interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+export interface RunOptions {
+  readonly input?: string
+  readonly cwd?: string
+  /** Ctrl-C as soon as what it has written, on either output, fits. */
+  readonly interruptAt?: RegExp
+  /** What is typed after each question. */
+  readonly answers?: readonly (readonly [question: RegExp, answer: string])[]
+}
+
+export interface Cli {
+  run(args: readonly string[], options?: RunOptions): Promise<Ran>
+  /** `script` gives the program a terminal; what is typed goes to it. */
+  onTerminal(args: readonly string[], answers: RunOptions['answers']): Promise<Ran>
+}
+
+export function cli({
+  home,
+  env = {},
+}: {
+  readonly home: string
+  readonly env?: Readonly<Record<string, string>>
+}): Cli {
+  const { MOTE_TOKEN: _, MOTE_URL: __, MOTE_PROJECT: ___, ...rest } = process.env
+  const own = { HOME: home, XDG_CONFIG_HOME: join(home, '.config'), NO_COLOR: '1', TERM: 'xterm' }
+  const environment = { ...rest, ...own, ...env }
+  return {
+    run: (args, options = {}) => run(process.execPath, [mainFile, ...args], environment, options),
+    // The pseudo-terminal of `script` has no size of its own, and prompts wrap at its width.
+    onTerminal: (args, answers = []) =>
+      run(
+        'script',
+        ['-qec', ['stty cols 120 rows 40;', process.execPath, mainFile, ...args].join(' '), '/dev/null'],
+        environment,
+        { answers },
+      ),
+  }
+}
+
+function run(
+  program: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { input, cwd, interruptAt, answers }: RunOptions,
+): Promise<Ran> {
+  const child = spawn(program, args, { env, ...(cwd ? { cwd } : {}), stdio: 'pipe' })
+  let [out, err, asked, seen] = ['', '', 0, 0]
+  let interrupted = false
+  const look = () => {
+    if (interruptAt?.test(out + err) && !interrupted) interrupted = child.kill('SIGINT')
+    const next = answers?.[asked]
+    if (!next?.[0].test(out.slice(seen))) return
+    asked++
+    seen = out.length
+    child.stdin.write(`${next[1]}\r`)
+  }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    out += text
+    look()
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    err += text
+    look()
+  })
+  if (answers === undefined) child.stdin.end(input ?? '')
+  return new Promise((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', code => resolve({ code, out, err }))
+  })
+}

@@ -1,0 +1,68 @@
+/** A network namespace that is a whole host: a cable to the other one, and a link of its own to the control plane. */
+import { access, mkdir } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { ensureKernel } from '../../src/agent/guest/kernel.ts'
+import { type Place, place, shortName } from '../../src/agent/net/testing.ts'
+import { run } from '../../src/lib/exec.ts'
+
+export interface NamespacedHost {
+  readonly place: Place
+  /** Its address on the cable. */
+  readonly underlay: string
+  /** Where this machine reaches it. */
+  readonly address: string
+  /** What runs a program there. `/run`, where agents of one machine meet, is its own. */
+  readonly inside: readonly string[]
+}
+
+/** The device at each end of the cable. */
+export const cable = 'cable'
+/** The device towards this machine. */
+export const uplink = 'uplink'
+const privateRun = 'for d in /run/wireguard /run/mote; do mkdir -p $d && mount -t tmpfs tmpfs $d; done; exec "$@"'
+
+/** Addresses that no other test of this machine has: four of 198.18.0.0/15, which is for tests (RFC 2544). */
+function ownAddresses(): readonly string[] {
+  const first = (process.pid % 2 ** 15) * 4
+  return [0, 1, 2, 3].map(n => `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + n}`)
+}
+
+/** @returns the hosts, and this machine's address for them */
+export async function twoHosts(stack: AsyncDisposableStack) {
+  const [here = '', ...addresses] = ownAddresses()
+  const places = [stack.use(await place(shortName('mh'))), stack.use(await place(shortName('mh')))] as const
+  const [one, two] = places
+  await one.ip('link', 'add', cable, 'type', 'veth', 'peer', 'name', cable, 'netns', two.name)
+  const host = async (at: Place, n: number): Promise<NamespacedHost> => {
+    const [underlay, address] = [`192.0.2.${n + 1}`, addresses[n] ?? '']
+    await at.ip('addr', 'add', `${underlay}/24`, 'dev', cable)
+    await at.ip('link', 'set', cable, 'up')
+    const device = shortName('mu')
+    await run('ip', ['link', 'add', device, 'type', 'veth', 'peer', 'name', uplink, 'netns', at.name])
+    await run('ip', ['addr', 'add', `${here}/32`, 'peer', `${address}/32`, 'dev', device])
+    await run('ip', ['link', 'set', device, 'up'])
+    await at.ip('addr', 'add', `${address}/32`, 'peer', `${here}/32`, 'dev', uplink)
+    await at.ip('link', 'set', uplink, 'up')
+    return { place: at, underlay, address, inside: ['ip', 'netns', 'exec', at.name, 'sh', '-c', privateRun, 'sh'] }
+  }
+  return { here, hosts: [await host(one, 0), await host(two, 1)] as const }
+}
+
+/**
+ * The kernel and what is compiled, linked into a cache of the test's own: the lock that agents of a machine share does not
+ * reach into another namespace.
+ */
+export async function ownCache(dir: string): Promise<string> {
+  const shared = join(homedir(), '.cache', 'mote')
+  await ensureKernel(shared, () => undefined)
+  await mkdir(dir, { recursive: true })
+  for (const part of ['kernel', 'kernel-own', 'initrd', 'init', 'kvm-proof', 'scratch', 'compiled']) {
+    const there = await access(join(shared, part)).then(
+      () => true,
+      () => false,
+    )
+    if (there) await run('cp', ['-a', '--reflink=auto', join(shared, part), join(dir, part)])
+  }
+  return dir
+}

@@ -1,0 +1,76 @@
+/** A person at the dashboard: signed in, in a browser of their own. */
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { describe } from 'vitest'
+import { noBrowser, type Visit, visit } from './browser.ts'
+import type { TestSystem, TestUser } from './system.ts'
+
+/** A suite that needs a browser; where there is none it is skipped and says why. */
+export const browserSuite = noBrowser
+  ? (name: string, tests: () => void) => describe.skip(`${name}: skipped, ${noBrowser}`, tests)
+  : describe
+
+export interface Walker extends Visit {
+  readonly user: TestUser
+  /** Opens an address and waits for its heading. */
+  open(path: string, heading: string): Promise<void>
+  button(name: string | RegExp): Locator
+  field(label: string): Locator
+  readonly dialog: Locator
+  /** A short message at the edge, or any other text. */
+  says(text: string | RegExp): Promise<void>
+  row(name: string | RegExp): Locator
+  /** Fills the fields of the open dialog and presses its button, which closes it. */
+  send(fields: Readonly<Record<string, string>>, submit: string): Promise<void>
+  /** Types the name that a destructive dialog asks for and presses its button. */
+  confirm(verb: string, name: string): Promise<void>
+}
+
+export async function walker(
+  system: TestSystem,
+  browser: Browser,
+  options: BrowserContextOptions = { viewport: { width: 1280, height: 860 } },
+  email?: string,
+): Promise<Walker> {
+  const user = await system.user(email)
+  const seen = await visit(browser, `http://127.0.0.1:${system.control.port}`, options)
+  const { page } = seen
+  await page.goto('/signin')
+  await page.getByLabel('E-mail').fill(user.email)
+  await page.getByLabel('Password').fill(user.password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
+  return { ...seen, user, ...handsOf(page), [Symbol.asyncDispose]: () => seen[Symbol.asyncDispose]() }
+}
+
+function handsOf(page: Page): Omit<Walker, keyof Visit | 'user'> {
+  const dialog = page.getByRole('dialog')
+  const submitted = async (name: string) => {
+    await dialog.getByRole('button', { name, exact: true }).click()
+    await dialog.waitFor({ state: 'detached' }).catch(async (cause: unknown) => {
+      throw new Error(`the dialog stays: ${await dialog.innerText()}`, { cause })
+    })
+  }
+  return {
+    dialog,
+    async open(path, heading) {
+      await page.goto(path)
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+    },
+    button: name => page.getByRole('button', { name }).first(),
+    field: label => page.getByLabel(label, { exact: true }),
+    says: text => page.getByText(text).first().waitFor(),
+    row: name => page.getByRole('row', { name }),
+    async send(fields, submit) {
+      for (const [label, value] of Object.entries(fields)) {
+        const field = dialog.getByLabel(label, { exact: true })
+        if ((await field.evaluate(element => element.tagName)) === 'SELECT') await field.selectOption(value)
+        else await field.fill(value)
+      }
+      await submitted(submit)
+    },
+    async confirm(verb, name) {
+      await dialog.getByLabel(`Type ${name} to confirm`).fill(name)
+      await submitted(`${verb} ${name}`)
+    },
+  }
+}

@@ -1,0 +1,144 @@
+// once-is-enough: about the command line, not the database.
+/** Every command of the API, once, as a process: what it prints as JSON, its exit code, and what it did. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Cli, cli } from '../support/cli.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+let system: TestSystem
+let user: TestUser
+let home = ''
+let mote: Cli
+
+beforeAll(async () => {
+  system = await testSystem({ agents: 2 })
+  user = await system.user()
+  home = await mkdtemp(join(tmpdir(), 'mote-cli-'))
+  mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
+  await user.post('/v1/apps', { name: 'web', git_url: '' })
+  await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
+  await running()
+}, 60_000)
+afterAll(async () => {
+  await system[Symbol.asyncDispose]()
+  await rm(home, { recursive: true, force: true })
+})
+
+vi.setConfig({ testTimeout: 40_000 })
+
+const newest = async () => (await user.get('/v1/apps/web/deployments')).body[0]
+const running = () =>
+  until(async () => (await newest())?.status === 'running', { what: 'web runs', timeoutMs: 30_000, everyMs: 50 })
+const databaseIs = (status: string) =>
+  until(async () => (await user.get('/v1/databases')).body[0]?.status === status, {
+    ...{ what: `the database is ${status}`, timeoutMs: 30_000, everyMs: 50 },
+  })
+
+/** One command: its words, what its JSON holds, and what has to be true before. */
+type Step = readonly [words: string, holds: unknown, before?: () => Promise<unknown>]
+
+const groups: Readonly<Record<string, readonly Step[]>> = {
+  apps: [
+    ['apps create idle', { name: 'idle' }],
+    ['apps show idle', { name: 'idle', git_url: '' }],
+    ['apps delete idle --yes', { status: expect.any(String) }],
+  ],
+  'environment and rules': [
+    ['env set LEVEL=debug --app web', { set: 1 }],
+    ['env list --app web', [{ name: 'LEVEL' }]],
+    ['env unset LEVEL --app web', expect.anything()],
+    ['rules add allow tcp 80-90 --app web', { port_start: 80, port_end: 90, action: 'allow' }],
+    ['rules list --app web', [{ protocol: 'tcp', port_start: 80 }]],
+  ],
+  domains: [
+    ['domains add www.example.com --app web', { name: 'www.example.com', status: 'pending' }],
+    ['domains list --app web', [{ name: 'www.example.com' }]],
+    ['domains delete www.example.com --app web', expect.anything()],
+  ],
+  volumes: [
+    ['volumes create data --size 64', { name: 'data', size_mib: 64 }],
+    ['volumes snapshot data monday', { name: 'monday' }],
+    ['volumes snapshots data', [{ name: 'monday', status: 'ready' }], () => snapshotIsReady()],
+    ['volumes clone data monday copy', { name: 'copy' }],
+    ['volumes restore data monday', expect.anything()],
+    ['volumes usage data', { size_bytes: expect.any(Number) }],
+    ['volumes attach data --app web --at /data', expect.anything()],
+    ['volumes detach data --app web', expect.anything()],
+    ['volumes delete copy --yes', expect.anything()],
+  ],
+  'virtual machines': [
+    ['snapshots create calm --app web', expect.anything(), running],
+    ['snapshots list --app web', [{ name: 'calm', status: 'ready' }], () => vmSnapshotIsReady()],
+    ['snapshots fork calm twin --app web', expect.anything()],
+    ['snapshots restore calm --app web', expect.anything()],
+    ['balloon 256 --app web', expect.anything(), running],
+    ['balloon --app web', { target_memory_mib: 256 }],
+    ['migrate --app web', { status: 'none' }],
+    ['snapshots delete calm --app web', expect.anything()],
+  ],
+  databases: [
+    ['db create main --no-wait', { name: 'main' }],
+    ['db update main work_mem=16MB --memory 1024', { memory_mib: 1024 }, () => databaseIs('running')],
+    ['db snapshot main first', { name: 'first' }, () => databaseIs('running')],
+    ['db snapshots main', [{ name: 'first', status: 'ready' }], () => databaseSnapshotIsReady()],
+    ['db branch main try-it --from first', { branch_name: 'try-it' }],
+    ['db branches main', expect.arrayContaining([expect.objectContaining({ branch_name: 'try-it' })])],
+    ['db promote main try-it', expect.anything(), () => branchIsReady()],
+    ['db connection main', { database_user: expect.any(String) }, () => databaseIs('running')],
+    ['db backups main', { backup_strategy: expect.any(String) }],
+    ['db delete-branch main main', expect.anything()],
+    ['db delete main --yes', null],
+  ],
+  deployments: [
+    ['deployments list --app web', [{ status: 'running' }], running],
+    ['builds list --app web', []],
+    ['deploy --image oci:hello --app web --no-wait', { job_id: expect.any(String) }],
+  ],
+  project: [
+    ['projects create Second', { name: 'Second' }],
+    ['projects invite grace@example.com viewer', { email: 'grace@example.com', role: 'viewer' }],
+    ['projects delete second --yes', expect.anything()],
+    ['tokens create CI --scopes read', { token: expect.stringMatching(/^svc_pat_/) }],
+    ['notifications', expect.any(Array)],
+    ['audit --action token.created', { items: expect.arrayContaining([expect.objectContaining({ action: 'token.created' })]) }],
+  ],
+  hosts: [['host list', expect.arrayContaining([expect.objectContaining({ name: 'host-2', status: 'up' })])]],
+}
+
+const first = async (path: string) => (await user.get(path)).body[0]
+const ready = (path: () => Promise<string>) =>
+  until(async () => (await first(await path()))?.status === 'ready', { what: 'it is ready', timeoutMs: 20_000 })
+const snapshotIsReady = () => ready(async () => `/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)
+const volumeNamed = async (name: string) =>
+  (await user.get('/v1/volumes')).body.find((one: { name: string }) => one.name === name)
+const vmSnapshotIsReady = () => ready(async () => `/v1/apps/web/deployments/${(await newest()).job_id}/snapshots`)
+const databaseSnapshotIsReady = () =>
+  ready(async () => `/v1/databases/${(await first('/v1/databases')).id}/backups/snapshots`)
+const branchIsReady = () =>
+  until(
+    async () => {
+      const { body } = await user.get(`/v1/databases/${(await first('/v1/databases')).id}/branches`)
+      return body.find((one: { branch_name: string }) => one.branch_name === 'try-it')?.status === 'ready'
+    },
+    { what: 'the branch is ready', timeoutMs: 30_000, everyMs: 50 },
+  )
+
+/** Of a list, the first items; of an object, the fields that are named. */
+const matching = (holds: unknown): unknown =>
+  Array.isArray(holds) ? holds.map(one => expect.objectContaining(one)) : holds
+
+describe.each(Object.entries(groups))('%s', (_name, steps) => {
+  it.each(steps.map(([words, ...rest]) => [words, rest] as const))('mote %s', async (words, [holds, before]) => {
+    await before?.()
+    const { code, out, err } = await mote.run([...words.split(' '), '--json'])
+    expect([code, err], words).toEqual([0, ''])
+    const found: unknown = JSON.parse(out)
+    if (Array.isArray(holds)) expect(found).toEqual(matching(holds))
+    else if (typeof holds === 'object' && holds !== null && !('asymmetricMatch' in holds))
+      expect(found).toMatchObject(holds)
+    else expect(found).toEqual(holds)
+  })
+})

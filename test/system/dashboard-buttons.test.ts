@@ -1,0 +1,218 @@
+// once-is-enough: about the browser, not the database.
+/** Buttons of apps, deployments, hosts and repositories that the walk does not press: each once, and what it did. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { fakeHost as sourceHost } from '../../src/control/scm/testing.ts'
+import { parseControlConfig } from '../../src/control/config.ts'
+import { noBrowser, openBrowser } from '../support/browser.ts'
+import { type TestSystem, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+import { browserSuite, type Walker, walker } from '../support/walker.ts'
+
+type SourceHost = Awaited<ReturnType<typeof sourceHost>>
+
+browserSuite('the buttons of the dashboard', () => {
+  vi.setConfig({ testTimeout: 90_000 })
+  let browser: Browser
+  let source: SourceHost
+  let system: TestSystem
+  let ada: Walker
+  beforeAll(async () => {
+    if (noBrowser) return
+    source = await sourceHost()
+    const { scm } = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), ...source.env })
+    browser = await openBrowser()
+    system = await testSystem({ agents: 2, config: { scm, privateGitHosts: true } })
+    ada = await walker(system, browser)
+    await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
+    await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
+    await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.27' })
+    await until(async () => (await newest('web')).status === 'running', { what: 'it serves', timeoutMs: 20_000 })
+  }, 60_000)
+  afterAll(async () => {
+    await ada?.[Symbol.asyncDispose]()
+    await browser?.close()
+    await system?.[Symbol.asyncDispose]()
+    await source?.[Symbol.asyncDispose]()
+  })
+
+  const newest = async (app: string): Promise<{ status: string; job_id: string }> =>
+    (await ada.user.get(`/v1/apps/${app}/deployments`)).body[0]
+  const openNewest = async (app = 'web') => {
+    const { job_id } = await newest(app)
+    await ada.open(`/apps/${app}/deployments/${job_id}`, job_id)
+  }
+
+  it('settings: saves the port, shows and hides the secret', async () => {
+    await ada.open('/apps/web/settings', 'web')
+    await ada.field('Port').fill('9090')
+    await ada.button('Save').click()
+    await ada.says('Settings were saved')
+    expect((await ada.user.get('/v1/apps/web')).body.port).toBe(9090)
+    await ada.button('Show the secret').click()
+    const { scm_webhook_secret } = (await ada.user.get('/v1/apps/web/secret')).body
+    expect(await ada.field('webhook secret').textContent()).toBe(scm_webhook_secret)
+    await ada.button('Hide').click()
+    expect(await ada.page.content()).not.toContain(scm_webhook_secret)
+    await ada.user.call('PATCH', '/v1/apps/web', { port: 8080 })
+  })
+
+  it('network: adds a rule and deletes it, adds a domain, looks at it, removes it', async () => {
+    await ada.open('/apps/web/network', 'web')
+    await ada.button('Add rule').click()
+    await ada.send({ 'First port': '5432', 'Other side': '10.0.0.0/8' }, 'Add rule')
+    await ada.row(/TCP 5432/).waitFor()
+    await ada.button('Delete rule tcp 5432').click()
+    await ada.confirm('Delete', 'tcp 5432')
+    await ada.says('No rules')
+    await ada.button('Add domain').click()
+    await ada.send({ Domain: 'www.example.com' }, 'Add domain')
+    await ada.field('name of the TXT record').waitFor()
+    await ada.button('Check now').click()
+    await ada.says(/TXT record/)
+    await ada.button('Remove www.example.com').click()
+    await ada.confirm('Remove', 'www.example.com')
+    await ada.page.getByText('www.example.com', { exact: true }).waitFor({ state: 'detached' })
+  })
+
+  it('volumes: attaches one to the running machine and to the app, and detaches it', async () => {
+    await openNewest()
+    await ada.button('Attach volume').click()
+    await ada.send({ Volume: 'data (64 MiB)', 'Mount point': '/data' }, 'Attach')
+    await ada.button('Detach data').click()
+    await ada.confirm('Detach', 'data')
+    await ada.says('No volumes attached')
+    await ada.open('/apps/web/volumes', 'web')
+    await ada.button('Attach volume').click()
+    await ada.send({ 'Mount point': '/uploads' }, 'Attach')
+    await ada.row(/data \/uploads/).waitFor()
+    await ada.button('Detach data').click()
+    await ada.confirm('Detach', 'data')
+    await ada.says('No volumes attached')
+  })
+
+  it('deployment: lends memory, runs a command, moves to another host', async () => {
+    await openNewest()
+    await ada.page.getByRole('slider').focus()
+    await ada.page.keyboard.press('ArrowLeft')
+    await ada.button('Apply').click()
+    await ada.says('Memory is being changed')
+    await ada.field('Command').fill('uname -a')
+    await ada.button('Run').click()
+    await ada.page.getByText(/exit code \d/).waitFor()
+    await ada.button('Move …').click()
+    await ada.dialog.getByRole('button', { name: 'Move' }).click()
+    await ada.says('Completed')
+  })
+
+  it('snapshot: goes back to it, starts another app from it, deletes it', async () => {
+    await openNewest()
+    await ada.button('Take snapshot').click()
+    await ada.send({ Name: 'calm' }, 'Take snapshot')
+    await ada.row(/calm Ready/i).waitFor()
+    await ada.button('Restore calm').click()
+    await ada.confirm('Restore', 'calm')
+    await ada.says('Going back to calm')
+    await until(async () => (await newest('web')).status === 'running', { what: 'it runs again', timeoutMs: 20_000 })
+    await openNewest()
+    await ada.button('Fork calm').click()
+    await ada.send({ 'Name of the new app': 'web-copy' }, 'Fork')
+    await ada.page.waitForURL('**/apps/web-copy')
+    await openNewest()
+    await ada.button('Delete calm').click()
+    await ada.confirm('Delete', 'calm')
+    await ada.says('No snapshots')
+  })
+
+  it('hosts: cordons, uncordons, drains and removes one', async () => {
+    await ada.open('/hosts', 'Hosts')
+    const act = async (verb: string) => {
+      await ada.button('Actions for host-2').click()
+      await ada.page.getByRole('menuitem', { name: verb }).click()
+    }
+    await act('Cordon')
+    await ada.says('host-2 takes no new machines')
+    await act('Uncordon')
+    await ada.says('host-2 takes machines again')
+    await act('Drain …')
+    await ada.dialog.getByLabel('Type host-2 to confirm').fill('host-1')
+    await ada.dialog.getByRole('button', { name: 'Drain host-2' }).click()
+    expect(await ada.dialog.locator(':invalid').count(), 'another name is not enough').toBeGreaterThan(0)
+    await ada.confirm('Drain', 'host-2')
+    const host = async () =>
+      (await ada.user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === 'host-2')
+    await until(async () => (await host()).vms === 0, { what: 'host-2 is empty', timeoutMs: 40_000 })
+    await ada.open('/hosts', 'Hosts')
+    await act('Remove …')
+    await ada.confirm('Remove', 'host-2')
+    await until(async () => (await host()) === undefined, { what: 'host-2 is gone', timeoutMs: 20_000 })
+  })
+
+  it('stops a deployment, and deletes it', async () => {
+    await openNewest()
+    const { job_id } = await newest('web')
+    for (const [verb, status] of [
+      ['Stop', /^Stopped$/i],
+      ['Delete', undefined],
+    ] as const) {
+      await ada.button('More actions').click()
+      await ada.page.getByRole('menuitem', { name: `${verb} …` }).click()
+      await ada.confirm(verb, job_id)
+      if (status) await ada.says(status)
+    }
+    await ada.page.waitForURL('**/apps/web/deployments')
+    await ada.says('No deployments yet')
+  })
+
+  it('connects the source host, and knows its repositories when it comes back', async () => {
+    source.installations.set(9001, { login: 'shop' })
+    source.repositories.push({
+      ...{ id: 7, full_name: 'shop/site', private: true, default_branch: 'main' },
+      ...{ clone_url: 'https://github.com/shop/site.git', html_url: 'https://github.com/shop/site' },
+    })
+    // The page where the owner chooses is the source host's; it sends the browser back as GitHub does.
+    await ada.page.route('https://github.com/**', route => {
+      const asked = new URL(route.request().url())
+      expect(asked.pathname).toBe('/apps/mote-test/installations/new')
+      const back = new URL('/connected?installation_id=9001&setup_action=install', ada.page.url())
+      back.searchParams.set('state', asked.searchParams.get('state') ?? '')
+      return route.fulfill({ status: 302, headers: { location: back.href } })
+    })
+    await ada.open('/apps/new', 'New app')
+    await ada.page.getByRole('radio', { name: /Git repository/ }).click()
+    await ada.button('Connect repositories').click()
+    await ada.page.waitForURL('**/apps/new?source=repository')
+    await ada.says('One of the connected repositories')
+    expect(ada.complaints.splice(0)).toEqual([expect.stringContaining('https://github.com/apps/mote-test')])
+    await ada.page.goto('/connected?installation_id=9001&setup_action=install&state=forged')
+    await ada.says('The repositories were not connected')
+  })
+
+  // One host is left by now: with more, a build needs a registry.
+  it('builds a connected repository, and keeps what the build said when it failed', async () => {
+    await ada.page.goto('/apps/new?source=repository')
+    await ada.says('One of the connected repositories')
+    await ada.field('Name').fill('site')
+    await ada.field('Repository').fill('https://github.com/shop/site.git')
+    await ada.button('Create and deploy').click()
+    await ada.page.waitForURL('**/apps/site/deployments/**')
+    await ada.page.getByRole('heading', { name: 'Build', exact: true }).waitFor()
+    await ada.page.getByRole('log').getByText('it cannot build').waitFor()
+    await ada.page.getByRole('listitem').filter({ hasText: 'failed: Source fetched' }).waitFor()
+    await ada.page.reload()
+    await ada.page.getByRole('log').getByText('it cannot build').waitFor()
+    await ada.says('whole')
+    const { body } = await ada.user.get('/v1/apps/site')
+    expect(body).toMatchObject({ scm_repo_full_name: 'shop/site', scm_installation_id: 9001 })
+  })
+
+  it('deletes an app', async () => {
+    await ada.open('/apps/site/settings', 'site')
+    await ada.button('Delete site').click()
+    await ada.confirm('Delete', 'site')
+    await ada.page.waitForURL('**/apps')
+    await until(async () => (await ada.user.get('/v1/apps/site')).status === 404, { what: 'it is gone' })
+  })
+
+  it('never complained', () => expect(ada.complaints).toEqual([]))
+})

@@ -1,0 +1,193 @@
+// once-is-enough: about the browser, not the database.
+/** Buttons of data, project and account that the walk does not press: each once, and what it did. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { noBrowser, openBrowser } from '../support/browser.ts'
+import { type TestSystem, testSystem, type TestUser } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+import { browserSuite, type Walker, walker } from '../support/walker.ts'
+
+browserSuite('settings in the dashboard', () => {
+  vi.setConfig({ testTimeout: 90_000 })
+  let browser: Browser
+  let system: TestSystem
+  let grace: TestUser
+  let ada: Walker
+  beforeAll(async () => {
+    if (noBrowser) return
+    browser = await openBrowser()
+    system = await testSystem()
+    grace = await system.user('grace@example.com')
+    ada = await walker(system, browser)
+    await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
+    await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
+  }, 60_000)
+  afterAll(async () => {
+    await ada?.[Symbol.asyncDispose]()
+    await browser?.close()
+    await system?.[Symbol.asyncDispose]()
+  })
+
+  const databaseRuns = () =>
+    until(async () => (await ada.user.get('/v1/databases')).body[0].status === 'running', {
+      ...{ what: 'the database runs', timeoutMs: 40_000, everyMs: 100 },
+    })
+
+  it('volume: schedules snapshots, takes one, goes back to it, deletes it and the volume', async () => {
+    await ada.open('/volumes', 'Volumes')
+    await ada.page.getByRole('link', { name: 'data' }).click()
+    await ada.field('How often').selectOption('1440')
+    await ada.field('Kept').fill('3')
+    await ada.button('Save').click()
+    await ada.says('The schedule was changed')
+    await ada.button('Take snapshot').click()
+    await ada.send({ Name: 'monday' }, 'Take snapshot')
+    await ada.row(/monday Ready/i).waitFor()
+    await ada.button('Restore monday').click()
+    await ada.confirm('Restore', 'monday')
+    await ada.says('data goes back to monday')
+    await ada.button('Delete monday').click()
+    await ada.confirm('Delete', 'monday')
+    await ada.says('No snapshots')
+    await ada.page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await ada.confirm('Delete', 'data')
+    await ada.page.waitForURL('**/volumes')
+    await ada.says('No volumes yet')
+  })
+
+  it('database: shows its log, resizes, backs up, branches, promotes, rests and ends', async () => {
+    await databaseRuns()
+    await ada.open('/databases', 'Databases')
+    await ada.page.getByRole('link', { name: 'orders' }).click()
+    await ada.page.getByRole('log').getByText('listening on port').first().waitFor()
+    await ada.button('Resize').click()
+    await ada.send({ Memory: '2048' }, 'Resize')
+    await ada.says('1 vCPU · 2 GiB')
+    await databaseRuns()
+    await ada.page.reload()
+    await ada.button('Take backup').click()
+    await ada.send({ Name: 'first' }, 'Take backup')
+    await ada.row(/first Ready/i).waitFor()
+    await ada.button('New branch').click()
+    await ada.send({ Name: 'try-it', From: 'first' }, 'Create branch')
+    await ada.row(/try-it Ready/i).waitFor()
+    await ada.button('Promote try-it').click()
+    await ada.confirm('Promote', 'try-it')
+    await ada.row(/try-it Current/i).waitFor()
+    await ada.button('Delete main').click()
+    await ada.confirm('Delete', 'main')
+    await ada.row(/^main/).waitFor({ state: 'detached' })
+    await databaseRuns()
+    await ada.page.reload()
+    await ada.button('Suspend').click()
+    await ada.button('Resume').waitFor()
+    await ada.page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await ada.confirm('Delete', 'orders')
+    await ada.page.waitForURL('**/databases')
+  })
+
+  it('project: makes one, renames it, invites, withdraws, invites again, and deletes it', async () => {
+    await ada.button(/choose another project/).click()
+    await ada.page.getByRole('menuitem', { name: /New project/ }).click()
+    await ada.send({ Name: 'Shop' }, 'Create project')
+    await ada.page.getByRole('link', { name: 'Settings', exact: true }).click()
+    await ada.page.getByRole('heading', { level: 1, name: 'Project settings' }).waitFor()
+    await ada.page.getByRole('main').getByLabel('Name', { exact: true }).fill('Corner shop')
+    await ada.button('Save').click()
+    await ada.says('The project was renamed')
+    await ada.page.getByRole('link', { name: 'Members' }).click()
+    await ada.button('Invite').click()
+    await ada.send({ 'E-mail': 'grace@example.com', Role: 'viewer' }, 'Invite')
+    await ada.button('Withdraw the invitation of grace@example.com').click()
+    await ada.row(/grace@example.com/).waitFor({ state: 'detached' })
+    await ada.button('Invite').click()
+    await ada.send({ 'E-mail': 'grace@example.com', Role: 'viewer' }, 'Invite')
+    const [invitation] = (await grace.get('/v1/invitations')).body
+    await grace.post(`/v1/invitations/${invitation.id}/accept`)
+    await ada.page.reload()
+    await ada.field('Role of grace@example.com').selectOption('member')
+    await ada.says('grace@example.com is member now')
+    await ada.button('Remove grace@example.com').click()
+    await ada.confirm('Remove', 'grace@example.com')
+    await ada.row(/grace@example.com/).waitFor({ state: 'detached' })
+    await ada.page.getByRole('link', { name: 'Settings', exact: true }).click()
+    const remove = ada.button(/^Delete /)
+    const slug = ((await remove.textContent()) ?? '').replace('Delete ', '')
+    await remove.click()
+    await ada.confirm('Delete', slug)
+    await ada.page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
+  })
+
+  it('billing: sets a budget', async () => {
+    await ada.open('/billing', 'Billing')
+    await ada.button('Set a budget').click()
+    await ada.dialog.getByLabel(/^Amount/).fill('25')
+    await ada.send({}, 'Save')
+    await ada.page.reload()
+    await ada.says(/25/)
+  })
+
+  it('notifications: only those not read, and all of them read; the badge goes', async () => {
+    await ada.open('/notifications', 'Notifications')
+    await ada.page.getByRole('button', { name: /^Notifications, \d+ unread$/ }).waitFor()
+    await ada.page.getByRole('switch', { name: 'Only unread' }).click()
+    await ada.button('Mark all as read').click()
+    await ada.says('Nothing unread')
+    await ada.page.getByRole('button', { name: 'Notifications', exact: true }).waitFor()
+  })
+
+  it('audit log: filters, and shows a row whole', async () => {
+    await ada.open('/audit', 'Audit log')
+    await ada.field('Action').fill('volume.create')
+    await ada.button('Details of volume.create').click()
+    await ada.dialog.getByText('"action": "volume.create"').waitFor()
+    await ada.dialog.getByRole('button', { name: 'Close' }).click()
+    await ada.field('Action').fill('nothing.like.it')
+    await ada.says('Nothing fits the filter')
+  })
+
+  it('account: saves the profile, chooses a theme, adds and removes a key, revokes a token, ends a session', async () => {
+    await ada.open('/account', 'Account')
+    await ada.field('First name').fill('Ada')
+    await ada.button('Save').click()
+    await ada.says('Profile was saved')
+    await ada.page.getByRole('button', { name: 'Account' }).click()
+    await ada.page.getByRole('menuitem', { name: 'Dark' }).click()
+    expect(await ada.page.locator('html').getAttribute('data-theme')).toBe('dark')
+    await ada.open('/account/ssh-keys', 'Account')
+    await ada.button('Add key').click()
+    await ada.send({ Name: 'laptop', 'Public key': publicKey }, 'Add key')
+    await ada.button('Remove laptop').click()
+    await ada.confirm('Remove', 'laptop')
+    await ada.says('No keys')
+    await ada.user.post('/v1/auth/tokens', { name: 'CI', scopes: ['read'] })
+    await ada.open('/account/tokens', 'Account')
+    await ada.button('Revoke CI').click()
+    await ada.confirm('Revoke', 'CI')
+    await ada.says('No tokens')
+    await ada.open('/account/sessions', 'Account')
+    const others = ada.page.getByRole('listitem').filter({ hasNotText: 'This one' }).filter({ hasText: 'Sign out' })
+    const before = await others.count()
+    await others.first().getByRole('button', { name: 'Sign out' }).click()
+    await until(async () => (await others.count()) === before - 1, { what: 'one session less', timeoutMs: 15_000 })
+  })
+
+  it('account: changes the password, and deletes the account', async () => {
+    const other = await walker(system, browser, {}, 'leaver@example.com')
+    await other.open('/account/security', 'Account')
+    await other.field('Current password').fill(other.user.password)
+    await other.field('New password').fill('a-lantern-for-the-otter-43')
+    await other.button('Change password').click()
+    await other.says('The password was changed')
+    await other.open('/account', 'Account')
+    await other.button('Delete account').click()
+    await other.confirm('Delete', 'leaver@example.com')
+    await other.page.waitForURL('**/signin**')
+    await other[Symbol.asyncDispose]()
+  })
+
+  it('never complained', () => expect(ada.complaints).toEqual([]))
+})
+
+/** Of a pair that was made for this test and thrown away. */
+const publicKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl test'

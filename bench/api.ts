@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { pino } from 'pino'
+import type { Bus } from '../src/bus/bus.ts'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { features } from '../src/control/app.ts'
 import { auditWriter } from '../src/control/audit/index.ts'
@@ -23,6 +24,7 @@ import { createVault } from '../src/lib/vault.ts'
 export interface BenchApi extends AsyncDisposable {
   readonly app: FastifyInstance
   readonly db: Db
+  readonly bus: Bus
   readonly databaseUrl: string
   readonly person: { readonly email: string; readonly password: string }
   readonly jwt: string
@@ -37,21 +39,31 @@ const settings = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
 }
 
-export async function startBenchApi(more: readonly Feature[] = []): Promise<BenchApi> {
-  await using cleanup = new AsyncDisposableStack()
+/** A PostgreSQL that exists until `cleanup` ends, with all migrations applied. */
+async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   const dataDir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
   cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
   const log = pino({ level: 'silent' })
   const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'data'), log, settings: { fsync: 'off' } })
   cleanup.defer(() => postgres.stop())
   await migrate({ url: postgres.url })
-  const db = await connectDb({ url: postgres.url, log })
+  return postgres.url
+}
+
+/** @param migrated the address of a database of the caller's; default: one of its own */
+export async function startBenchApi(more: readonly Feature[] = [], migrated?: string): Promise<BenchApi> {
+  await using cleanup = new AsyncDisposableStack()
+  const log = pino({ level: 'silent' })
+  const databaseUrl = migrated ?? (await ownDatabase(cleanup))
+  const db = await connectDb({ url: databaseUrl, log })
   cleanup.defer(() => db.close())
   const config = parseControlConfig(settings)
   const clock = systemClock
+  const bus = createMemoryBus()
+  cleanup.defer(() => bus.close())
   const deps = {
     db,
-    bus: createMemoryBus(),
+    bus,
     config,
     clock,
     vault: createVault(config.secrets),
@@ -80,5 +92,5 @@ export async function startBenchApi(more: readonly Feature[] = []): Promise<Benc
   const jwt = String((await post('/v1/auth/login', person))['token'])
   const pat = String((await post('/v1/auth/tokens', { name: 'bench' }, jwt))['token'])
   const all = cleanup.move()
-  return { app, db, databaseUrl: postgres.url, person, jwt, pat, post, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  return { app, db, bus, databaseUrl, person, jwt, pat, post, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }

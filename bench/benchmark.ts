@@ -1,21 +1,46 @@
 /** What a benchmark is: one readable file that exports one of these. */
+import type { GoalId } from './goals.ts'
+
 export interface Benchmark {
   readonly name: string
   /** What must hold, in words, with the number. */
   readonly goal: string
+  /** Rows of the table of goals that its verdicts decide. */
+  readonly covers?: readonly GoalId[]
+  /** What is measured, beside which limit or peer, and why that is fair. */
+  readonly how?: string
+  /** What the figures say and do not say; why a goal is missed. */
+  readonly reading?: string
+  /** Runs only when it is named. */
+  readonly onlyByName?: boolean
   /** Why it cannot run on this machine; undefined: it can. */
   readonly unable?: () => Promise<string | undefined>
   readonly run: (report: Report) => Promise<void>
 }
 
+export type Unit = 'ms' | 'us' | '/s' | 'MiB' | 'MiB/s' | 'KiB'
+
+/** How something changes while something else grows. */
+export interface Growth {
+  readonly what: string
+  readonly unit: Unit
+  /** What grows: "apps", "subscribers", "minutes". */
+  readonly along: string
+  readonly points: readonly { readonly at: number; readonly value: number }[]
+}
+
 /** What a benchmark tells while it runs. */
 export interface Report {
   /** Samples of one thing; printed as min, median and p99. */
-  samples(what: string, unit: 'ms' | 'us', values: readonly number[]): Summary
+  samples(what: string, unit: Unit, values: readonly number[]): Summary
   /** A line for people. */
   note(text: string): void
-  /** A number the goal is about. `most`: above it the goal is missed. */
-  verdict(what: string, value: number, most: number): void
+  /** A number the goal is about. `most`: above it the goal is missed. `of`: the goal, when the benchmark covers several. */
+  verdict(what: string, value: number, most: number, of?: GoalId): void
+  /** The same for what must not be smaller. */
+  atLeast(what: string, value: number, least: number, of?: GoalId): void
+  /** A line of its own in the chart. */
+  growth(series: Growth): void
 }
 
 export interface Summary {
@@ -30,3 +55,5 @@ export function summarise(values: readonly number[]): Summary {
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN
   return { min: at(0), median: at(0.5), p99: at(0.99) }
 }
+
+export const median = (values: readonly number[]): number => summarise(values).median

@@ -14,6 +14,8 @@ export interface BenchCloud extends AsyncDisposable {
   readonly person: { readonly email: string; readonly password: string }
   readonly dir: string
   readonly gatewayPort: number
+  /** Of the process that is the whole cloud. */
+  readonly pid: number
 }
 
 /** @param env settings besides those of every benchmark */
@@ -58,7 +60,8 @@ export async function startBenchCloud(
   await client.register({ body: { ...person, captcha_id: '', captcha_answer: '' } })
   token = (await client.login({ body: person })).token ?? undefined
   const all = cleanup.move()
-  return { client, apiUrl: api, person, dir, gatewayPort, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  const pid = child.pid ?? 0
+  return { client, apiUrl: api, person, dir, gatewayPort, pid, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
 async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {

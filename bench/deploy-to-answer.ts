@@ -11,7 +11,7 @@ import { type Benchmark, summarise } from './benchmark.ts'
 const rounds = 7
 const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
 /** What the VM needs whoever starts it; `image`, `base` and `disk` are ours. */
-const machineSteps = ['spawn', 'boot', 'healthy']
+const machineSteps = ['spawn', 'load', 'boot', 'healthy']
 
 export const missingForVms = async (): Promise<string | undefined> => {
   const present = await Promise.all(needed.map(hasProgram))

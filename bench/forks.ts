@@ -2,11 +2,12 @@
 import { readFile } from 'node:fs/promises'
 import type { VmObserved } from '../src/contract/agent.ts'
 import { type TestAgent, testAgent, testSpec, vmmsIn } from '../src/agent/testing.ts'
+import { cpuSeconds } from '../src/lib/process-identity.ts'
 import type { Benchmark } from './benchmark.ts'
 import { missingForVms } from './deploy-to-answer.ts'
 
 const clones = 20
-const rounds = 3
+const rounds = 2
 
 const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
 
@@ -34,6 +35,7 @@ export const forks: Benchmark = {
     await host.snapshot('snap', 'origin')
     const times: number[] = []
     const sizes: number[] = []
+    const work: number[] = []
     for (let round = 0; round < rounds; round++) {
       const ids = Array.from({ length: clones }, (_, n) => `clone-${round}-${n}`)
       const before = new Set(await vmmsIn(host.config.dataDir))
@@ -48,10 +50,13 @@ export const forks: Benchmark = {
       times.push(performance.now() - began)
       const pids = (await vmmsIn(host.config.dataDir)).filter(pid => !before.has(pid))
       sizes.push(...(await Promise.all(pids.map(pssMib))))
+      // Says more than the time on a machine that does other work.
+      work.push(...pids.map(pid => (cpuSeconds(pid) ?? 0) * 1000))
       await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
       await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))
     }
     report.verdict('best round, s', report.samples(`${clones} forks serve`, 'ms', times).min / 1000, 5)
+    report.samples('processor time of a fork until then', 'ms', work)
     const mean = sizes.reduce((sum, size) => sum + size, 0) / sizes.length
     report.verdict('memory of a fork (mean PSS), MiB', mean, 40)
   },

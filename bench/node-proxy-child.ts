@@ -25,6 +25,7 @@ function byUndici(from: IncomingMessage, to: ServerResponse): void {
   pool.dispatch(
     { path: from.url ?? '/', method: 'GET', headers: from.rawHeaders, body: null },
     {
+      onRequestStart: () => undefined,
       onResponseStart: (_controller, status, headers, text) => void to.writeHead(status, text ?? '', headers),
       onResponseData: (_controller, chunk) => void chunks.push(chunk),
       onResponseEnd: () => void to.end(Buffer.concat(chunks).toString('latin1'), 'latin1'),

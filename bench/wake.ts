@@ -6,7 +6,7 @@ import type { Benchmark } from './benchmark.ts'
 import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
 import { missingForVms } from './deploy-to-answer.ts'
 
-const rounds = 5
+const rounds = 3
 const name = 'sleeper'
 
 async function asleep(cloud: BenchCloud, job: string): Promise<void> {
@@ -22,7 +22,9 @@ export const wake: Benchmark = {
   async run(report) {
     await using cloud = await startBenchCloud('qemu', { MOTE_IDLE_SECONDS: '10' })
     await writeSampleImage(join(cloud.dir, 'images', 'sample'))
-    const { hostname } = await cloud.client.createApp({ body: { name, git_url: '', min_replicas: 0, drain_timeout: 0 } })
+    const { hostname } = await cloud.client.createApp({
+      body: { name, git_url: '', min_replicas: 0, drain_timeout: 0 },
+    })
     const { job_id } = await cloud.client.deployApp({ app_name: name, body: { image: 'oci:sample:latest' } })
     await untilAnswer(cloud, hostname ?? '')
     const total: number[] = []

@@ -23,8 +23,7 @@ export interface Finding {
 interface Tool {
   readonly name: string
   readonly programs: readonly string[]
-  /** Of Debian; one that it has not says where the program is. */
-  readonly package: string | { readonly from: string }
+  readonly package: string
   readonly without: string
   readonly ok: 'limited' | 'missing'
 }
@@ -52,20 +51,6 @@ const tools: readonly Tool[] = [
   },
   { name: 'ip', programs: ['ip'], package: 'iproute2', without: 'no taps: user networking only', ok: 'limited' },
   { name: 'nft', programs: ['nft'], package: 'nftables', without: 'no taps: user networking only', ok: 'limited' },
-  {
-    name: 'firecracker',
-    programs: ['firecracker'],
-    package: { from: 'github.com/firecracker-microvm/firecracker/releases: firecracker and jailer into the PATH' },
-    without: 'VMs run in QEMU; it needs KVM',
-    ok: 'limited',
-  },
-  {
-    name: 'cloud-hypervisor',
-    programs: ['cloud-hypervisor'],
-    package: { from: 'github.com/cloud-hypervisor/cloud-hypervisor/releases: cloud-hypervisor-static into the PATH' },
-    without: 'VMs run in QEMU; it needs KVM',
-    ok: 'limited',
-  },
   { name: 'luks', programs: ['cryptsetup'], package: 'cryptsetup-bin', without: 'no encrypted volumes', ok: 'limited' },
   {
     name: 'lvm',
@@ -128,8 +113,7 @@ async function vmmFindings(
 async function inspectTool({ name, programs, ok, ...tool }: Tool): Promise<Finding> {
   const found = (await Promise.all(programs.map(hasProgram))).findIndex(Boolean)
   if (found >= 0) return { name, ok: 'yes', detail: programs[found] ?? name, fix: null }
-  const fix = typeof tool.package === 'string' ? `apt-get install ${tool.package}` : `from ${tool.package.from}`
-  return { name, ok, detail: tool.without, fix }
+  return { name, ok, detail: tool.without, fix: `apt-get install ${tool.package}` }
 }
 
 function tapFinding(): Finding {

@@ -1,6 +1,6 @@
 /** Follows a deployment until it serves or has failed, with its steps and its log as they come. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pc } from '../lib/colours.ts'
+import { pc } from '../programs/colours.ts'
 import type { LiveDeploymentStatus } from '../client/index.ts'
 import type { Call } from './verb.ts'
 

@@ -1,5 +1,5 @@
 /** What commands print: for people by default, JSON with `--json`. Nothing here writes by itself. */
-import { pc } from '../lib/colours.ts'
+import { pc } from '../programs/colours.ts'
 
 /** Columns as wide as their widest cell; the first row is the head. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {

@@ -1,5 +1,5 @@
 /** Steps with their times: a spinner on a terminal, plain lines elsewhere. Output goes to standard error. */
-import { pc } from '../lib/colours.ts'
+import { pc } from '../programs/colours.ts'
 import type { Progress } from '../programs/all-in-one.ts'
 
 export interface Terminal extends Progress {

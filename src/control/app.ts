@@ -32,7 +32,8 @@ import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
 import {
-  fullVolumes, scheduledSnapshots,
+  fullVolumes,
+  scheduledSnapshots,
   volumeContents,
   volumeFeature,
   volumeMachine,

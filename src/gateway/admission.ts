@@ -35,7 +35,7 @@ export function refuse(exchange: Exchange, page: Page): void {
   if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
 }
 
-/** The route of a request that may be served; else what to answer. Once let in, its end is counted when it closes. */
+/** The route of a request that may be served; else what to answer. Once let in, `leave` counts its end. */
 export function admit(deps: ProxyDeps, exchange: Exchange): Route | Page {
   const { request } = exchange
   const hostname = hostnameOf(request)
@@ -51,10 +51,10 @@ export function admit(deps: ProxyDeps, exchange: Exchange): Route | Page {
     return refusal === 'app' ? 'busy' : 'too_many'
   }
   const end = deps.traffic.begin(route.appId)
-  exchange.response.once('close', () => {
+  exchange.leave = () => {
     deps.limiter.leave(route.appId, exchange.client)
     end(exchange.response.statusCode >= 500, exchange.bytes)
-  })
+  }
   return route
 }
 

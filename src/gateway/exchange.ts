@@ -26,6 +26,8 @@ export interface Exchange {
   page: Page | undefined
   /** Gives up what is under way at a backend. */
   abort: (() => void) | undefined
+  /** Undoes what letting it in has counted. */
+  leave: (() => void) | undefined
 }
 
 export const isHttp2 = (response: ClientResponse): response is Http2ServerResponse => 'stream' in response
@@ -45,6 +47,7 @@ export function newExchange(request: ClientRequest, response: ClientResponse, cl
     bytes: 0,
     page: undefined,
     abort: undefined,
+    leave: undefined,
   }
 }
 

@@ -82,6 +82,7 @@ export async function openUpgrade(
     deps.ended?.(exchange, agreed ? 101 : response.headersSent ? response.statusCode : 499)
   })
   const route = admit(deps, exchange)
+  exchange.response.once('close', () => exchange.leave?.())
   if (typeof route === 'string') return void refuse(exchange, route)
   const ready = await awake(deps, route, exchange)
   if (client.destroyed) return undefined

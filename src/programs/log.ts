@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { type Logger, destination, pino } from 'pino'
-import { pc } from '../lib/colours.ts'
+import { pc } from './colours.ts'
 
 export interface LogOptions {
   readonly level: string

@@ -5,17 +5,23 @@ import type { MachineNow, Simulation } from './simulation.ts'
 
 interface HostRoom {
   readonly name: string
+  /** `vCPUs` or `memory`. */
+  readonly what: string
   readonly used: number
   readonly capacity: number
   readonly accounted: number
 }
 
 /** The room of a host is that of its VMs, of what was given up there, and of migrations to or away from it. */
-const rooms = `SELECT h.name, h.used_memory_mib AS used, h.memory_mib AS capacity,
-  ((SELECT coalesce(sum(memory_mib), 0) FROM vm WHERE host_id = h.id)
-   + (SELECT coalesce(sum(memory_mib), 0) FROM stray WHERE host_id = h.id)
-   + (SELECT coalesce(sum(memory_mib), 0) FROM migration WHERE ended_at IS NULL
+const roomsOf = (
+  what: string,
+  column: string,
+) => `SELECT h.name, '${what}' AS what, h.used_${column} AS used, h.${column} AS capacity,
+  ((SELECT coalesce(sum(${column}), 0) FROM vm WHERE host_id = h.id)
+   + (SELECT coalesce(sum(${column}), 0) FROM stray WHERE host_id = h.id)
+   + (SELECT coalesce(sum(${column}), 0) FROM migration WHERE ended_at IS NULL
       AND CASE WHEN state = 'clearing' THEN source_host_id ELSE target_host_id END = h.id))::int AS accounted FROM host h`
+const rooms = `${roomsOf('vCPUs', 'vcpus')} UNION ALL ${roomsOf('memory', 'memory_mib')}`
 
 /** Statements that find what must not be; the name says what it would be. */
 const never: Readonly<Record<string, string>> = {
@@ -34,6 +40,14 @@ const never: Readonly<Record<string, string>> = {
   'a route to a VM that is not healthy, or not of the active deployment': `SELECT r.hostname AS id, r.state, v.id AS vm, v.healthy, v.want, v.deployment_id, a.active_deployment_id FROM route r, jsonb_array_elements(r.backends) b
      LEFT JOIN vm v ON v.id::text = b->>'vmId' JOIN app a ON true
      WHERE a.id = r.app_id AND (v.id IS NULL OR NOT v.healthy OR v.want <> 'running' OR v.deployment_id IS DISTINCT FROM a.active_deployment_id)`,
+  'two VMs that may write to one volume (I38)': `SELECT volume_id AS id FROM vm_disk WHERE NOT read_only GROUP BY volume_id HAVING count(*) > 1`,
+  'a volume that is read and written (I39)': `SELECT volume_id AS id FROM vm_disk GROUP BY volume_id HAVING bool_or(read_only) AND bool_or(NOT read_only)`,
+  'a volume that goes, or is put back, while a VM has it (I40)': `SELECT o.id FROM volume o WHERE (o.want = 'absent' OR o.state = 'restoring')
+     AND EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)`,
+  'a VM on another host than its volume': `SELECT k.volume_id AS id FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm v ON v.id = k.vm_id
+     WHERE o.bound AND o.host_id IS DISTINCT FROM v.host_id`,
+  'a volume without its machine (I47)': `SELECT coalesce(o.id, m.id) AS id FROM volume o
+     FULL JOIN (SELECT id FROM machine WHERE kind = 'volume') m ON m.id = o.id WHERE o.id IS NULL OR m.id IS NULL`,
   'two VMs with one address (I20)': `SELECT min(id::text) AS id FROM vm GROUP BY ipv6_address HAVING count(*) > 1`,
 }
 
@@ -98,6 +112,7 @@ export function watch(sim: Simulation): Watch {
   return {
     async check() {
       checkPlaces(sim)
+      checkWriters(sim)
       // Half of all steps only look around.
       if (!sim.changed()) return
       const now = await sim.world.db.one(picture)
@@ -114,9 +129,11 @@ export function watch(sim: Simulation): Watch {
 function checkRooms(hosts: readonly HostRoom[]): void {
   for (const room of hosts) {
     if (room.used !== room.accounted)
-      expect(room.used, `${room.name} has other room taken than is accounted for (I34)`).toBe(room.accounted)
+      expect(room.used, `${room.what} of ${room.name}: other room is taken than is accounted for (I34)`).toBe(
+        room.accounted,
+      )
     if (room.used > room.capacity)
-      expect(room.used, `${room.name} is oversold (I33)`).toBeLessThanOrEqual(room.capacity)
+      expect(room.used, `${room.what} of ${room.name} are oversold (I33)`).toBeLessThanOrEqual(room.capacity)
   }
 }
 
@@ -143,6 +160,20 @@ function checkPlaces(sim: Simulation): void {
     }
 }
 
+/** Whoever really has a volume, whatever the database believes. */
+function checkWriters(sim: Simulation): void {
+  const writers = new Map<string, string>()
+  for (const host of sim.world.hosts)
+    for (const [vmId, vm] of host.vms)
+      for (const disk of vm.disks) {
+        const wish = vm.wish.spec.disks.find(one => one.volumeId === disk.volumeId)
+        if (wish?.readOnly !== false || disk.state !== 'attached') continue
+        if (writers.has(disk.volumeId))
+          expect.fail(`${vmId} and ${writers.get(disk.volumeId)} write to volume ${disk.volumeId} (I38)`)
+        writers.set(disk.volumeId, vmId)
+      }
+}
+
 function checkScale({ id, state, active }: AppRow, states: Map<string, string>): void {
   const before = states.get(id)
   // Another deployment became active, or none is: the state starts afresh.
@@ -159,7 +190,11 @@ function checkOutcome({ id, outcome }: DeploymentRow, outcomes: Map<string, stri
   else outcomes.delete(id)
 }
 
-const restingPhases = new Set(['deployment serving', 'deployment sleeping', 'vm steady', 'vm-snapshot keeping'])
+const restingPhases = new Set([
+  ...['deployment serving', 'deployment sleeping', 'vm steady', 'vm-snapshot keeping', 'volume keeping'],
+  // One that no VM has needed yet has no place.
+  ...['volume placing', 'volume-snapshot keeping'],
+])
 
 /** Everybody is reachable, nothing is lost any more: everything comes to rest, as it was wished (I32). */
 export async function settle(sim: Simulation): Promise<void> {
@@ -172,7 +207,7 @@ export async function settle(sim: Simulation): Promise<void> {
   for (let round = 0; round < 80; round++) {
     await sim.passTime(round % 10 === 0 ? 400 : 1)
     for (const host of world.hosts) await sim.hostMoves(host)
-    await world.run('vm', 'deployment', 'app', 'snapshot', 'migration', 'host')
+    await world.run('vm', 'deployment', 'app', 'snapshot', 'migration', 'host', 'volume', 'volumeSnapshot')
     left = (await sim.machines())
       .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))
       .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)

@@ -9,6 +9,7 @@ import { cancelMigration, createSnapshot, dropSnapshots, startMigration } from '
 import { refreshRoute } from '../../src/control/routing/index.ts'
 import { poke } from '../../src/engine/runner.ts'
 import type { Simulation } from './simulation.ts'
+import { volumeOperations } from './volume-operations.ts'
 
 const anyDeployment = async (sim: Simulation) => {
   const rows = await sim.world.rows<{ id: string }>(`SELECT id FROM deployment WHERE want <> 'deleted' ORDER BY id`)
@@ -19,8 +20,16 @@ const allowed = (verb: Verb, d: deployments.Deployment) => {
   const statuses: readonly string[] = can[verb]
   return statuses.includes(statusOf(d)) && d.appWant === 'live'
 }
-const runningVm = (d: deployments.Deployment) =>
-  d.vms.find(vm => vm.want === 'running' && vm.seenState === 'running' && vm.hostId)
+/** One without volumes: the others have no snapshots and no migration (409 `volumes_attached`). */
+const runningVm = async (sim: Simulation, d: deployments.Deployment | undefined) => {
+  if (!d) return undefined
+  const held = await sim.world.rows<{ id: string }>(
+    `SELECT vm_id AS id FROM vm_disk UNION SELECT v.id FROM vm v JOIN volume_attachment t ON t.app_id = v.app_id`,
+  )
+  return runningOf(d, new Set(held.map(one => one.id)))
+}
+const runningOf = (d: deployments.Deployment, held: ReadonlySet<string>) =>
+  d.vms.find(vm => vm.want === 'running' && vm.seenState === 'running' && vm.hostId && !held.has(vm.id))
 
 const wish = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async (sim: Simulation) => {
   const d = await anyDeployment(sim)
@@ -33,20 +42,26 @@ const wish = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async (si
 }
 
 /** Name, how often, and what it does. */
-export const operations: readonly (readonly [string, number, (sim: Simulation) => Promise<unknown>])[] = [
+export type Operation = readonly [string, number, (sim: Simulation) => Promise<unknown>]
+
+export const operations: readonly Operation[] = [
+  ...volumeOperations,
   [
     'create an app',
-    3,
+    9,
     async sim => {
-      if (sim.apps.length < 4)
-        sim.apps.push(
-          await sim.world.app({ replicas: 1 + sim.random.below(2), minReplicas: sim.random.chance(0.25) ? 1 : 0 }),
-        )
+      if (sim.apps.length >= 4) return
+      // One VM at most: such an app may have a volume that it writes to.
+      const isAlone = sim.random.chance(0.4)
+      const replicas = isAlone ? 1 : 1 + sim.random.below(2)
+      const app = await sim.world.app({ replicas, minReplicas: sim.random.chance(0.25) ? 1 : 0 })
+      if (isAlone) await sim.world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+      sim.apps.push({ ...app, isAlone })
     },
   ],
   [
     'deploy',
-    6,
+    9,
     async sim => {
       const app = sim.random.pick(sim.apps)
       const alive =
@@ -93,7 +108,7 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
       const app = sim.random.pick(sim.apps)
       if (app)
         await sim.world.rows(
-          `UPDATE app SET desired_replicas = greatest(min_replicas, $2::int) WHERE id = $1 RETURNING id`,
+          `UPDATE app SET desired_replicas = least(max_replicas, greatest(min_replicas, $2::int)) WHERE id = $1 RETURNING id`,
           app.id,
           1 + sim.random.below(3),
         )
@@ -130,7 +145,7 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
     2,
     async sim => {
       const d = await anyDeployment(sim)
-      const vm = d && runningVm(d)
+      const vm = await runningVm(sim, d)
       if (!d || !vm?.hostId || d.outcome) return
       const { hostId } = vm
       const name = `s${sim.history.length}`
@@ -152,7 +167,7 @@ export const operations: readonly (readonly [string, number, (sim: Simulation) =
     4,
     async sim => {
       const d = await anyDeployment(sim)
-      const vm = d && runningVm(d)
+      const vm = await runningVm(sim, d)
       const target = sim.random.pick(sim.world.hosts.filter(host => host.id !== vm?.hostId))
       if (!d || !vm?.hostId || !target || vm.migrating) return
       const sourceHostId = vm.hostId

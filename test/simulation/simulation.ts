@@ -6,6 +6,7 @@ import type { VmObserved } from '../../src/contract/agent.ts'
 import { deadHosts, reconcileHost } from '../../src/control/fleet/index.ts'
 import { touchHosts } from '../../src/control/hosts/index.ts'
 import { recordSeen, recordSnapshot } from '../../src/control/vms/index.ts'
+import { recordVolume, recordVolumeSnapshot } from '../../src/control/volumes/index.ts'
 import type { AnyMachine, Step } from '../../src/engine/machine.ts'
 import { type ClaimedRow, engineStatements } from '../../src/engine/statements.ts'
 import { runStep } from '../../src/engine/step.ts'
@@ -68,7 +69,7 @@ type Fate = 'fine' | 'dies-before' | 'dies-after' | 'twice'
 export interface Simulation extends AsyncDisposable {
   readonly world: ComputeWorld
   readonly random: Random
-  readonly apps: TestApp[]
+  readonly apps: (TestApp & { readonly isAlone: boolean })[]
   /** What was done, oldest first. */
   readonly history: string[]
   /** Share of messages and steps that go wrong. */
@@ -103,7 +104,8 @@ export async function simulation(
   /** What each host said last of each VM, and was heard. */
   const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
-  for (let n = 0; n < 3; n++) await world.addHost({ vcpus: 12, passes })
+  // One is small: it is full most of the time.
+  for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes })
   let fate: Fate = 'fine'
   const machines = new Map(
     Object.values<AnyMachine>(world.machines).map(one => [one.kind, mortal(one, () => fate)] as const),
@@ -164,6 +166,10 @@ export async function simulation(
       }
       for (const id of host.snapshots.keys())
         if (passes()) await world.db.tx(tx => recordSnapshot(tx, host.id, host.snapshot(id)))
+      for (const id of host.storage.volumes.keys())
+        if (passes()) await world.db.tx(tx => recordVolume(tx, host.storage.observed(id)))
+      for (const id of host.storage.snapshots.keys())
+        if (passes()) await world.db.tx(tx => recordVolumeSnapshot(tx, host.id, host.storage.snapshot(id)))
     },
     async beat(host) {
       if (!host.reachable) return

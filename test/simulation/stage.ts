@@ -25,6 +25,9 @@ const written = [
     'vm_snapshot',
     'vm_disk',
     'stray',
+    'volume_attachment',
+    'volume_snapshot',
+    'volume',
   ],
   ...['vm', 'deployment_env', 'deployment', 'app_env', 'app', 'host', 'project_member', 'project', 'account'],
 ]

@@ -92,7 +92,7 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
     })
   }
   const isReady = async () => (await anonymous.get('/v1/health/ready')).status === 200
-  await untilOr(isReady, { timeoutMs: 30_000, what: 'the control plane is ready' })
+  await untilOr(isReady, { timeoutMs: 90_000, what: 'the control plane is ready' })
   const account = { email: 'operator@example.com', password: 'quartz-otter-lantern-42' }
   await anonymous.post('/v1/auth/register', { ...account, captcha_id: '', captcha_answer: '' })
   const admin = anonymous.as((await anonymous.post('/v1/auth/login', account)).body.token)

@@ -32,6 +32,8 @@ vi.setConfig({ testTimeout: 40_000 })
 const newest = async () => (await user.get('/v1/apps/web/deployments')).body[0]
 const running = () =>
   until(async () => (await newest())?.status === 'running', { what: 'web runs', timeoutMs: 30_000, everyMs: 50 })
+const deploymentIs = (status: string) =>
+  until(async () => (await newest()).status === status, { what: `it is ${status}`, timeoutMs: 30_000, everyMs: 50 })
 const databaseIs = (status: string) =>
   until(async () => (await user.get('/v1/databases')).body[0]?.status === status, {
     ...{ what: `the database is ${status}`, timeoutMs: 30_000, everyMs: 50 },
@@ -52,6 +54,7 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['env unset LEVEL --app web', expect.anything()],
     ['rules add allow tcp 80-90 --app web', { port_start: 80, port_end: 90, action: 'allow' }],
     ['rules list --app web', [{ protocol: 'tcp', port_start: 80 }]],
+    ['rules delete {rule} --app web', expect.anything()],
   ],
   domains: [
     ['domains add www.example.com --app web', { name: 'www.example.com', status: 'pending' }],
@@ -68,6 +71,7 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['volumes attach data --app web --at /data', expect.anything()],
     ['volumes detach data --app web', expect.anything()],
     ['volumes delete copy --yes', expect.anything()],
+    ['volumes delete-snapshot {volumeSnapshot}', expect.anything()],
   ],
   'virtual machines': [
     ['snapshots create calm --app web', expect.anything(), running],
@@ -84,26 +88,38 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['db update main work_mem=16MB --memory 1024', { memory_mib: 1024 }, () => databaseIs('running')],
     ['db snapshot main first', { name: 'first' }, () => databaseIs('running')],
     ['db snapshots main', [{ name: 'first', status: 'ready' }], () => databaseSnapshotIsReady()],
-    ['db branch main try-it --from first', { branch_name: 'try-it' }],
+    ['db snapshot main second', { name: 'second' }],
+    ['db delete-snapshot main second', expect.anything(), () => databaseSnapshotIsReady()],
+    ['db restore main first --yes', expect.anything()],
+    ['db branch main try-it --from first', { branch_name: 'try-it' }, () => databaseIs('running')],
     ['db branches main', expect.arrayContaining([expect.objectContaining({ branch_name: 'try-it' })])],
     ['db promote main try-it', expect.anything(), () => branchIsReady()],
     ['db connection main', { database_user: expect.any(String) }, () => databaseIs('running')],
     ['db backups main', { backup_strategy: expect.any(String) }],
-    ['db delete-branch main main', expect.anything()],
+    ['db delete-branch main {oldBranch}', expect.anything()],
     ['db delete main --yes', null],
   ],
   deployments: [
     ['deployments list --app web', [{ status: 'running' }], running],
     ['builds list --app web', []],
-    ['deploy --image oci:hello --app web --no-wait', { job_id: expect.any(String) }],
+    ['deployments pause {job} --app web', expect.anything()],
+    ['deployments resume {job} --app web', expect.anything(), () => deploymentIs('paused')],
+    ['deploy --image oci:hello --app web --no-wait', { job_id: expect.any(String) }, running],
+    ['deployments stop {job} --app web', expect.anything(), running],
+    ['deployments delete {job} --app web', expect.anything(), () => deploymentIs('stopped')],
   ],
   project: [
     ['projects create Second', { name: 'Second' }],
     ['projects invite grace@example.com viewer', { email: 'grace@example.com', role: 'viewer' }],
     ['projects delete second --yes', expect.anything()],
     ['tokens create CI --scopes read', { token: expect.stringMatching(/^svc_pat_/) }],
+    ['tokens list', [{ name: 'CI' }]],
+    ['tokens revoke {token}', expect.anything()],
     ['notifications', expect.any(Array)],
-    ['audit --action token.created', { items: expect.arrayContaining([expect.objectContaining({ action: 'token.created' })]) }],
+    [
+      'audit --action token.created',
+      { items: expect.arrayContaining([expect.objectContaining({ action: 'token.created' })]) },
+    ],
   ],
   hosts: [['host list', expect.arrayContaining([expect.objectContaining({ name: 'host-2', status: 'up' })])]],
 }
@@ -126,6 +142,24 @@ const branchIsReady = () =>
     { what: 'the branch is ready', timeoutMs: 30_000, everyMs: 50 },
   )
 
+/** What ids stand for, looked up when the command is run. */
+const found: Readonly<Record<string, () => Promise<string>>> = {
+  rule: async () => (await first('/v1/apps/web/security-groups')).id,
+  volumeSnapshot: async () => (await first(`/v1/volumes/${(await volumeNamed('data')).id}/snapshots`)).id,
+  job: async () => (await newest()).job_id,
+  token: async () => (await first('/v1/auth/tokens')).id,
+  host: async () => (await user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === 'host-2').id,
+  oldBranch: async () => {
+    const { body } = await user.get(`/v1/databases/${(await first('/v1/databases')).id}/branches`)
+    return body.find((one: { is_current: boolean }) => !one.is_current).branch_name
+  },
+}
+
+async function wordsOf(line: string): Promise<string[]> {
+  const [, name = ''] = /\{(\w+)\}/.exec(line) ?? []
+  return line.replace(`{${name}}`, (await found[name]?.()) ?? '').split(' ')
+}
+
 /** Of a list, the first items; of an object, the fields that are named. */
 const matching = (holds: unknown): unknown =>
   Array.isArray(holds) ? holds.map(one => expect.objectContaining(one)) : holds
@@ -133,12 +167,36 @@ const matching = (holds: unknown): unknown =>
 describe.each(Object.entries(groups))('%s', (_name, steps) => {
   it.each(steps.map(([words, ...rest]) => [words, rest] as const))('mote %s', async (words, [holds, before]) => {
     await before?.()
-    const { code, out, err } = await mote.run([...words.split(' '), '--json'])
+    const { code, out, err } = await mote.run([...(await wordsOf(words)), '--json'])
     expect([code, err], words).toEqual([0, ''])
-    const found: unknown = JSON.parse(out)
-    if (Array.isArray(holds)) expect(found).toEqual(matching(holds))
+    const printed: unknown = JSON.parse(out)
+    if (Array.isArray(holds)) expect(printed).toEqual(matching(holds))
     else if (typeof holds === 'object' && holds !== null && !('asymmetricMatch' in holds))
-      expect(found).toMatchObject(holds)
-    else expect(found).toEqual(holds)
+      expect(printed).toMatchObject(holds)
+    else expect(printed).toEqual(holds)
+  })
+})
+
+describe('exit codes', () => {
+  it('are that of the program that exec ran', async () => {
+    await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
+    await running()
+    const exec = (...program: string[]) => mote.run(['exec', '--app', 'web', '--', ...program])
+    expect(await exec('echo', 'it is here')).toMatchObject({ code: 0, out: 'it is here\n' })
+    expect(await exec('no-such-program')).toMatchObject({ code: 127 })
+  })
+
+  it.each([
+    ['domains verify none.example.com --app web', 1],
+    ['builds log --app web', 1],
+    ['status --app none', 1],
+    ['scale many --app web', 1],
+    ['deploy --memory 7 --image x --app web', 1],
+    ['rules add allow', 2],
+    ['logs --nonsense', 2],
+  ] as const)('mote %s says %i, and why on standard error only', async (words, expected) => {
+    const { code, out, err } = await mote.run([...words.split(' '), '--json'])
+    expect([code, out]).toEqual([expected, ''])
+    expect(err).toMatch(/\w/)
   })
 })

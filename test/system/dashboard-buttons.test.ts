@@ -12,7 +12,7 @@ import { browserSuite, type Walker, walker } from '../support/walker.ts'
 type SourceHost = Awaited<ReturnType<typeof sourceHost>>
 
 browserSuite('the buttons of the dashboard', () => {
-  vi.setConfig({ testTimeout: 90_000 })
+  vi.setConfig({ testTimeout: 120_000 })
   let browser: Browser
   let source: SourceHost
   let system: TestSystem
@@ -28,7 +28,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.27' })
     await until(async () => (await newest('web')).status === 'running', { what: 'it serves', timeoutMs: 20_000 })
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     await ada?.[Symbol.asyncDispose]()
     await browser?.close()

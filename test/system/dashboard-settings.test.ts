@@ -8,7 +8,7 @@ import { until } from '../support/wait.ts'
 import { browserSuite, type Walker, walker } from '../support/walker.ts'
 
 browserSuite('settings in the dashboard', () => {
-  vi.setConfig({ testTimeout: 90_000 })
+  vi.setConfig({ testTimeout: 120_000 })
   let browser: Browser
   let system: TestSystem
   let grace: TestUser
@@ -21,7 +21,7 @@ browserSuite('settings in the dashboard', () => {
     ada = await walker(system, browser)
     await ada.user.post('/v1/volumes', { name: 'data', size_mib: 64 })
     await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     await ada?.[Symbol.asyncDispose]()
     await browser?.close()
@@ -35,7 +35,7 @@ browserSuite('settings in the dashboard', () => {
 
   it('volume: schedules snapshots, takes one, goes back to it, deletes it and the volume', async () => {
     await ada.open('/volumes', 'Volumes')
-    await ada.page.getByRole('link', { name: 'data' }).click()
+    await ada.page.getByRole('link', { name: 'data', exact: true }).click()
     await ada.field('How often').selectOption('1440')
     await ada.field('Kept').fill('3')
     await ada.button('Save').click()
@@ -151,7 +151,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.field('First name').fill('Ada')
     await ada.button('Save').click()
     await ada.says('Profile was saved')
-    await ada.page.getByRole('button', { name: 'Account' }).click()
+    await ada.page.getByRole('button', { name: 'Account', exact: true }).click()
     await ada.page.getByRole('menuitem', { name: 'Dark' }).click()
     expect(await ada.page.locator('html').getAttribute('data-theme')).toBe('dark')
     await ada.open('/account/ssh-keys', 'Account')

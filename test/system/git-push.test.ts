@@ -136,7 +136,7 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     const body = { name: 'private', git_url: host.urlOf('private'), git_branch: 'live', drain_timeout: 0 }
     const { body: app } = await user.post('/v1/apps', body)
     const credential = { kind: 'ssh_key', known_hosts: host.knownHosts }
-    const { body: made } = await user.put('/v1/apps/private/git-credential', credential)
+    const { body: made } = await user.call('PUT', '/v1/apps/private/git-credential', credential)
     const refused = await user.post('/v1/apps/private/deploy', {})
     const statusOf = async (job: string) => (await user.get(`/v1/apps/private/deployments/${job}`)).body
     await until(async () => (await statusOf(refused.body.job_id)).error_message.includes('deploy key'), {

@@ -1,7 +1,7 @@
 /**
  * once-is-enough: this is about real machines.
- * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, balloon,
- * move while it answers, stop, delete. Then nothing of it is left.
+ * The life of one VM through the API, on two agents of this machine: deploy, pause, resume, snapshot, restore, a volume in
+ * and out, balloon, move while it answers, stop, delete. Then nothing of it is left.
  */
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
@@ -43,9 +43,11 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
   /** Interfaces that our VMs had at any time; other tests of this machine have their own. */
   const taps = new Set<string>()
   const noteTaps = async () => {
-    for (const pid of await vmmsIn(system.dir))
-      for (const [, name] of (await readFile(`/proc/${pid}/cmdline`, 'utf8')).matchAll(/ifname=([\w-]+)/g))
-        if (name) taps.add(name)
+    for (const dir of ['host-1', 'host-2'].map(name => join(dirOf(name), 'vms')))
+      for (const vm of await readdir(dir).catch(() => [])) {
+        const { running } = JSON.parse(await readFile(join(dir, vm, 'record.json'), 'utf8'))
+        if (running?.prepared.notes.tap) taps.add(running.prepared.notes.tap)
+      }
   }
   const interfaces = async () => (await promisify(execFile)('ip', ['-o', 'link'])).stdout
 
@@ -102,6 +104,26 @@ describe.skipIf(why !== '')(`the life of a VM on ${network} ${why}`, { timeout: 
     })
     await reaches('running')
     await answers()
+  })
+
+  it('has a volume for a while', async () => {
+    const { id } = (await user.post('/v1/volumes', { name: 'attic', size_mib: 32 })).body
+    const mount = { volume_id: id, mount_point: '/attic' }
+    const volume = async () => (await user.get('/v1/volumes')).body.find((one: { id: string }) => one.id === id)
+    for (const things of ['old', 'new']) {
+      expect((await user.post(at('volumes/attach'), mount)).status).toBe(200)
+      const mounted = async () => (await sh('grep -c " /attic ext4 rw" /proc/mounts')) === '1\n'
+      await until(mounted, { ...patient, what: 'the volume is mounted' })
+      await sh(`echo ${things} >> /attic/things`)
+      if (things === 'new') expect(await sh('cat /attic/things')).toBe('old\nnew\n')
+      expect((await user.post(at('volumes/detach'), mount)).status).toBe(200)
+      const free = async () => (await volume()).attachments.length === 0
+      await until(free, { ...patient, what: 'the volume is free' })
+      expect(await sh('ls /attic')).toBe('')
+    }
+    await user.delete(`/v1/volumes/${id}`)
+    await until(async () => (await volume()) === undefined, { ...patient, what: 'the volume is gone' })
+    expect(await ask()).toBe(200)
   })
 
   it('gives memory back and gets it again', async () => {

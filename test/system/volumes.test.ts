@@ -83,11 +83,15 @@ describe('volumes', () => {
     const refused = await patch(47)
     expect(refused.status).toBe(400)
     expect(refused.body.details).toEqual([{ field: 'size_mib', message: expect.stringContaining('at least 48') }])
-    expect((await patch(5_001 * 1024)).body).toMatchObject({
-      code: 'plan_limit_exceeded',
-      limit: 'max_storage_gb_total',
-    })
     expect((await patch(64, await system.user())).status).toBe(404)
+    const poor = await system.user()
+    await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
+      poor.project,
+    ])
+    const theirs = (await poor.post('/v1/volumes', { name: 'small', size_mib: 32 })).body.id
+    expect((await poor.call('PATCH', `/v1/volumes/${theirs}`, { size_mib: 11 * 1024 })).body).toMatchObject({
+      ...{ code: 'plan_limit_exceeded', limit: 'max_storage_gb_total' },
+    })
     const [audit] = (await user.get('/v1/audit-logs?action=volume.grow')).body.logs
     expect(audit.details).toMatchObject({ size_mib: 48, before_mib: 32 })
     await user.delete(`/v1/apps/${own.name}`)

@@ -21,5 +21,3 @@ export const api = createClient({
   project: () => currentProject.get(),
 })
 
-/** Whether the operation does not exist on this server (yet). */
-export const isNotAvailable = (error: unknown) => error instanceof ApiFailure && error.status === 501

@@ -1,6 +1,6 @@
 import type { Usage as Numbers } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
-import { isNotAvailable, api } from '../api/client.ts'
+import { api } from '../api/client.ts'
 import { queries, refreshAll } from '../api/queries.ts'
 import { Button } from '../ui/button.tsx'
 import { FormDialog } from '../ui/dialog.tsx'
@@ -15,7 +15,6 @@ const hourSeconds = 3600
 /** What this month has used and may cost. */
 export function Usage({ currency }: { readonly currency: string }) {
   const usage = useQuery({ ...queries.usage(), refetchInterval: 60_000 })
-  if (isNotAvailable(usage.error)) return null
   return (
     <Card
       title="This month"

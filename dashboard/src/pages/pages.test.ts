@@ -1,4 +1,4 @@
-import type { App, LiveDeployment, LiveDeploymentStatus } from '@mote/client'
+import type { App, Build, LiveDeployment, LiveDeploymentStatus } from '@mote/client'
 import { describe, expect, it } from 'vitest'
 import { can, deploymentStatuses } from '../../../src/contract/deployments.ts'
 import { sampleOf } from '../api/shapes.ts'
@@ -62,6 +62,22 @@ describe('steps', () => {
     expect(states(starting).slice(2, 4)).toEqual(['Image fetched: done', 'Base disk made: now'])
     expect(states({ ...starting, status: 'failed' })).toContain('Base disk made: failed')
     expect(states({ status: 'pending', host_id: '', scheduled_at: 0, started_at: 0 })[1]).toBe('Placed on a host: now')
+  })
+  it('begin with those of the build, where there is one', () => {
+    const waiting = { ...live, status: 'building', host_id: '', scheduled_at: 0, started_at: 0 }
+    const build: Build = {
+      ...{ id: 'b', deployment_id: 'd1', job_id: 'j1', status: 'building', git_branch: 'main', git_commit_hash: 'c' },
+      ...{ git_commit_message: 'm', trigger_source: 'push', image: null, error: null, created_at: '' },
+      ...{ started_at: null, ended_at: null },
+    }
+    const first = (status: string, change: Partial<Build>) =>
+      stepsOf({ ...waiting, status }, { ...build, ...change })
+        .slice(1, 4)
+        .map(step => step.state)
+    expect(first('building', {})).toEqual(['done', 'now', 'next'])
+    expect(first('failed', { status: 'failed' })).toEqual(['done', 'failed', 'next'])
+    expect(first('failed', { status: 'failed', git_commit_hash: '' })).toEqual(['failed', 'next', 'next'])
+    expect(first('starting', { status: 'succeeded' })).toEqual(['done', 'done', 'done'])
   })
   it('leave out what the host did not need', () => {
     expect(states({ steps: [{ name: 'boot', ms: 1 }] })).toEqual([

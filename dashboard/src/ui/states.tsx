@@ -1,9 +1,8 @@
 /** What stands where data would be: nothing yet, nothing at all, or what went wrong. */
 import { ApiFailure } from '@mote/client'
 import type { UseQueryResult } from '@tanstack/react-query'
-import { CircleAlert, type LucideIcon, Wrench } from 'lucide-react'
+import { CircleAlert, type LucideIcon } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { isNotAvailable } from '../api/client.ts'
 import { Button, LinkButton } from './button.tsx'
 import { cx } from './cx.ts'
 
@@ -73,12 +72,6 @@ export function messageOf(error: unknown): string {
 }
 
 export function Problem({ error, retry }: { readonly error: unknown; readonly retry?: (() => void) | undefined }) {
-  if (isNotAvailable(error))
-    return (
-      <Empty icon={Wrench} title="Not available on this server">
-        This installation does not have this feature yet. Its operator can update it.
-      </Empty>
-    )
   const requestId = error instanceof ApiFailure ? error.requestId : undefined
   return (
     <div role="alert" className="flex flex-col items-center px-6 py-10 text-center">

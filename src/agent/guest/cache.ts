@@ -57,7 +57,10 @@ async function buildLocked(path: string, build: (dir: string) => Promise<void>):
     await mkdir(partial)
     try {
       await build(partial)
-      await rename(partial, path)
+      // One in another network namespace may have been quicker; what is there is as good.
+      await rename(partial, path).catch((error: unknown) => {
+        if (!existsSync(path)) throw error
+      })
     } finally {
       await rm(partial, { recursive: true, force: true })
     }

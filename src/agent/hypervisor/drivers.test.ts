@@ -9,7 +9,7 @@ import { endProcess } from './process.ts'
 import { bring, context, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
 
 describe.each(fakedVmms)('$name, faked', fake => {
-  test('boot, pause, balloon, statistics, volume, snapshot, clone, adoption, stop', { timeout: 60_000 }, async () => {
+  test('boot, pause, balloon, statistics, volume, snapshot, clone, adoption, stop', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
     const home = await homeIn(dir.path, 'vm_1')
@@ -76,7 +76,23 @@ describe.each(fakedVmms)('$name, faked', fake => {
     }
   })
 
-  test('a VMM that is killed is told of; one that refuses leaves nothing', { timeout: 60_000 }, async () => {
+  test('drives come with a VM, under the serials that its guest looks for', { timeout: 120_000 }, async () => {
+    await using dir = await testDir()
+    const { driver } = await fakedHost(fake, dir.path)
+    const drives = ['source', 'output'].map(serial => ({
+      ...{ serial, file: join(dir.path, serial), readOnly: serial === 'source' },
+    }))
+    for (const { file } of drives) await writeFile(file, 'x'.repeat(512))
+    expect(driver.showsDrives).toBe(true)
+    const { machine } = await bring(driver, { ...(await homeIn(dir.path, 'builder')), drives }, watcher())
+    for (const [serial, exitCode] of Object.entries({ source: 1, output: 0, absent: 2 }))
+      expect(await machine.exec?.(['drive', serial], 1000)).toMatchObject({ exitCode })
+    await machine.stop(500)
+    await driver.release('builder', join(dir.path, 'vms/builder'))
+    expect(await readFile(join(dir.path, 'output'), 'utf8')).toBe('x'.repeat(512))
+  })
+
+  test('a VMM that is killed is told of; one that refuses leaves nothing', { timeout: 120_000 }, async () => {
     await using dir = await testDir()
     const { driver, program } = await fakedHost(fake, dir.path)
     const seen = watcher()
@@ -90,7 +106,9 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await childrenOf(program)).toEqual([])
   })
 
-  test('a move to another host: one runs, never two; cancelled or refused, it stays', { timeout: 60_000 }, async () => {
+  test('a move to another host: one runs, never two; cancelled or refused, it stays', {
+    timeout: 120_000,
+  }, async () => {
     await using here = await testDir()
     await using there = await testDir()
     const [source, target] = [await fakedHost(fake, here.path), await fakedHost(fake, there.path)]

@@ -1,18 +1,20 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { spawn } from 'node:child_process'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { identifyProcess, isRunning } from '../../lib/process-identity.ts'
-import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
+import { testDir } from '../testing.ts'
 import { limitsOf, openCgroups } from './cgroups.ts'
+import type { Machine } from './driver.ts'
 import { deviceGroup, openIsolation, showFile } from './isolation.ts'
+import { endProcess } from './process.ts'
+import { bring, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
 
 const root = process.getuid?.() === 0
 const mounted = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts', 'utf8'))?.[1]
 const hasGroups = root && mounted !== undefined
-const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 
 test('a VM gets its vCPUs and half a cpu, its memory, a bound on processes: as far as the controllers are there', () => {
   const limits = { vcpus: 2, memoryMib: 640 }
@@ -83,20 +85,42 @@ test('a file is shown without a copy, as the user’s own or readable', async ({
   expect(deviceGroup([from], 42)).toBeUndefined()
 })
 
-test('a real VM has a user and a group of its own, and leaves neither files nor group (needs root and qemu)', {
-  timeout: 120_000,
-}, async ({ skip }) => {
-  skip(!root || !hasQemu, 'needs root and qemu')
-  await using host = await testAgent({ hypervisor: 'qemu' })
-  await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec() })
-  await host.until('vm-1', 'healthy', vm => vm.healthy)
-  const [pid = 0] = await vmmsIn(host.config.dataDir)
-  const uid = Number(/^Uid:\s+(\d+)\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[2])
-  expect(uid).toBe((await openIsolation(host.config.dataDir)).userOf('vm-1')?.uid)
+test.skipIf(!root).each(fakedVmms)(
+  '$name: each VM has a user and a group of its own, and leaves no group (faked; needs root)',
+  { timeout: 120_000 },
+  async fake => {
+    await using dir = await testDir()
+    await chmod(dir.path, 0o755)
+    const isolation = await openIsolation(dir.path)
+    const { driver } = await fakedHost(fake, dir.path, isolation)
+    const vms = ['vm-1', 'vm-2']
+    const machines: Machine[] = []
+    try {
+      for (const vmId of vms) machines.push((await bring(driver, await homeIn(dir.path, vmId), watcher())).machine)
+      const pids = machines.map(({ running }) => running.process.pid)
+      const uids = await Promise.all(pids.map(uidOf))
+      expect(uids).toEqual(vms.map(vmId => isolation.userOf(vmId)?.uid))
+      expect(new Set(uids).size).toBe(2)
+      const groups = await Promise.all(pids.map(groupOf))
+      if (hasGroups) expect(new Set(groups).size).toBe(2)
+      for (const [index, machine] of machines.entries()) {
+        await machine.stop(500)
+        await driver.release(vms[index] ?? '', join(dir.path, 'vms', vms[index] ?? ''))
+      }
+      if (hasGroups) for (const group of groups) expect(existsSync(join(mounted ?? '', group))).toBe(false)
+    } finally {
+      for (const { running } of machines) await endProcess(running)
+      await driver.close()
+    }
+  },
+)
+
+async function uidOf(pid: number): Promise<number> {
+  return Number(/^Uid:\s+\d+\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1])
+}
+
+async function groupOf(pid: number): Promise<string> {
   const group = /^0::(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1] ?? ''
-  if (hasGroups) expect(group).toMatch(/^\/mote\//)
-  await host.request('vm.forget', { vmId: 'vm-1', generation: 1 })
-  await host.until('vm-1', 'absent', vm => vm.state === 'absent')
-  if (hasGroups) expect(existsSync(join(mounted ?? '', group))).toBe(false)
-  expect(await readdir(join(host.config.dataDir, 'vms'))).toEqual([])
-})
+  if (hasGroups) expect(group).toMatch(/^\/mote\/[0-9a-f]{16}\/[0-9a-f]{16}$/)
+  return group
+}

@@ -12,6 +12,8 @@ interface Hooks {
   readonly onOff: () => void
   /** Whether the machine has a disk with this serial now. */
   readonly hasDisk: (serial: string) => boolean
+  /** The drive that a guest finds when it looks for this serial as `findDisk` (build/recipe.ts) does. */
+  readonly drive: (serial: string) => { readonly readOnly: boolean } | undefined
   /** A paused guest hears nothing. */
   readonly paused: () => boolean
 }
@@ -69,11 +71,16 @@ function control(socket: Socket, line: string, hooks: Hooks): void {
     identity: () => (words.some(word => word.startsWith('seed=')) ? 'ok' : 'err no entropy'),
     mount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
     unmount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
-    exec: () => 'ok 0 0',
+    // `drive <serial>` ends with 0 for one to write to, 1 for one to read, 2 for none.
+    exec: () => `ok ${words[1] === 'drive' ? kindOf(hooks.drive(words[2] ?? '')) : 0} 0`,
     off: () => 'ok',
   }
   socket.write(`${id} ${answers[verb]?.() ?? 'err unknown verb'}\n`)
   if (verb === 'off') setTimeout(hooks.onOff, 20)
+}
+
+function kindOf(drive: { readonly readOnly: boolean } | undefined): number {
+  return drive ? Number(drive.readOnly) : 2
 }
 
 function log(socket: Socket, line: string): void {

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { pc } from '../../lib/colours.ts'
+import { pc } from '../../programs/colours.ts'
 import { createTerminal } from '../progress.ts'
 
 const marks = { yes: pc.green('✓'), limited: pc.yellow('~'), missing: pc.red('✗') } as const

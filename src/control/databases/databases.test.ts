@@ -56,6 +56,7 @@ describe('create', { timeout: 200_000 }, () => {
     [{ memory_mib: 100 }, 'memory_mib'],
     [{ vcpus: 99 }, 'vcpus'],
     [{ disk_mib: 1 }, 'disk_mib'],
+    [{ postgres_version: 17 }, 'postgres_version'],
     [{ settings: { fsync: 'off' } }, 'settings/fsync'],
     [{ settings: { work_mem: "8MB'; archive_command = 'x" } }, 'settings/work_mem'],
   ])('refuses %j, naming %s', async (more, field) => {
@@ -141,6 +142,97 @@ describe('snapshots and branches', { timeout: 200_000 }, () => {
       what: 'it restarts',
     })
     await running(id)
+  })
+})
+
+describe('size, password and backups', { timeout: 200_000 }, () => {
+  let id = ''
+  const settled = (what: string, holds: () => Promise<unknown>) =>
+    until(holds, { everyMs: 50, timeoutMs: 90_000, what })
+  const volumes = () =>
+    system.database.db.rows<{ name: string; sizeMib: number; grownMib: number }>(
+      {
+        name: 'test.databaseVolumes',
+        text: `SELECT right(name, 4) AS name, size_mib AS "sizeMib", grown_mib AS "grownMib" FROM volume o
+               JOIN branch b ON b.id = o.owner_id WHERE b.database_id = $1 ORDER BY size_mib`,
+      },
+      [id],
+    )
+  const connect = () => user.get(`/v1/databases/${id}/connection`)
+  const password = async () => /mote:(\w+)@/.exec((await connect()).body.psql_command)?.[1]
+
+  it('grows its disks while it runs, and never shrinks them', async () => {
+    id = (await create('growing')).body.id
+    await running(id)
+    const grown = await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 1536 })
+    expect(grown.body).toMatchObject({ disk_mib: 1536, status: 'running', vcpus: 1 })
+    await settled('the disks have grown', async () => (await volumes()).every(one => one.grownMib === one.sizeMib))
+    expect((await volumes()).map(one => one.grownMib)).toEqual([1536, 3072])
+    expect(await statusOf(id)).toBe('running')
+    const refused = await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 1024 })
+    expect(refused.body.details).toEqual([{ field: 'disk_mib', message: expect.stringContaining('at least 1536') }])
+    expect((await user.get(`/v1/databases/${id}`)).body.disk_mib).toBe(1536)
+  })
+
+  it('has another password once its server knows it, and after a start from scratch too', async () => {
+    const before = await password()
+    const rotated = await user.post(`/v1/databases/${id}/rotate-password`)
+    expect(rotated.body).toMatchObject({ id, status: 'running' })
+    expect(JSON.stringify(rotated.body)).not.toContain(String(before))
+    await settled('the server knows it', async () => (await connect()).status === 200)
+    const now = await password()
+    expect(now).toMatch(/^[0-9a-f]{48}$/)
+    expect(now).not.toBe(before)
+    const stranger = await system.user()
+    expect((await stranger.post(`/v1/databases/${id}/rotate-password`)).status).toBe(404)
+    await user.call('PATCH', `/v1/databases/${id}`, { suspended: true })
+    await settled('it is suspended', async () => (await statusOf(id)) === 'suspended')
+    await user.post(`/v1/databases/${id}/rotate-password`)
+    await user.call('PATCH', `/v1/databases/${id}`, { suspended: false })
+    await running(id)
+    await settled('the server knows it', async () => (await connect()).status === 200)
+    expect(await password()).not.toBe(now)
+    const audit = JSON.stringify((await user.get('/v1/audit-logs?action=database.rotate_password')).body)
+    expect(audit).toContain('growing')
+    expect(audit).not.toContain(String(now))
+  })
+
+  const target = {
+    ...{ endpoint: 'https://s3.example.com:9000', bucket: 'backups', prefix: 'mote/eu' },
+    ...{ access_key: 'AKEXAMPLE', secret_key: 'never to be seen again'.replaceAll(' ', '-') },
+  }
+  it('has its backups where it is told, and says where without the key', async () => {
+    const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, target)
+    expect(put.body).toMatchObject({ target: 's3://backups/mote/eu', status: 'pending', retention_valid: false })
+    const told = JSON.stringify([put.body, (await user.get('/v1/audit-logs')).body])
+    expect(told).not.toContain(target.secret_key)
+    await running(id)
+    expect((await user.get(`/v1/databases/${id}/backups`)).body.target).toBe('s3://backups/mote/eu')
+    expect((await user.delete(`/v1/databases/${id}/backups/target`)).body.target).toBe('volume')
+    await running(id)
+    const stranger = await system.user()
+    expect((await stranger.call('PUT', `/v1/databases/${id}/backups/target`, target)).status).toBe(404)
+  })
+
+  it.each([
+    [{ endpoint: 'http://s3.example.com' }, 'endpoint'],
+    [{ endpoint: 'https://s3.example.com/path' }, 'endpoint'],
+    [{ bucket: 'Not a bucket' }, 'bucket'],
+    [{ prefix: '../other' + '/' }, 'prefix'],
+    [{ region: 'a\nb' }, 'region'],
+    [{ secret_key: 'two words' }, 'secret_key'],
+    [{ ca_certificate: 'no certificate' }, 'ca_certificate'],
+  ])('refuses the target %j, naming %s', async (change, field) => {
+    const { status, body } = await user.call('PUT', `/v1/databases/${id}/backups/target`, { ...target, ...change })
+    expect(status).toBe(400)
+    expect(body.details[0].field).toBe(field)
+  })
+
+  it('goes back to an instant only when there is a backup, and one that was', async () => {
+    const to = (at: string) => user.post(`/v1/databases/${id}/backups/restore-to`, { at })
+    expect((await to('2999-01-01T00:00:00Z')).body.details[0].field).toBe('at')
+    expect((await to('yesterday')).body.details[0].field).toBe('at')
+    expect((await to('2026-01-01T00:00:00Z')).body.code).toBe('invalid_state')
   })
 })
 

@@ -74,7 +74,10 @@ const machine = world.machines.branch
 const shared = { db, machine, remove, check: nothingLeft }
 const whole = crashMatrix<Subject>({
   ...{ ...shared, makeSubject: database, advance: live },
-  unreachable: { preparing: 'begins empty', failing: 'its VM works' },
+  unreachable: {
+    ...{ preparing: 'begins empty', failing: 'its VM works' },
+    ...{ replaying: 'is in another story', undoing: 'is in another story' },
+  },
 })
 
 /** A branch of a database that runs, as it was a moment ago. */
@@ -86,7 +89,7 @@ async function branchOfBackups(): Promise<Subject> {
   )
   return { id: made.id, databaseId: parent.databaseId, chapter: 0 }
 }
-const elsewhere = 'is in the other story'
+const elsewhere = 'is in another story'
 const played = crashMatrix<Subject>({
   ...{ ...shared, makeSubject: branchOfBackups },
   advance: async s => {
@@ -103,6 +106,46 @@ const played = crashMatrix<Subject>({
     await world.until(async () => (await store.byId(db, s.databaseId)) === undefined)
     await nothingLeft(s)
   },
+})
+
+/** It goes back to an instant in place; the first time its VM cannot, and it is what it was before. */
+const replayed = crashMatrix<Subject>({
+  ...{ ...shared, makeSubject: database },
+  advance: async s => {
+    const b = await store.branch(db, s.id)
+    if (!b || statusOf(b) === 'deleting') return othersMove()
+    const to = { moment: '2026-01-01 00:00:00+00' }
+    if (s.chapter === 0 && statusOf(b) === 'running') {
+      s.chapter++
+      await db.tx(tx => restores.startRestore(tx, s.id, to))
+      await db.tx(tx => poke(tx, 'database', s.id))
+    } else if (s.chapter === 1 && b.phase === 'replaying') host.behaviour.set('oci:postgres:15', 'crash')
+    else if (s.chapter === 1 && b.phase === 'undoing') {
+      s.chapter++
+      host.behaviour.delete('oci:postgres:15')
+    } else if (s.chapter === 2 && statusOf(b) === 'running') {
+      s.chapter++
+      expect(b.restored).toBe(1)
+      await db.tx(tx => restores.startRestore(tx, s.id, to))
+      await db.tx(tx => poke(tx, 'database', s.id))
+    } else if (s.chapter === 3 && statusOf(b) === 'running') {
+      s.chapter++
+      expect(b.restored).toBe(2)
+      const kept = (await snapshots.list(db, s.databaseId)).map(({ kind, state }) => `${kind} ${state}`)
+      expect(kept).toEqual(['restore ready', 'restore ready'])
+      await remove(s)
+    }
+    await othersMove()
+  },
+  check: async s => {
+    host.behaviour.delete('oci:postgres:15')
+    await nothingLeft(s)
+  },
+  unreachable: Object.fromEntries(
+    Object.keys(machine.phases)
+      .filter(phase => phase !== 'replaying' && phase !== 'undoing')
+      .map(phase => [phase, elsewhere]),
+  ),
 })
 
 const broken = crashMatrix<Subject>({
@@ -130,7 +173,7 @@ const broken = crashMatrix<Subject>({
 })
 
 describe('crash matrix of a branch', () => {
-  const all = [...whole, ...played, ...broken]
+  const all = [...whole, ...played, ...replayed, ...broken]
   it('has every phase with every fault', () =>
     expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(machine.phases).length * faults.length))
   it.each(all)('$name', ({ run }) => run(), 120_000)

@@ -19,10 +19,6 @@ export type RestoreTo = { readonly snapshotId: string } | { readonly moment: str
 
 /** False while an earlier restore is under way. */
 export const startRestore = async (tx: Tx, id: string, to: RestoreTo) =>
-  (await tx.run(wishRestore, [
-    id,
-    'snapshotId' in to ? to.snapshotId : null,
-    'moment' in to ? to.moment : null,
-  ])) === 1
+  (await tx.run(wishRestore, [id, 'snapshotId' in to ? to.snapshotId : null, 'moment' in to ? to.moment : null])) === 1
 export const nextTimeline = (tx: Tx, id: string, timelineId: string) => tx.run(nextTimelineOf, [id, timelineId])
 export const endRestore = (tx: Tx, id: string) => tx.run(finishRestore, [id])

@@ -19,7 +19,6 @@ export const errorStatus = {
   unsupported_media_type: 415,
   rate_limited: 429,
   internal: 500,
-  not_implemented: 501,
   no_capacity: 503,
   unavailable: 503,
 } as const

@@ -80,7 +80,6 @@ export const thingOperations = operations({
   },
   forgetAudit: { ...shared, method: 'POST', path: '/v1/forget', summary: 'No note', scope: 'write', answer: 'free' },
   breakThing: { ...shared, method: 'GET', path: '/v1/break', summary: 'Throws', scope: 'read', answer: 'free' },
-  missingThing: { ...shared, method: 'POST', path: '/v1/missing', summary: '501', scope: 'write', answer: 'free' },
   operate: {
     ...shared,
     method: 'GET',

@@ -137,7 +137,7 @@ const queryOf = (operation: Operation) =>
     )
     .map(query =>
       Object.entries(query)
-        .map(([name, value]) => `${name}=${escape(String(value))}`)
+        .map(([name, value]) => `${name}=${escape(typeof value === 'object' ? JSON.stringify(value) : String(value))}`)
         .join('&'),
     )
 

@@ -10,7 +10,7 @@ import { originOf, type RouteInfo, stateOf } from './ports.ts'
 import { bodyValidator, stringsValidator } from './validate.ts'
 
 export interface Route extends RouteInfo {
-  readonly handler: Handler<never> | undefined
+  readonly handler: Handler<never>
   readonly params: (values: Readonly<Record<string, unknown>>) => unknown
   readonly query: (values: Readonly<Record<string, unknown>>) => unknown
   /** Takes the bytes that were sent (undefined: none), of this media type. */
@@ -31,6 +31,7 @@ export function createRoute(
   handler: Handler<never> | undefined,
   checkAnswers: boolean,
 ): Route {
+  if (!handler) throw new Error(`BUG: no feature implements ${id}`)
   requireAuditable(id, operation, handler)
   return {
     id,
@@ -44,8 +45,8 @@ export function createRoute(
 }
 
 /** A mutation that could not write its audit row in its own transaction is caught at boot, not in production. */
-function requireAuditable(id: string, operation: Operation, handler: Handler<never> | undefined): void {
-  if (!handler || operation.method === 'GET' || operation.auth === 'none' || operation.unaudited) return
+function requireAuditable(id: string, operation: Operation, handler: Handler<never>): void {
+  if (operation.method === 'GET' || operation.auth === 'none' || operation.unaudited) return
   if (!('write' in handler)) throw new Error(`BUG: ${id} changes something, so its handler must have the "write" form`)
 }
 

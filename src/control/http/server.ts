@@ -221,7 +221,6 @@ async function run(
   reply: FastifyReply,
 ): Promise<unknown> {
   const { handler, operation } = route
-  if (!handler) throw new ApiError('not_implemented', 'This operation is not implemented yet.')
   if ('stream' in handler) return runStream(context, route, handler, request, reply)
   const notes: RecordedNote[] = []
   const call = buildCall(

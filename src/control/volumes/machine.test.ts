@@ -16,6 +16,7 @@ import {
   detachVolume,
   findVolume,
   findVolumeSnapshot,
+  fullVolumes,
   growVolume,
   listVolumeSnapshots,
   restoreVolume,
@@ -187,6 +188,33 @@ describe('a volume that grows', () => {
     await expect(db.tx(tx => growVolume(tx, id, 128))).rejects.toMatchObject({ code: 'operation_in_progress' })
     expect(await size(id)).toEqual({ sizeMib: 64, grownMib: 64, error: null })
     await world.until(() => isReady(id))
+  })
+})
+
+describe('a volume that fills', () => {
+  const sweep = fullVolumes({ db })
+  const look = async (id: string, percent: number) => {
+    await db.run(
+      {
+        name: 'test.fill',
+        text: `UPDATE volume SET used_bytes = size_mib * 1048576.0::float8 * $2 / 100, measured_at = now() WHERE id = $1`,
+      },
+      [id, percent],
+    )
+    return sweep.run({ now: new Date(), signal: new AbortController().signal })
+  }
+  const known = async (id: string) =>
+    (await world.rows<{ fullness: number }>(`SELECT fullness FROM volume WHERE id = $1`, id))[0]?.fullness
+
+  it('is told of once at 80 and once at 95 percent, and again only after it was well below', async () => {
+    const { id } = await create()
+    const told: number[] = []
+    for (const percent of [50, 81, 85, 78, 82, 96, 94, 97, 91, 60, 81]) told.push((await look(id, percent)).told ?? 0)
+    expect(told).toEqual([0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 1])
+    expect(await known(id)).toBe(80)
+    // Two that look at once: one of them tells.
+    const both = await Promise.all([look(id, 99), look(id, 99)])
+    expect((both[0].told ?? 0) + (both[1].told ?? 0)).toBe(1)
   })
 })
 

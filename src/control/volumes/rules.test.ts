@@ -1,3 +1,4 @@
+import { fullnessOf } from './fullness.ts'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { fitVolumes, type PoolView, type VolumeNeed } from '../scheduler/pools.ts'
@@ -114,4 +115,19 @@ describe('where volumes go', () => {
     expect(rules.choosePlace(pools, hosts, need())?.hostId).toBe('b')
     expect(rules.choosePlace(pools, hosts, need({ sizeMib: 500 }))).toBeUndefined()
   })
+})
+
+describe('how full people know a volume to be', () => {
+  it.each([
+    [79.9, 0, 0],
+    [80, 0, 80],
+    [80, 80, 80],
+    [75.1, 80, 80],
+    [74.9, 80, 0],
+    [95, 80, 95],
+    [96, 0, 95],
+    [90.1, 95, 95],
+    [89.9, 95, 80],
+    [10, 95, 0],
+  ] as const)('%d percent, after %d: %d', (percent, known, level) => expect(fullnessOf(percent, known)).toBe(level))
 })

@@ -1,7 +1,7 @@
 import type { App, Domain } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { RefreshCw } from 'lucide-react'
-import { api, isNotAvailable } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { addressOf } from '../../api/settings.ts'
 import { ActionButton } from '../../ui/action.tsx'
@@ -20,9 +20,8 @@ export function Domains({ app }: { readonly app: App }) {
     refetchInterval: ({ state }) => (state.data?.some(domain => domain.status === 'pending') ? 5000 : 60_000),
   })
   const billing = useQuery(queries.billing())
-  const reason = isNotAvailable(domains.error)
-    ? 'Domains of your own are not available on this server.'
-    : billing.data?.plan_limits?.custom_domains === false
+  const reason =
+    billing.data?.plan_limits?.custom_domains === false
       ? 'The plan of this project has no domains of your own.'
       : undefined
   return (
@@ -33,7 +32,7 @@ export function Domains({ app }: { readonly app: App }) {
     >
       <div className="space-y-4">
         {app.hostname && <CopyBox text={addressOf(app.hostname)} label="address of the app" />}
-        {domains.error && !isNotAvailable(domains.error) && <Notice tone="bad">{messageOf(domains.error)}</Notice>}
+        {domains.error && <Notice tone="bad">{messageOf(domains.error)}</Notice>}
         {domains.data?.map(domain => (
           <DomainBox key={domain.id} app={app} domain={domain} />
         ))}

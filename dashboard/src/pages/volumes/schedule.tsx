@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { api, isNotAvailable } from '../../api/client.ts'
+import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Choice, Field, Form } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
@@ -19,7 +19,6 @@ const usualKeep = 7
 
 export function Schedule({ id }: { readonly id: string }) {
   const schedule = useQuery(queries.schedule(id))
-  if (isNotAvailable(schedule.error)) return null
   return (
     <Card title="Snapshots by themselves" lead="Taken as often as you say; the oldest of them are dropped.">
       <Loaded query={schedule}>

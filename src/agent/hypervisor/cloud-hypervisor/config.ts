@@ -67,11 +67,13 @@ export const proofConfig = {
 } as const
 
 /**
- * A saved VM's settings for a host where its tap has another name. Replaced in the text: numbers in it may have more
+ * A saved VM's settings for a host where its tap has another name. Its initramfs was read at boot: Cloud Hypervisor would
+ * open the file again, and end where there is none. Replaced in the text: numbers in it may have more
  * digits than JavaScript keeps. The host's end of the tap is not the VMM's to configure.
  */
-export function withTap(settings: string, tap: string): string {
+export function settingsHere(settings: string, tap: string): string {
   return settings
     .replace(/"tap"\s*:\s*"[^"]*"/g, `"tap":${JSON.stringify(tap)}`)
+    .replace(/"initramfs"\s*:\s*"[^"]*"/g, '"initramfs":null')
     .replace(/"host_mac"\s*:\s*"[^"]*"/g, '"host_mac":null')
 }

@@ -18,7 +18,7 @@ import {
   title,
   vsockSocket,
 } from './cell.ts'
-import { proofConfig, stateFiles, vmConfig, withTap } from './config.ts'
+import { proofConfig, stateFiles, vmConfig, settingsHere } from './config.ts'
 import { consoles } from './consoles.ts'
 import { handOver } from './migrate.ts'
 import { takeGuest } from './receive.ts'
@@ -36,7 +36,13 @@ export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platf
   const console = consoles()
   return {
     ...{ name: 'cloud-hypervisor', title, migrate: 'live', overheadMib: 256 },
-    program: { file: program, command: 'cloud-hypervisor', variable, tested: '53' },
+    program: {
+      file: program,
+      command: 'cloud-hypervisor',
+      from: 'github.com/cloud-hypervisor/cloud-hypervisor/releases',
+      variable,
+      tested: '53',
+    },
     traitOf: user => (cellUser(user) ? { says: 'a user for each VM' } : { says: 'as root', fix: openDevices }),
     version: () => versionOf(installed(program)),
     async start({ dir }, user) {
@@ -91,7 +97,7 @@ async function loadGuest({ cell, api }: Launched, from: string, tap: string): Pr
   await mkdir(dir, { mode: 0o700 })
   const { settings, ...big } = stateFiles
   for (const name of Object.values(big)) await place(cell, join(from, name), join(fromDir, name), 'read')
-  const text = withTap(await readFile(join(from, settings), 'utf8'), tap)
+  const text = settingsHere(await readFile(join(from, settings), 'utf8'), tap)
   await writeFile(join(dir, settings), text, { mode: 0o600 })
   if (cell.user) for (const path of [dir, join(dir, settings)]) await chown(path, cell.user.uid, cell.user.gid)
   await api.call('PUT', '/vm.restore', { source_url: `file://${fromDir}` })

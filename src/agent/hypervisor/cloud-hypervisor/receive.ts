@@ -9,7 +9,7 @@ import type { Wire } from '../transfer/wire.ts'
 import { placeDisks } from '../vmm/boot.ts'
 import type { Launched, LaunchPlan } from '../vmm/launch.ts'
 import { title } from './cell.ts'
-import { withTap } from './config.ts'
+import { settingsHere } from './config.ts'
 import { commands, passConfig, passPayload, type Peer, peerOver, readRequest, readResponse } from './protocol.ts'
 
 const arrivingSocket = 'arriving.sock'
@@ -66,7 +66,7 @@ async function relay(
     const isLast = command === commands.complete || command === commands.completePaused
     if (isLast) await onLast()
     if (command === commands.config) {
-      await passConfig(request, requests, peer.send, settings => withTap(settings, tap))
+      await passConfig(request, requests, peer.send, settings => settingsHere(settings, tap))
     } else {
       await peer.send(header)
       await passPayload(request, requests, peer.send)

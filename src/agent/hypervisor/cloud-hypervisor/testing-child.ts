@@ -7,47 +7,11 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type FakeGuest, serveFakeGuest } from '../testing-guest.ts'
 import { commands, passPayload, peerOver, readRequest, readResponse } from './protocol.ts'
-
-const strict = { additionalProperties: false }
-const int = Type.Integer({ minimum: 0 })
-const text = Type.String({ minLength: 1 })
-const bucket = Type.Object({ size: int, refill_time: int, one_time_burst: Type.Optional(int) }, strict)
-const limiter = Type.Object({ bandwidth: Type.Optional(bucket), ops: Type.Optional(bucket) }, strict)
-const Disk = Type.Object(
-  {
-    ...{ id: text, serial: text, path: text, readonly: Type.Boolean() },
-    ...{ image_type: Type.Enum(['Raw', 'Qcow2', 'FixedVhd', 'Vhdx']), rate_limiter_config: limiter },
-  },
-  strict,
-)
-const Config = Type.Object(
-  {
-    cpus: Type.Object({ boot_vcpus: int, max_vcpus: int, nested: Type.Boolean() }, strict),
-    memory: Type.Object({ size: int }, strict),
-    payload: Type.Object({ kernel: text, initramfs: text, cmdline: text }, strict),
-    disks: Type.Array(Disk),
-    net: Type.Array(
-      Type.Object(
-        {
-          ...{ id: text, tap: text, mac: text, rate_limiter_config: limiter },
-          host_mac: Type.Optional(Type.Union([text, Type.Null()])),
-        },
-        strict,
-      ),
-    ),
-    rng: Type.Object({ src: text }, strict),
-    balloon: Type.Object({ size: int, deflate_on_oom: Type.Boolean(), free_page_reporting: Type.Boolean() }, strict),
-    vsock: Type.Object({ id: text, cid: Type.Integer({ minimum: 3 }), socket: text }, strict),
-    serial: Type.Object({ mode: Type.Enum(['Off', 'File', 'Socket', 'Null']), socket: Type.Optional(text) }, strict),
-    console: Type.Object({ mode: Type.Enum(['Off', 'Null']) }, strict),
-  },
-  strict,
-)
-type Config = Static<typeof Config>
+import { Config, Disk, int, strict, text } from './testing-schemas.ts'
 
 class Refused extends Error {
   readonly status: number
@@ -79,12 +43,16 @@ async function startVm(next: Config, first: typeof state): Promise<void> {
   for (const { path } of next.disks) {
     if (!existsSync(path)) refuse(500, 'Error from API', 'Cannot open disk path', 'No such file or directory', path)
   }
+  const { initramfs } = next.payload
+  if (initramfs !== null && !existsSync(initramfs))
+    refuse(500, 'Error from API', 'Cannot open initramfs file', 'No such file or directory')
   config = next
   state = first
   if (isToy(next.payload.kernel)) return
   guest = await serveFakeGuest(next.vsock.socket, {
     onOff: () => process.exit(0),
     hasDisk: serial => config?.disks.some(disk => disk.serial === serial) ?? false,
+    drive: serial => config?.disks.filter(disk => disk.serial === serial).map(disk => ({ readOnly: disk.readonly }))[0],
     paused: () => state !== 'Running',
   })
 }

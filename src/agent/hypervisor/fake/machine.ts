@@ -98,7 +98,7 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
     exec: async ([program, ...rest]) => {
       if (vm.paused) throw new StepError('invalid_state', 'the VM is paused')
       // Of database images: there is always a server behind a healthy simulated guest.
-      const known = program === 'echo' || program === '/usr/local/bin/mote-ready'
+      const known = program === 'echo' || program?.startsWith('/usr/local/bin/mote-')
       const stdout = program === 'echo' ? `${rest.join(' ')}\n` : ''
       const stderr = known ? '' : `${program}: not found\n`
       return { exitCode: known ? 0 : 127, stdout, stderr, truncated: false }

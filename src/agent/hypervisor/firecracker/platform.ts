@@ -41,7 +41,13 @@ const variable = 'MOTE_FIRECRACKER_BIN'
 export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Platform {
   return {
     ...{ name: 'firecracker', title, migrate: 'stop-and-copy', overheadMib: 128 },
-    program: { file: programs?.firecracker, command: 'firecracker', variable, tested: '1.16' },
+    program: {
+      file: programs?.firecracker,
+      command: 'firecracker',
+      from: 'github.com/firecracker-microvm/firecracker/releases',
+      variable,
+      tested: '1.16',
+    },
     traitOf: () => (programs?.jailer ? { says: 'jailer' } : { says: 'no jailer', fix: noJailer }),
     version: () => versionOf(installed(programs).firecracker),
     async start({ dir, vmId }, user) {

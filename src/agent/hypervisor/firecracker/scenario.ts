@@ -8,7 +8,7 @@ export interface ScenarioCall {
   readonly body?: unknown
 }
 
-export const scenarioTap = 'tapscenario'
+export const scenarioTap = 'tapscenario-fc'
 export const scenarioMac = '52:54:00:12:34:56'
 const serials = { base: 'a', scratch: 'b', config: 'c' }
 const boot = bootCalls({ vcpus: 1, memoryMib: 128, tap: scenarioTap, mac: scenarioMac, drives: [], serials })

@@ -8,36 +8,7 @@ import { createServer } from 'node:http'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type FakeGuest, serveFakeGuest } from '../testing-guest.ts'
-
-const strict = { additionalProperties: false }
-const int = Type.Integer({ minimum: 0 })
-const text = Type.String({ minLength: 1 })
-const bucket = Type.Object({ size: int, refill_time: int, one_time_burst: Type.Optional(int) }, strict)
-const limiter = Type.Optional(Type.Object({ bandwidth: Type.Optional(bucket), ops: Type.Optional(bucket) }, strict))
-const Drive = Type.Object(
-  {
-    ...{ drive_id: text, path_on_host: text, is_root_device: Type.Boolean(), is_read_only: Type.Boolean() },
-    cache_type: Type.Optional(Type.Enum(['Unsafe', 'Writeback'])),
-    rate_limiter: limiter,
-  },
-  strict,
-)
-const Load = Type.Object(
-  {
-    snapshot_path: text,
-    mem_backend: Type.Object({ backend_type: Type.Enum(['File', 'Uffd']), backend_path: text }, strict),
-    resume_vm: Type.Optional(Type.Boolean()),
-    network_overrides: Type.Optional(Type.Array(Type.Object({ iface_id: text, host_dev_name: text }, strict))),
-  },
-  strict,
-)
-const SavedState = Type.Object({
-  drives: Type.Record(Type.String(), Type.String()),
-  vsock: Type.Union([Type.String(), Type.Null()]),
-  guest: Type.Boolean(),
-  amountMib: int,
-  memoryMib: int,
-})
+import { bucket, Drive, int, limiter, Load, SavedState, strict, text } from './testing-schemas.ts'
 
 class Refused extends Error {}
 const refuse = (reason: string): never => {
@@ -57,13 +28,14 @@ if (args[0] === '--snapshot-version') {
 let state: 'Not started' | 'Running' | 'Paused' = 'Not started'
 let touched = false
 let kernel: string | undefined
+let kernelArgs: readonly string[] = []
 let memoryMib = 128
 let amountMib = 0
 let balloon = false
 let vsock: string | null = null
 let hasGuest = false
 let guest: FakeGuest | undefined
-const drives = new Map<string, { file: string; root: boolean }>()
+const drives = new Map<string, { file: string; root: boolean; readOnly: boolean }>()
 
 /** As the real one makes them: see `driveSerial`. */
 function serialOf(file: string): string {
@@ -78,6 +50,10 @@ async function startGuest(): Promise<void> {
   guest = await serveFakeGuest(vsock, {
     onOff: () => process.exit(0),
     hasDisk: serial => [...drives.values()].some(({ file }) => serialOf(file) === serial),
+    drive: serial => {
+      const given = kernelArgs.find(arg => arg.startsWith(`mote.${serial}=`))?.split('=')[1] ?? serial
+      return [...drives.values()].find(({ file }) => serialOf(file) === given)
+    },
     paused: () => state === 'Paused',
   })
 }
@@ -154,6 +130,7 @@ const calls: Readonly<Record<string, Call>> = {
       touched = true
       openable(String(body.kernel_image_path))
       kernel = String(body.kernel_image_path)
+      kernelArgs = String(body.boot_args ?? '').split(' ')
     },
   },
   'PUT /drives/*': {
@@ -164,7 +141,11 @@ const calls: Readonly<Record<string, Call>> = {
       before()
       openable(String(body.path_on_host))
       touched = true
-      drives.set(id, { file: String(body.path_on_host), root: body.is_root_device === true })
+      drives.set(id, {
+        file: String(body.path_on_host),
+        root: body.is_root_device === true,
+        readOnly: body.is_read_only === true,
+      })
     },
   },
   'PATCH /drives/*': {
@@ -258,7 +239,7 @@ const calls: Readonly<Record<string, Call>> = {
       if (!Value.Check(SavedState, saved)) return refuse('Load snapshot error')
       for (const [id, file] of Object.entries(saved.drives)) {
         if (!existsSync(file)) process.exit(1) // the real one ends, too
-        drives.set(id, { file, root: false })
+        drives.set(id, { file, root: false, readOnly: false })
       }
       ;({ vsock, amountMib, memoryMib } = saved)
       hasGuest = saved.guest

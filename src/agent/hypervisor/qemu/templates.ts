@@ -112,7 +112,9 @@ async function seal(dir: string): Promise<void> {
 /** VMs that were started from one that goes keep its memory file until they end. */
 async function prune(root: string, maxBytes: number): Promise<void> {
   const names = (await readdir(root)).filter(name => !name.endsWith(partialSuffix))
-  const all = await Promise.all(names.map(async name => ({ dir: join(root, name), ...(await sizeOf(join(root, name))) })))
+  const all = await Promise.all(
+    names.map(async name => ({ dir: join(root, name), ...(await sizeOf(join(root, name))) })),
+  )
   let total = all.reduce((sum, one) => sum + one.bytes, 0)
   for (const { dir, bytes } of all.toSorted((a, b) => a.usedMs - b.usedMs)) {
     if (total <= maxBytes) return

@@ -64,6 +64,8 @@ export interface VmmProgram {
   readonly file: string | undefined
   /** On the PATH. */
   readonly command: string
+  /** Where its releases are. */
+  readonly from: string
   /** The setting that names the file. */
   readonly variable: string
   /** The version that the driver was written for and tested with; older ones are refused. */

@@ -35,15 +35,15 @@ const proofLimitMs = 30_000
  * guest's kernel is booted once until our init speaks on the console.
  */
 export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: AbortSignal): Promise<Probe> {
-  const { file, command, variable, tested } = platform.program
+  const { file, command, variable, tested, from } = platform.program
   const no = (detail: string, fix: string): Probe => ({ available: false, detail, fix })
-  if (!file) return no('not installed', `put ${command} on the PATH, or set ${variable}`)
+  const install = `put ${command} v${tested} of ${from} on the PATH, or set ${variable}`
+  if (!file) return no('not installed', install)
   if (deps.network.mode !== 'tap') return no('needs taps', 'run the agent as root')
   try {
     const version = (await run(file, ['--version'], { signal })).split('\n')[0]?.trim() ?? 'unknown'
     const age = ageOf(version, tested)
-    const take = `install ${platform.title} v${tested}`
-    if (age === 'older') return no(`${version} is older than v${tested}, which this was written for`, take)
+    if (age === 'older') return no(`${version} is older than v${tested}, which this was written for`, install)
     const guest = await deps.kernel()
     const about = `${version} ${guest.initrd}`
     const proof = await cachedProof(deps.cacheDir, about, signal, () => prove(platform, guest, signal))

@@ -1,0 +1,49 @@
+/** An agent that starts again while its VMs run: until it has all of them, beside a bare question to each of their sockets. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { readlink } from 'node:fs/promises'
+import { connectQmp } from '../src/agent/hypervisor/qemu/qmp.ts'
+import { testAgent, testSpec, vmmsIn } from '../src/agent/testing.ts'
+import { type Benchmark, median } from './benchmark.ts'
+import { missingForVms } from './deploy-to-answer.ts'
+import { scaled } from './turns.ts'
+
+const vms = Number(process.env['MOTE_BENCH_VMS'] ?? 8)
+const rounds = 5
+
+export const adopt: Benchmark = {
+  name: 'adopt',
+  goal: `an agent that starts again has its ${vms} VMs within twice the time of asking each QMP socket, and 2 s`,
+  covers: ['B18'],
+  how: `${vms} real VMs run; the agent is stopped (they live on) and another one is started on its directory: timed until it reports every one of them running and healthy. The limit, while no agent is connected: connect to each QMP socket, all at once, and ask for its status.`,
+  reading: `The goal speaks of 100 VMs; two cores that emulate take ${vms}. A new agent also probes its hypervisors and waits for the first healthy answer of each app, which the bare question does not.`,
+  unable: missingForVms,
+  async run(report) {
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    await using host = await testAgent({ hypervisor: 'qemu', network, maxBoots: 2 })
+    const ids = Array.from({ length: vms }, (_, n) => `vm-${n}`)
+    for (const vmId of ids) await host.put({ vmId, generation: 1, want: 'running', spec: testSpec() })
+    for (const vmId of ids) await host.until(vmId, 'healthy', vm => vm.healthy)
+    const dirs = await Promise.all((await vmmsIn(host.config.dataDir)).map(pid => readlink(`/proc/${pid}/cwd`)))
+    const ask = async (dir: string) => {
+      const qmp = await connectQmp(dir, 'qmp.sock')
+      await qmp.execute('query-status')
+      qmp.close()
+    }
+    const adopted: number[] = []
+    const asked: number[] = []
+    for (let round = 0; round < scaled(rounds); round++) {
+      await host.agent.stop()
+      const beganRaw = performance.now()
+      await Promise.all(dirs.map(ask))
+      asked.push(performance.now() - beganRaw)
+      const began = performance.now()
+      await host.restart()
+      while (!(await Promise.all(ids.map(vmId => host.get(vmId)))).every(vm => vm.healthy)) await pause(2)
+      adopted.push(performance.now() - began)
+    }
+    report.samples(`start of the agent until ${vms} VMs are healthy`, 'ms', adopted)
+    report.samples(`${vms} QMP sockets asked`, 'ms', asked)
+    report.verdict('adopted / asked (medians)', median(adopted) / median(asked), 2)
+    report.verdict('adopted, s', median(adopted) / 1000, 2)
+  },
+}

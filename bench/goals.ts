@@ -1,0 +1,74 @@
+/** What the product has to reach, beside which limit or peer. The benchmarks say which of these they decide. */
+
+interface Goal {
+  readonly work: string
+  readonly beside: string
+  readonly goal: string
+  readonly growth: string
+  /** Why no benchmark decides it here. */
+  readonly notRun?: string
+}
+
+const goal = (work: string, beside: string, goal: string, growth = '-', notRun?: string): Goal => ({
+  ...{ work, beside, goal, growth },
+  ...(notRun === undefined ? {} : { notRun }),
+})
+
+export const goals = {
+  B1: goal(
+    'GET /v1/apps, 100 apps, JWT',
+    'bare Node with the same bytes',
+    '>= 35 % of bare Node, <= 5 us of CPU a row',
+    'flat in tenants (10 -> 10,000: <= 1.2x)',
+  ),
+  B2: goal('GET one app, one deployment', 'bare Node; PG select', 'p50 <= 0.4 ms', 'flat in rows (<= 1.1x at 100,000)'),
+  B3: goal(
+    'live list of deployments, 100 and 1,000 VMs',
+    "libvirt's getAllDomainStats",
+    '<= 2x libvirt',
+    'linear in rows, nothing asked of hosts',
+  ),
+  B4: goal('POST app, rule (durable)', 'one insert by node-pg', '>= 30 % of the insert rate', 'flat in rows to 1 M'),
+  B5: goal(
+    'durable placement, 100 hosts',
+    'the bare transaction',
+    '>= 1,000/s, none oversold, >= 50 % of the transaction',
+    '<= 1.3x from 10 to 1,000 hosts',
+  ),
+  B6: goal(
+    'deploy to VM running, image warm',
+    'what the machine itself needs',
+    'overhead p50 <= 30 ms',
+    'flat in VMs of a host',
+  ),
+  B7: goal('stop a VM', 'SIGKILL of the same process', '<= 25 ms over it', 'flat'),
+  B8: goal('pause, resume', 'QMP stop and cont', '<= 5 ms', 'flat'),
+  B9: goal('many deploys at once', 'raw spawns at the same parallelism', '>= 90 % of the raw rate', 'linear'),
+  B10: goal('wake of an app that sleeps', 'the start of the VM itself', 'overhead <= 50 ms, no failed request', 'flat'),
+  B11: goal('commit to SSE client', 'PG NOTIFY; etcd put to watch', 'p50 <= 2 ms and <= etcd', 'flat in topics'),
+  B12: goal(
+    'SSE fan-out, 10 to 1,000 subscribers',
+    'bare Node SSE, same bytes',
+    '>= 50 % of bare Node, <= 30 KiB a subscriber',
+    'linear in those that match',
+  ),
+  B13: goal('knowing the caller', 'the same handler without', 'JWT <= 60 us, PAT <= 1.2x JWT', 'flat in tokens to 1 M'),
+  B14: goal('logins in a storm', 'GET in a quiet moment', 'p99 of GET <= 2x', '-'),
+  B15: goal('refresh rotation', 'the bare update transaction', '>= 40 %', 'flat'),
+  B16: goal('no-op pass over 10,000 VMs', '-', '< 0.5 s, <= 32 KiB each', 'linear: t(10k)/t(1k) <= 12'),
+  B17: goal('control plane restart to ready, 10,000 deployments', 'empty database', '< 2 s', 'linear'),
+  B18: goal('agent restart, adopts its VMs', 'connect and query-status of each QMP socket', '<= 2x raw, < 2 s', 'linear'),
+  B19: goal('beats of 1,000 hosts x 10 VMs each second', 'one batched update by node-pg', '<= 15 % of a core', 'linear'),
+  B20: goal('image fetch and unpack', 'the same bytes by HTTP; tar', '>= 50 % of the pull, second time nothing', 'flat'),
+  B21: goal('volume clone', 'cp --reflink and sync', '<= 1.5x', 'not in the size'),
+  B22: goal('logs of a VM to the client', 'the same file over a socket', '>= 50 % of it, or 200 MiB/s', 'flat'),
+  B23: goal('first page of the audit log, 1 M rows', '-', '<= 20 ms with its exact total', 'flat'),
+  B24: goal('a noisy tenant at 10x its allowance', 'the same without it', 'p99 of others <= 2x, no errors', '-'),
+  B25: goal('the refusal 429', 'bare Node', '>= 50 % of its rate', 'flat in keys'),
+  B26: goal('simulation', '-', '>= 5,000 steps/s of a core, 1,000 times real time', 'linear'),
+  B27: goal('memory at rest', '-', 'control <= 120 MiB, agent <= 60 MiB, <= 1 MiB a VM', 'linear'),
+  start: goal('mote up to ready; mote --version', '-', '<= 1.5 s on a warm directory; <= 100 ms', '-'),
+  soak: goal('memory under mixed load', '-', 'grows <= 2 MiB in 10 minutes after the warm-up', '-'),
+} as const satisfies Readonly<Record<string, Goal>>
+
+export type GoalId = keyof typeof goals

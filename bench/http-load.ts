@@ -1,0 +1,77 @@
+/** Requests over connections that are kept, and the bare Node server that answers the same bytes. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { Pool } from 'undici'
+import { cpuMsOf } from './process.ts'
+
+export interface Ask {
+  readonly path: string
+  readonly method?: 'GET' | 'POST'
+  readonly token?: string
+  readonly body?: () => object
+  /** What every answer must have; default 200. */
+  readonly status?: number
+}
+
+export interface Turn {
+  readonly perSecond: number
+  /** Of each request. */
+  readonly ms: readonly number[]
+}
+
+/** @throws Error for every answer with another status */
+export async function drive(origin: string, ask: Ask, load: { readonly requests: number; readonly inFlight: number }): Promise<Turn> {
+  const pool = new Pool(origin, { connections: load.inFlight })
+  const headers = {
+    ...(ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` }),
+    ...(ask.body === undefined ? {} : { 'content-type': 'application/json' }),
+  }
+  const ms: number[] = []
+  let left = load.requests
+  const worker = async () => {
+    while (left-- > 0) {
+      const began = performance.now()
+      const body = ask.body === undefined ? {} : { body: JSON.stringify(ask.body()) }
+      const answer = await pool.request({ path: ask.path, method: ask.method ?? 'GET', headers, ...body })
+      if (answer.statusCode !== (ask.status ?? 200))
+        throw new Error(`${ask.path} answered ${answer.statusCode}: ${await answer.body.text()}`)
+      await answer.body.dump({ limit: 2 ** 30 })
+      ms.push(performance.now() - began)
+    }
+  }
+  const began = performance.now()
+  await Promise.all(Array.from({ length: load.inFlight }, worker))
+  const perSecond = load.requests / ((performance.now() - began) / 1000)
+  await pool.close()
+  return { perSecond, ms }
+}
+
+/** What the server answers, as text. */
+export async function answerOf(origin: string, ask: Ask): Promise<string> {
+  const response = await fetch(`${origin}${ask.path}`, {
+    headers: ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` },
+  })
+  if (!response.ok) throw new Error(`${ask.path} answered ${response.status}: ${await response.text()}`)
+  return response.text()
+}
+
+export interface Floor extends AsyncDisposable {
+  readonly url: string
+  cpuMs(): number
+}
+
+/** Bare Node that answers everything with this text. */
+export async function startFloor(text: string): Promise<Floor> {
+  const child = fork(join(import.meta.dirname, 'floor-child.ts'))
+  child.send(text)
+  const [port] = await once(child, 'message')
+  return {
+    url: `http://127.0.0.1:${port}`,
+    cpuMs: () => cpuMsOf(child.pid ?? 0),
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await once(child, 'exit')
+    },
+  }
+}

@@ -1,0 +1,67 @@
+/** Every benchmark, in the order in which they run. */
+import { adopt } from './adopt.ts'
+import { audit } from './audit.ts'
+import { auth } from './auth.ts'
+import { beats } from './beats.ts'
+import type { Benchmark } from './benchmark.ts'
+import { chaosBenchmark } from './chaos.ts'
+import { create } from './create.ts'
+import { dashboard } from './dashboard.ts'
+import { database } from './database.ts'
+import { deployLatency } from './deploy-latency.ts'
+import { deployToAnswer } from './deploy-to-answer.ts'
+import { events } from './events.ts'
+import { fanOut } from './fan-out.ts'
+import { forks } from './forks.ts'
+import { gateway } from './gateway.ts'
+import { getOne } from './get-one.ts'
+import { listApps } from './list-apps.ts'
+import { liveList } from './live-list.ts'
+import { loginStorm } from './login-storm.ts'
+import { memory } from './memory.ts'
+import { noisy } from './noisy.ts'
+import { refresh } from './refresh.ts'
+import { refuse } from './refuse.ts'
+import { restart } from './restart.ts'
+import { scale } from './scale.ts'
+import { secondStart } from './second-start.ts'
+import { simulation } from './simulation.ts'
+import { soak } from './soak.ts'
+import { start } from './start.ts'
+import { vmVerbs } from './vm-verbs.ts'
+import { volumeClone } from './volume-clone.ts'
+import { wake } from './wake.ts'
+
+export const benchmarks: readonly Benchmark[] = [
+  listApps,
+  getOne,
+  liveList,
+  create,
+  events,
+  fanOut,
+  auth,
+  loginStorm,
+  refresh,
+  restart,
+  audit,
+  deployLatency,
+  deployToAnswer,
+  gateway,
+  database,
+  volumeClone,
+  secondStart,
+  forks,
+  wake,
+  dashboard,
+  chaosBenchmark,
+  scale,
+  beats,
+  noisy,
+  refuse,
+  simulation,
+  memory,
+  start,
+  soak,
+  vmVerbs,
+  adopt,
+]

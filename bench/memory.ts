@@ -1,0 +1,66 @@
+/** What the programs take when nothing happens, and what each VM and each open stream adds. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Benchmark, median } from './benchmark.ts'
+import { startPlane } from './plane.ts'
+import { rssMib } from './process.ts'
+import { seedServing, seedTenants } from './seed.ts'
+
+const settleMs = 5000
+const vms = [0, 100, 200] as const
+
+/** Of an agent with so many simulated VMs, once it has settled. */
+async function agentMib(count: number): Promise<number> {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
+  const child = fork(join(import.meta.dirname, 'agent-child.ts'), [dir, String(count)])
+  try {
+    await once(child, 'message')
+    const samples: number[] = []
+    for (let n = 0; n < 5; n++) {
+      await pause(settleMs / 5)
+      samples.push(rssMib(child.pid ?? 0))
+    }
+    return median(samples.slice(2))
+  } finally {
+    child.kill()
+    await once(child, 'exit')
+    await rm(dir, { recursive: true, force: true })
+  }
+}
+
+export const memory: Benchmark = {
+  name: 'memory',
+  goal: 'at rest 120 MiB for the control plane and 60 MiB for an agent; 1 MiB for each VM in the agent, 32 KiB for each deployment',
+  covers: ['B27'],
+  how: 'Resident memory (VmRSS) of processes that run one program each, some seconds after their start; PostgreSQL, VMs and the bus are not in it. VMs of the agent are simulated: the processes of real ones are not the agent.',
+  reading: 'Node itself takes about 45 MiB (bare Node in the chart) before a line of ours is read.',
+  async run(report) {
+    const bare = fork(join(import.meta.dirname, 'floor-child.ts'))
+    bare.send('nothing')
+    await once(bare, 'message')
+    report.samples('bare Node with an HTTP server', 'MiB', [rssMib(bare.pid ?? 0)])
+    bare.kill()
+    await using plane = await startPlane()
+    await plane.restart()
+    await pause(settleMs)
+    const idle = plane.rssMib()
+    report.samples('control plane', 'MiB', [idle])
+    report.verdict('control plane, MiB', idle, 120)
+    await seedTenants(plane.sql, 100, 100, 'tenant')
+    await seedServing(plane.sql, 'app-', 100)
+    await plane.restart()
+    await pause(settleMs)
+    report.samples('control plane, 10,000 deployments', 'MiB', [plane.rssMib()])
+    report.verdict('memory of a deployment in the control plane, KiB', ((plane.rssMib() - idle) * 1024) / 10_000, 32)
+    const points: { at: number; value: number }[] = []
+    for (const at of vms) points.push({ at, value: await agentMib(at) })
+    const [none, some] = points.map(({ value }) => value)
+    report.growth({ what: 'agent', unit: 'MiB', along: 'VMs', points })
+    report.verdict('agent, MiB', none ?? NaN, 60)
+    report.verdict('memory of a VM in the agent, MiB', ((some ?? NaN) - (none ?? NaN)) / vms[1], 1)
+  },
+}

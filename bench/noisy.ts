@@ -1,0 +1,80 @@
+/** One tenant asks ten times as often as he may: what another one notices. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { Pool } from 'undici'
+import { type Benchmark, median, summarise } from './benchmark.ts'
+import { post, startPlane, unlimited } from './plane.ts'
+import { inTurns } from './turns.ts'
+
+const rounds = 7
+const roundMs = 2500
+const allowedPerSecond = 50
+const other = { email: 'noisy@example.com', password: 'another long sentence of the bench' }
+
+interface Asked {
+  readonly ms: readonly number[]
+  readonly failed: number
+  readonly refused: number
+}
+
+/** Asks at a fixed rate, whether answers come or not. */
+async function ask(pool: Pool, token: string, perSecond: number): Promise<Asked> {
+  const ms: number[] = []
+  let failed = 0
+  let refused = 0
+  const one = async () => {
+    const began = performance.now()
+    const headers = { authorization: `Bearer ${token}` }
+    const { statusCode, body } = await pool.request({ path: '/v1/apps', method: 'GET', headers })
+    await body.dump()
+    if (statusCode === 429) refused++
+    else if (statusCode !== 200) failed++
+    ms.push(performance.now() - began)
+  }
+  const began = performance.now()
+  const under: Promise<void>[] = []
+  for (let n = 0; performance.now() - began < roundMs; n++) {
+    under.push(one())
+    await pause(Math.max(0, began + ((n + 1) * 1000) / perSecond - performance.now()))
+  }
+  await Promise.all(under)
+  return { ms, failed, refused }
+}
+
+export const noisy: Benchmark = {
+  name: 'noisy',
+  goal: 'a tenant that asks ten times as often as it may: others see at most twice their p99 and no error',
+  covers: ['B24'],
+  how: `Two accounts with an allowance of ${allowedPerSecond} requests a second each. One asks for its apps 20 times a second; in every second round the other asks ${10 * allowedPerSecond} times a second. The client of both is this one process on the same two cores.`,
+  async run(report) {
+    await using plane = await startPlane({ ...unlimited, MOTE_RATE_TENANT: String(allowedPerSecond * 60) })
+    await post(`${plane.url}/v1/auth/register`, { ...other, captcha_id: '', captcha_answer: '' })
+    const loud = String((await post(`${plane.url}/v1/auth/login`, other))['token'])
+    const pools = [new Pool(plane.url, { connections: 20 }), new Pool(plane.url, { connections: 20 })] as const
+    await using cleanup = new AsyncDisposableStack()
+    cleanup.defer(async () => {
+      for (const pool of pools) await pool.close()
+    })
+    // Its first burst is within the allowance; what is measured comes after.
+    await ask(pools[1], loud, 10 * allowedPerSecond)
+    let refused = 0
+    const found = await inTurns(rounds, {
+      quiet: () => ask(pools[0], plane.jwt, 20),
+      noise: async () => {
+        const [mine, theirs] = await Promise.all([
+          ask(pools[0], plane.jwt, 20),
+          ask(pools[1], loud, 10 * allowedPerSecond),
+        ])
+        refused += theirs.refused
+        return mine
+      },
+    })
+    const all = (asked: readonly Asked[]) => asked.flatMap(({ ms }) => ms)
+    const quiet = report.samples('alone', 'ms', all(found.quiet))
+    const loudly = report.samples('beside the noise', 'ms', all(found.noise))
+    const ratios = found.noise.map(({ ms }, n) => summarise(ms).p99 / summarise(found.quiet[n]?.ms ?? []).p99)
+    report.note(`${refused} requests of the noisy tenant were refused; p99 of all rounds ${(loudly.p99 / quiet.p99).toFixed(2)} times`)
+    report.verdict('p99 beside the noise / alone, median of the rounds', median(ratios), 2)
+    const errors = found.noise.reduce((sum, { failed, refused: own }) => sum + failed + own, 0)
+    report.verdict('errors of the quiet tenant', errors, 0)
+  },
+}

@@ -1,0 +1,100 @@
+/** `docs/benchmarks.md` and its charts, from the stored results. */
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Benchmark } from './benchmark.ts'
+import { chart, figure } from './chart.ts'
+import { type GoalId, goals } from './goals.ts'
+import type { Machine, Result, Verdict } from './results.ts'
+
+const docs = join(import.meta.dirname, '..', 'docs')
+
+/** A benchmark, and what its last run said; undefined: it never ran here. */
+interface Entry {
+  readonly benchmark: Benchmark
+  readonly result: Result | undefined
+}
+
+const machineText = ({ cpu, cores, memoryMib, kernel, node }: Machine) =>
+  `${cpu}, ${cores} cores, ${Math.round(memoryMib / 1024)} GiB, Linux ${kernel}, Node ${node}`
+
+const shown = ({ what, value, bound, limit }: Verdict) =>
+  `${what} ${figure(value)} (${bound === 'most' ? '<=' : '>='} ${figure(limit)})`
+
+/** Of a benchmark that covers several goals, only the verdicts that name this one. */
+function verdictsOf(id: GoalId, { benchmark, result }: Entry): Verdict[] {
+  const own = benchmark.covers?.length === 1
+  return (result?.verdicts ?? []).filter(({ of }) => of === id || (of === undefined && own))
+}
+
+function row(id: GoalId, entries: readonly Entry[]): string {
+  const { work, beside, goal, growth } = goals[id]
+  const covering = entries.filter(({ benchmark }) => benchmark.covers?.includes(id))
+  const verdicts = covering.flatMap(entry => verdictsOf(id, entry))
+  const reasons = covering.flatMap(({ benchmark, result }) =>
+    result === undefined ? [`${benchmark.name} has not been run`] : (result.unable ?? []),
+  )
+  const missed = verdicts.filter(({ met }) => !met).length
+  const verdict =
+    verdicts.length === 0
+      ? `not run: ${reasons.join('; ') || 'no benchmark decides it'}`
+      : missed === 0
+        ? '**met**'
+        : `**missed** (${missed} of ${verdicts.length})`
+  const names = covering.map(({ benchmark: { name } }) => `[${name}](#${name})`).join(', ')
+  return `| ${id} | ${work} | ${beside} | ${goal} | ${growth} | ${verdicts.map(shown).join('; ') || '-'} | ${verdict} | ${names || '-'} |`
+}
+
+function section({ benchmark, result }: Entry): string {
+  const { name, goal, how, reading } = benchmark
+  const parts = [`### ${name}`, `**Goal**: ${goal}.`]
+  if (how !== undefined) parts.push(`**How**: ${how}`)
+  if (result === undefined) parts.push('**Not run yet.**')
+  else if (result.unable !== undefined) parts.push(`**Not run**: ${result.unable}`)
+  else {
+    if (chart(result) !== undefined) parts.push(`![${name}](charts/${name}.svg)`)
+    if (result.verdicts.length > 0)
+      parts.push(result.verdicts.map(one => `- ${one.met ? 'met' : '**missed**'}: ${shown(one)}`).join('\n'))
+    if (result.notes.length > 0) parts.push(result.notes.map(note => `> ${note}`).join('\n>\n'))
+    if (reading !== undefined) parts.push(`**Reading**: ${reading}`)
+    const { before, after } = result.load
+    parts.push(`${result.at.slice(0, 16).replace('T', ' ')} UTC, load ${before.toFixed(1)} before and ${after.toFixed(1)} after.`)
+  }
+  return parts.join('\n\n')
+}
+
+/** Writes the page and one SVG for each result. */
+export async function writePage(benchmarks: readonly Benchmark[], results: readonly Result[]): Promise<void> {
+  const entries = benchmarks.map(benchmark => ({
+    benchmark,
+    result: results.find(({ name }) => name === benchmark.name),
+  }))
+  await mkdir(join(docs, 'charts'), { recursive: true })
+  for (const result of results) {
+    const svg = chart(result)
+    if (svg !== undefined) await writeFile(join(docs, 'charts', `${result.name}.svg`), svg)
+  }
+  const ids = Object.keys(goals) as GoalId[]
+  const machines = [...new Set(results.map(({ machine }) => machineText(machine)))]
+  const page = `# Benchmarks
+
+Written by \`npm run bench -- --page\` from \`bench/results\`; do not edit. Each benchmark is one file in \`bench/\` and runs the
+product and its limit or peer in turns in the same run, so that whatever else the machine does meets both. Look at the ratios;
+the absolute times are those of this machine: ${machines.join('; ') || 'none yet'}.
+
+\`npm run bench\` runs all of them, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the peers. What the figures
+mean at a thousand hosts is in [Scale](scale.md).
+
+## Goals
+
+| | work | beside | goal | growth | measured | | benchmark |
+|---|---|---|---|---|---|---|---|
+${ids.map(id => row(id, entries)).join('\n')}
+
+## Each benchmark
+
+Bars are medians, whiskers reach to the p99.
+
+${entries.map(section).join('\n\n')}
+`
+  await writeFile(join(docs, 'benchmarks.md'), page)
+}

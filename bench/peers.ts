@@ -1,0 +1,15 @@
+/** The programs that benchmarks compare with, from Debian. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+const packages = ['nginx', 'haproxy', 'wrk', 'nats-server', 'etcd-server', 'postgresql', 'libvirt-daemon-system', 'libvirt-clients']
+
+/** Installs the peers; needs root. @returns whether apt-get succeeded */
+export async function installPeers(): Promise<boolean> {
+  const child = spawn('apt-get', ['install', '-y', '--no-install-recommends', ...packages], {
+    stdio: 'inherit',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+  })
+  const [code] = await once(child, 'exit')
+  return code === 0
+}

@@ -1,0 +1,32 @@
+/**
+ * A control plane in a process of its own, so that its CPU and memory can be told from those of whoever asks it. Settings
+ * come as MOTE_* variables, the database as DATABASE_URL. What the parent sends are beats of hosts, published each second.
+ */
+import { pino } from 'pino'
+import { createMemoryBus } from '../src/bus/memory.ts'
+import type { HostBeat } from '../src/contract/agent.ts'
+import { subjects } from '../src/contract/agent.ts'
+import { parseControlConfig } from '../src/control/config.ts'
+import { startControl } from '../src/control/main.ts'
+import { connectDb } from '../src/db/connect.ts'
+
+const log = pino({ level: 'fatal' })
+const bus = createMemoryBus()
+const db = await connectDb({ url: process.env['DATABASE_URL'] ?? '', log })
+const control = await startControl({ config: parseControlConfig(process.env), db, bus, log, host: '127.0.0.1', port: 0 })
+
+let beats: readonly HostBeat[] = []
+const timer = setInterval(() => {
+  for (const beat of beats) void bus.publish(subjects.beat(beat.hostId), beat)
+}, 1000)
+process.on('message', (message: readonly HostBeat[]) => {
+  beats = message
+})
+process.once('SIGTERM', async () => {
+  clearInterval(timer)
+  await control.stop()
+  await db.close()
+  await bus.close()
+  process.exit(0)
+})
+process.send?.({ port: control.port })

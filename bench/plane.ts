@@ -1,0 +1,120 @@
+/** A control plane as a process of its own, on a durable PostgreSQL of its own, and its first account. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { pino } from 'pino'
+import type { HostBeat } from '../src/contract/agent.ts'
+import { startEmbeddedPostgres } from '../src/db/embedded.ts'
+import { migrate } from '../src/db/migrate.ts'
+import { cpuMsOf, rssMib } from './process.ts'
+
+const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
+
+export interface Plane extends AsyncDisposable {
+  readonly url: string
+  readonly databaseUrl: string
+  readonly sql: pg.Client
+  readonly jwt: string
+  readonly refreshToken: string
+  readonly projectId: string
+  cpuMs(): number
+  rssMib(): number
+  /** From now on the control plane hears these each second. */
+  beat(beats: readonly HostBeat[]): void
+  /** Ends the process and starts another on the same database. @returns ms from the start of the process to its first answer */
+  restart(): Promise<number>
+}
+
+/** Limits so high that nothing meets them; seeded hosts, which never beat, are not missed. */
+export const unlimited: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    ['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000']),
+  ),
+  ...{ MOTE_STREAMS_PER_USER: '100000', MOTE_HOST_TIMEOUT: '86400' },
+}
+
+/** @param env settings besides the secret; none of them: without limits */
+export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
+  await using cleanup = new AsyncDisposableStack()
+  const dataDir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
+  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'data'), log: pino({ level: 'silent' }) })
+  cleanup.defer(() => postgres.stop())
+  await migrate({ url: postgres.url })
+  const sql = new pg.Client({ connectionString: postgres.url })
+  await sql.connect()
+  cleanup.defer(() => sql.end())
+  let running = await startChild(postgres.url, env)
+  cleanup.defer(() => running.stop())
+  const url = () => `http://127.0.0.1:${running.port}`
+  await post(`${url()}/v1/auth/register`, { ...person, captcha_id: '', captcha_answer: '' })
+  const login = await post(`${url()}/v1/auth/login`, person)
+  await sql.query(`UPDATE project SET plan = 'unlimited'`)
+  const { rows } = await sql.query<{ id: string }>('SELECT id FROM project')
+  const all = cleanup.move()
+  return {
+    get url() {
+      return url()
+    },
+    ...{ databaseUrl: postgres.url, sql, projectId: rows[0]?.id ?? '' },
+    ...{ jwt: String(login['token']), refreshToken: String(login['refresh_token']) },
+    cpuMs: () => cpuMsOf(running.pid),
+    rssMib: () => rssMib(running.pid),
+    beat: beats => running.child.send(beats),
+    async restart() {
+      await running.stop()
+      const began = performance.now()
+      running = await startChild(postgres.url, env)
+      await fetch(`${url()}/v1/health`).then(response => response.arrayBuffer())
+      return performance.now() - began
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+interface Running {
+  readonly child: ChildProcess
+  readonly pid: number
+  readonly port: number
+  stop(): Promise<void>
+}
+
+async function startChild(databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Running> {
+  const child = fork(join(import.meta.dirname, 'plane-child.ts'), {
+    env: {
+      ...{ PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' },
+      ...{ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_CAPTCHA: 'off', DATABASE_URL: databaseUrl },
+      ...env,
+    },
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const [message] = await Promise.race([once(child, 'message'), failed(child)])
+  return {
+    ...{ child, pid: child.pid ?? 0, port: (message as { port: number }).port },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGTERM')
+      await once(child, 'exit')
+    },
+  }
+}
+
+async function failed(child: ChildProcess): Promise<never> {
+  const [code] = await once(child, 'exit')
+  throw new Error(`the control plane ended with ${code} before it was up`)
+}
+
+export async function post(url: string, body: object, token?: string): Promise<Record<string, unknown>> {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...authorization },
+    body: JSON.stringify(body),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${text}`)
+  return JSON.parse(text)
+}

@@ -1,0 +1,35 @@
+/** A control plane that starts again: from the process to its first answer, with 10, 1,000 and 10,000 deployments. */
+import { type Benchmark, median } from './benchmark.ts'
+import { startPlane } from './plane.ts'
+import { seedServing, seedTenants } from './seed.ts'
+import { inTurns } from './turns.ts'
+
+const rounds = 5
+const steps = [
+  [10, 1, 'a'],
+  [1000, 1, 'b'],
+  [9000, 1, 'c'],
+] as const
+
+export const restart: Benchmark = {
+  name: 'restart',
+  goal: 'ready 2 s after its start, with 10,000 deployments there',
+  covers: ['B17'],
+  how: 'A process that only runs the control plane is ended with SIGTERM and started again on the same database; timed from the start of the process (Node, imports, connections) to the answer of GET /v1/health.',
+  async run(report) {
+    await using plane = await startPlane()
+    const points: { at: number; value: number }[] = []
+    let total = 0
+    for (const [tenants, apps, name] of steps) {
+      await seedTenants(plane.sql, tenants, apps, name)
+      await seedServing(plane.sql, 'app-', total === 0 ? 10 : 0)
+      total += tenants * apps
+      const { ready } = await inTurns(rounds, { ready: () => plane.restart() })
+      report.samples(`${total} deployments`, 'ms', ready)
+      points.push({ at: total, value: median(ready) })
+    }
+    report.growth({ what: 'start to first answer', unit: 'ms', along: 'deployments', points })
+    report.verdict('ready with 10,000 deployments, s', (points.at(-1)?.value ?? NaN) / 1000, 2)
+    report.verdict('with 10,000 / with 10', (points.at(-1)?.value ?? NaN) / (points[0]?.value ?? NaN), 1.5)
+  },
+}

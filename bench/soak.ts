@@ -1,0 +1,82 @@
+/** The whole cloud under mixed load for a while (`-- soak --minutes N`): its memory must not grow. */
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Benchmark } from './benchmark.ts'
+import { type BenchCloud, startBenchCloud } from './cloud.ts'
+import { rssMib } from './process.ts'
+
+const minutes = Number(process.env['MOTE_SOAK_MINUTES'] ?? 10)
+const sampleMs = 5000
+/** What is compiled, cached and pooled once comes in the first part. */
+const warmShare = 0.3
+const workers = 4
+/** Between two requests of a worker. */
+const thinkMs = 20
+
+interface Sample {
+  readonly minute: number
+  readonly mib: number
+}
+
+/** Least squares: MiB in ten minutes. */
+function growthIn10Minutes(samples: readonly Sample[]): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const x = mean(samples.map(({ minute }) => minute))
+  const y = mean(samples.map(({ mib }) => mib))
+  const over = mean(samples.map(({ minute, mib }) => (minute - x) * (mib - y)))
+  return (over / mean(samples.map(({ minute }) => (minute - x) ** 2))) * 10
+}
+
+/** One person's day, over and over: makes an app, deploys it, looks at it, changes it, deletes it. */
+async function work({ client }: BenchCloud, name: string, done: () => boolean): Promise<number> {
+  let asked = 0
+  const ask = async (request: () => Promise<unknown>) => {
+    asked++
+    await request()
+    await pause(thinkMs)
+  }
+  while (!done()) {
+    await ask(() => client.createApp({ body: { name, git_url: '' } }))
+    for (let n = 0; n < 3; n++) {
+      await ask(() => client.deployApp({ app_name: name, body: { image: `example/app:${n}` } }))
+      for (let looks = 0; looks < 10; looks++) await ask(() => client.listApps())
+      await ask(() => client.listDeployments({ app_name: name }))
+    }
+    await ask(() => client.deleteApp({ app_name: name }))
+    // Its name is free again when it has gone.
+    for (const deadline = performance.now() + 30_000; performance.now() < deadline; )
+      if (!(await client.listApps()).some(app => app.name === name)) break
+      else await pause(50)
+    name = name.replace(/-\d+$/, `-${asked}`)
+  }
+  return asked
+}
+
+export const soak: Benchmark = {
+  name: 'soak',
+  goal: `${minutes} minutes of mixed load: the memory of the whole cloud grows by at most 2 MiB in ten minutes once it is warm`,
+  covers: ['soak'],
+  onlyByName: true,
+  how: 'mote up (control plane, gateway, agent with simulated VMs in one process; PostgreSQL beside it) while four clients create, deploy, list and delete without a pause. Resident memory each five seconds; the verdict is the slope of a straight line through the samples after the first 30 %.',
+  async run(report) {
+    await using cloud = await startBenchCloud('fake')
+    const began = performance.now()
+    const end = began + minutes * 60_000
+    const samples: Sample[] = []
+    const sampling = (async () => {
+      for (; performance.now() < end; await pause(sampleMs))
+        samples.push({ minute: (performance.now() - began) / 60_000, mib: rssMib(cloud.pid) })
+    })()
+    const asked = await Promise.all(
+      Array.from({ length: workers }, (_, n) => work(cloud, `worker-${n}-0`, () => performance.now() > end)),
+    )
+    await sampling
+    const requests = asked.reduce((sum, count) => sum + count, 0)
+    report.note(`${requests} requests in ${minutes} minutes`)
+    report.growth({
+      ...{ what: 'resident memory of mote up', unit: 'MiB', along: 'minutes' },
+      points: samples.map(({ minute, mib }) => ({ at: minute, value: mib })),
+    })
+    const warm = samples.filter(({ minute }) => minute >= minutes * warmShare)
+    report.verdict('growth after the warm-up, MiB in 10 minutes', growthIn10Minutes(warm), 2)
+  },
+}

@@ -1,0 +1,70 @@
+/** How long the programs take to be there: `mote up` on a directory it has used before, and `mote --version`. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type Benchmark, median } from './benchmark.ts'
+import { inTurns } from './turns.ts'
+
+const rounds = 7
+const root = join(import.meta.dirname, '..')
+const mote = join(root, 'bin', 'mote')
+const timeout = 60_000
+
+async function upMs(dir: string): Promise<number> {
+  const began = performance.now()
+  const ports = ['--port', '0', '--gateway-port', '0']
+  const child = spawn(process.execPath, ['src/cli/main.ts', 'up', '--data', dir, ...ports, '--hypervisor', 'fake'], {
+    cwd: root,
+    env: { ...process.env, MOTE_CAPTCHA: 'off' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const ended = once(child, 'exit')
+  try {
+    let output = ''
+    for await (const text of child.stderr.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+      output += text
+      if (/"api":"http/.test(output)) break
+    }
+    if (!/"api":"http/.test(output)) throw new Error(`mote up ended before it was up:\n${output.slice(-2000)}`)
+    child.stderr.resume()
+    return performance.now() - began
+  } finally {
+    child.kill('SIGTERM')
+    await ended
+  }
+}
+
+async function timed(program: string, args: readonly string[]): Promise<number> {
+  const began = performance.now()
+  await promisify(execFile)(program, args, { timeout })
+  return performance.now() - began
+}
+
+export const start: Benchmark = {
+  name: 'start',
+  goal: 'mote up is ready 1.5 s after its start on a directory it knows; mote --version answers in 100 ms',
+  covers: ['start'],
+  how: 'The whole cloud (private PostgreSQL, control plane, gateway, agent with simulated VMs) from the start of the process until it says where its API is; the command line as it is installed. Bare Node that does nothing takes turns with them.',
+  async run(report) {
+    const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
+    try {
+      await upMs(dir)
+      const found = await inTurns(rounds, {
+        up: () => upMs(dir),
+        version: () => timed(mote, ['--version']),
+        node: () => timed(process.execPath, ['-e', '0']),
+      })
+      report.samples('mote up, warm', 'ms', found.up)
+      report.samples('mote --version', 'ms', found.version)
+      report.samples('bare Node, nothing', 'ms', found.node)
+      report.note(`in starts of bare Node: up ${(median(found.up) / median(found.node)).toFixed(1)}, --version ${(median(found.version) / median(found.node)).toFixed(1)}`)
+      report.verdict('mote up, s', median(found.up) / 1000, 1.5)
+      report.verdict('mote --version, ms', median(found.version), 100)
+    } finally {
+      await rm(dir, { recursive: true, force: true })
+    }
+  },
+}

@@ -1,0 +1,36 @@
+import { chmod, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { testDir } from '../../testing.ts'
+import { noIsolation } from '../isolation.ts'
+import { fakedVmms } from '../testing-drivers.ts'
+import { type Probe, probeVmm } from './probe.ts'
+
+type Change = Partial<{ mode: 'tap' | 'user'; file: string | undefined; kernel: () => Promise<never> }>
+
+/** Up to the proof boot, which needs the real program and a KVM: see contract.test.ts. */
+test.each(fakedVmms)('$name: what is missing is said, and what to do next', async ({ name, platform }) => {
+  await using dir = await testDir()
+  const says = async (version: string) => {
+    const file = join(dir.path, version)
+    await writeFile(file, `#!/bin/sh\necho '${name} v${version}'\n`)
+    await chmod(file, 0o755)
+    return file
+  }
+  const kernel = () => Promise.reject(new Error('as far as the proof'))
+  const probe = ({ mode = 'tap', file }: Change): Promise<Probe> => {
+    const one = platform(dir.path, file ?? '')
+    const deps = { cacheDir: dir.path, network: { mode }, kernel, userOf: noIsolation.userOf }
+    return probeVmm(deps, one, AbortSignal.timeout(10_000))
+  }
+  const { tested, variable } = platform(dir.path, '').program
+  expect(await probe({})).toMatchObject({ available: false, detail: 'not installed' })
+  expect((await probe({})).fix).toContain(`v${tested} of github.com/`)
+  expect((await probe({})).fix).toContain(variable)
+  const present = await says(`${tested}.1`)
+  expect(await probe({ file: present, mode: 'user' })).toMatchObject({ detail: 'needs taps', available: false })
+  expect((await probe({ file: await says('0.9') })).detail).toMatch(/v0\.9 is older than v/)
+  expect((await probe({ file: join(dir.path, 'gone') })).detail).toMatch(/gone is not there/)
+  for (const version of [`${tested}.1`, '999.0'])
+    expect((await probe({ file: await says(version) })).detail).toContain('as far as the proof')
+})

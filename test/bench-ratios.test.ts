@@ -1,0 +1,145 @@
+/**
+ * The fast part of the benchmarks: CPU of this process over CPU of the least that could do the same work, in many short
+ * turns. Ratios of CPU time hardly move with the load of the machine; the limits are about twice what was measured, so that
+ * a path that takes twice as much is found. `npm run bench` measures properly.
+ */
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fastify from 'fastify'
+import pg from 'pg'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type BenchApi, startBenchApi } from '../bench/api.ts'
+import { seedApps } from '../bench/seed.ts'
+import { openReaders } from '../bench/sse-clients.ts'
+import { eventSubject } from '../src/control/events/index.ts'
+import { type TestDatabase, testDatabase } from './support/database.ts'
+
+/** As measured on two cores, idle and under load; what is allowed is twice that. */
+const measured = { oneApp: 5, row: 6, pat: 1.1, delivery: 2.2 }
+const slack = 2
+const rounds = 12
+
+let database: TestDatabase
+let api: BenchApi
+let sql: pg.Client
+let projectId = ''
+
+beforeAll(async () => {
+  database = await testDatabase()
+  api = await startBenchApi([], database.url)
+  sql = new pg.Client({ connectionString: database.url })
+  await sql.connect()
+  await sql.query(`UPDATE project SET plan = 'unlimited'`)
+  projectId = (await sql.query<{ id: string }>('SELECT id FROM project')).rows[0]?.id ?? ''
+  await seedApps(sql, projectId, 100, 'app')
+})
+afterAll(async () => {
+  await sql.end()
+  await api[Symbol.asyncDispose]()
+  await database.drop()
+})
+
+/** Microseconds of CPU of this process. */
+async function cpuOf(act: () => Promise<unknown>): Promise<number> {
+  const before = process.cpuUsage()
+  await act()
+  const { user, system } = process.cpuUsage(before)
+  return user + system
+}
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
+
+/** CPU of each act, in turns; the first rounds warm up. */
+async function inTurns<K extends string>(acts: Readonly<Record<K, () => Promise<unknown>>>): Promise<Record<K, number>> {
+  const names = Object.keys(acts) as K[]
+  const found = new Map(names.map(name => [name, [] as number[]]))
+  for (let round = -4; round < rounds; round++)
+    for (const name of names) {
+      const cpu = await cpuOf(acts[name])
+      if (round >= 0) found.get(name)?.push(cpu)
+    }
+  return Object.fromEntries(names.map(name => [name, median(found.get(name) ?? [])])) as Record<K, number>
+}
+
+const get = (url: string, token: string) => async () => {
+  for (let n = 0; n < 40; n++) {
+    const answer = await api.app.inject({ url, headers: { authorization: `Bearer ${token}` } })
+    if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`)
+  }
+}
+
+it('reading one app costs a small multiple of a server that does nothing, and a token no more than a JWT', async () => {
+  const body = (await api.app.inject({ url: '/v1/apps/app-7', headers: { authorization: `Bearer ${api.jwt}` } })).body
+  const floor = fastify()
+  floor.get('/', (_request, reply) => reply.type('application/json').send(body))
+  const bare = async () => {
+    for (let n = 0; n < 40; n++) await floor.inject('/')
+  }
+  const cpu = await inTurns({ bare, jwt: get('/v1/apps/app-7', api.jwt), pat: get('/v1/apps/app-7', api.pat) })
+  console.info(`bench-ratios: one app ${(cpu.jwt / cpu.bare).toFixed(2)}, PAT / JWT ${(cpu.pat / cpu.jwt).toFixed(2)}`)
+  expect(cpu.jwt / cpu.bare).toBeLessThan(measured.oneApp * slack)
+  expect(cpu.pat / cpu.jwt).toBeLessThan(measured.pat * slack)
+  await floor.close()
+})
+
+it('a row of a list costs a small multiple of reading and writing its JSON', async () => {
+  const { body } = await api.app.inject({ url: '/v1/apps?limit=100', headers: { authorization: `Bearer ${api.jwt}` } })
+  const least = async () => {
+    for (let n = 0; n < 40; n++) JSON.stringify(JSON.parse(body))
+  }
+  const cpu = await inTurns({
+    least,
+    many: get('/v1/apps?limit=100', api.jwt),
+    one: get('/v1/apps?limit=1', api.jwt),
+  })
+  const ratio = (cpu.many - cpu.one) / cpu.least
+  console.info(`bench-ratios: a row ${ratio.toFixed(2)}`)
+  expect(ratio).toBeLessThan(measured.row * slack)
+})
+
+it('an event to many readers costs a small multiple of writing the same bytes to as many', async () => {
+  const size = 40
+  const burst = 30
+  const open = new Set<ServerResponse>()
+  const raw = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
+    open.add(response)
+  })
+  await new Promise<void>(resolve => raw.listen(0, '127.0.0.1', resolve))
+  const { port } = raw.address() as AddressInfo
+  await api.app.listen({ host: '127.0.0.1', port: 0 })
+  const own = api.app.server.address() as AddressInfo
+  const paths = Array.from({ length: size }, () => '/v1/workspace/events')
+  const mine = await openReaders(`http://127.0.0.1:${own.port}`, paths, api.jwt)
+  const theirs = await openReaders(`http://127.0.0.1:${port}`, paths)
+  const data = { app_name: 'an-app-of-the-bench', status: 'running', job_id: 'job-0123456789abcdef' }
+  const at = new Date().toISOString()
+  let position = 1_000_000
+  let sent = 0
+  let sentRaw = 0
+  const product = async () => {
+    const all = mine.until((sent += burst))
+    for (let n = 0; n < burst; n++) {
+      const previous = sent === burst && n === 0 ? 0 : position
+      const event = { ...{ position: ++position, previous, projectId, kind: 'bench', appId: null, deploymentId: null }, data, at }
+      await api.bus.publish(eventSubject(projectId), event)
+    }
+    await all
+  }
+  const bare = async () => {
+    const all = theirs.until((sentRaw += burst))
+    for (let n = 0; n < burst; n++) {
+      const body = { ...data, at, app_id: null, deployment_id: null }
+      const text = `id: ${position}\nevent: bench\ndata: ${JSON.stringify(body)}\n\n`
+      for (const response of open) response.write(text)
+    }
+    await all
+  }
+  const cpu = await inTurns({ product, bare })
+  console.info(`bench-ratios: a delivery ${(cpu.product / cpu.bare).toFixed(2)}`)
+  expect(cpu.product / cpu.bare).toBeLessThan(measured.delivery * slack)
+  mine.close()
+  theirs.close()
+  raw.closeAllConnections()
+  await new Promise(resolve => raw.close(resolve))
+})

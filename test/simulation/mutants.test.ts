@@ -1,0 +1,122 @@
+/** Bugs planted one at a time: the simulation has to find each, and to find it again under the same seed. */
+import { afterAll, expect, it } from 'vitest'
+import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
+import { live } from './life.ts'
+import { type Stage, simulationStage, stageOf } from './stage.ts'
+
+interface Change {
+  /** Name of the statement, and what in it is replaced by what. */
+  readonly statement: string
+  readonly piece: string | RegExp
+  readonly by: string
+}
+interface Mutant {
+  readonly what: string
+  readonly changes: readonly Change[]
+}
+
+const mutants: readonly Mutant[] = [
+  {
+    what: 'hosts look empty, and the place of a VM is given whatever room there is',
+    changes: [
+      {
+        statement: 'hosts.rooms',
+        piece: /used_(vcpus|memory_mib|disk_mib) AS/g,
+        by: '0 AS',
+      },
+      {
+        statement: 'vms.place',
+        piece: /q\.\w+_so_far <= r\.\w+( AND)?|h\.used_\w+ \+ t\.\w+ <= h\.\w+( AND)?/g,
+        by: 'true$1$2',
+      },
+    ],
+  },
+  {
+    what: 'room is counted without the VM that takes it',
+    changes: [
+      {
+        statement: 'vms.place',
+        piece: 'SET used_vcpus = h.used_vcpus + t.vcpus, used_memory_mib = h.used_memory_mib + t.memory_mib',
+        by: 'SET used_vcpus = h.used_vcpus, used_memory_mib = h.used_memory_mib',
+      },
+    ],
+  },
+  {
+    what: 'VMs are placed on hosts that are cordoned or lost',
+    changes: [
+      {
+        statement: 'hosts.rooms',
+        piece: 'cordoned,\n     lost_at IS NULL AND last_seen_at > now() - make_interval(secs => $1) AS up',
+        by: 'false AS cordoned, $1::int > 0 AS up',
+      },
+      { statement: 'vms.place', piece: 'AND NOT cordoned AND lost_at IS NULL', by: '' },
+    ],
+  },
+  { what: 'room is not given back', changes: [{ statement: 'hosts.release', piece: /\$3/g, by: '0 * $3' }] },
+  {
+    what: 'routes lead to VMs that are not well',
+    changes: [{ statement: 'routing.refresh', piece: 'AND v.healthy AND', by: 'AND' }],
+  },
+  {
+    what: 'a step writes though its lease is gone',
+    changes: [{ statement: 'engine.go', piece: 'AND lease = $3', by: 'AND ($3::uuid IS NOT NULL)' }],
+  },
+  {
+    what: 'what was given up is forgotten before its host has said that it is gone',
+    changes: [
+      { statement: 'hosts.settleStrays', piece: 'AND vm_id <> ALL($2::uuid[])', by: 'AND ($2::uuid[] IS NOT NULL)' },
+    ],
+  },
+  {
+    what: 'the generation does not rise with a wish',
+    changes: [{ statement: 'vms.setWant', piece: 'generation = generation + 1', by: 'generation = generation' }],
+  },
+]
+const mostSeeds = 12
+const steps = 500
+
+const stages: Stage[] = []
+afterAll(async () => {
+  for (const stage of stages) await stage[Symbol.asyncDispose]()
+})
+
+/** The database, with statements of the program replaced. */
+function mutated(db: Db, { what, changes }: Mutant): Db {
+  const change = <Row>(asked: Statement<Row>): Statement<Row> => {
+    const mine = changes.find(one => one.statement === asked.name)
+    if (!mine) return asked
+    const text = asked.text.replace(mine.piece, mine.by)
+    if (text === asked.text) throw new Error(`BUG: nothing to change in ${asked.name} for: ${what}`)
+    return { name: `${asked.name} ${what}`.slice(0, 60), text }
+  }
+  const sqlOf = (from: Sql): Sql => ({
+    rows: (asked, params) => from.rows(change(asked), params),
+    one: (asked, params) => from.one(change(asked), params),
+    maybe: (asked, params) => from.maybe(change(asked), params),
+    run: (asked, params) => from.run(change(asked), params),
+  })
+  return { ...db, ...sqlOf(db), tx: work => db.tx(tx => work({ ...tx, ...sqlOf(tx) } satisfies Tx)) }
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? `${error.message.split('\n')[0]}: ${messageOf(error.cause)}` : String(error)
+
+it.each(mutants.map(mutant => [mutant.what, mutant] as const))(
+  'finds it when %s',
+  async (_, mutant) => {
+    const stage = await simulationStage()
+    stages.push(stage)
+    const sick = stageOf(mutated(stage.db, mutant))
+    const fate = (seed: number) => live(sick, seed, steps, new Set()).then(() => undefined, messageOf)
+    for (let seed = 1; seed <= mostSeeds; seed++) {
+      const found = await fate(seed)
+      if (found === undefined) continue
+      // Ids differ from life to life.
+      const told = (text: string | undefined) => text?.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '#')
+      expect(told(await fate(seed))).toBe(told(found))
+      return
+    }
+    expect.fail(`no life of ${mostSeeds} noticed it`)
+  },
+  600_000,
+)

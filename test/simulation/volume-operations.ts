@@ -1,0 +1,128 @@
+/** What users do with volumes, and what programs in guests write to them. */
+import { ApiError } from '../../src/control/http/errors.ts'
+import {
+  attachmentsOfApp,
+  attachVolume,
+  cloneVolume,
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  deleteVolumeSnapshot,
+  detachVolume,
+  restoreVolume,
+} from '../../src/control/volumes/index.ts'
+import type { Tx } from '../../src/db/db.ts'
+import type { Operation } from './operations.ts'
+import type { Simulation } from './simulation.ts'
+
+const anyVolume = async (sim: Simulation) =>
+  sim.random.pick(await sim.world.rows<{ id: string }>(`SELECT id FROM volume WHERE want = 'present' ORDER BY id`))?.id
+const anySnapshot = async (sim: Simulation) =>
+  sim.random.pick(
+    await sim.world.rows<{ id: string; volumeId: string }>(
+      `SELECT id, volume_id AS "volumeId" FROM volume_snapshot WHERE want = 'present' ORDER BY id`,
+    ),
+  )
+/** What the rules refuse is refused. */
+const tryTo = (sim: Simulation, act: (tx: Tx) => Promise<unknown>) =>
+  sim.world.db.tx(act).catch((error: unknown) => {
+    if (!(error instanceof ApiError)) throw error
+  })
+
+export const volumeOperations: readonly Operation[] = [
+  [
+    'create a volume and attach it',
+    2,
+    async sim => {
+      const app = sim.random.pick(sim.apps.filter(one => one.isAlone))
+      if (!app) return
+      const { projectId } = sim.world
+      await tryTo(sim, async tx => {
+        const volume = await createVolume(tx, { projectId, name: `v${sim.history.length}`, sizeMib: 64 })
+        const request = { projectId, volumeId: volume.id, appId: app.id, accessMode: 0, by: 'user' } as const
+        await attachVolume(tx, { ...request, mountPoint: '/data' })
+      })
+    },
+  ],
+  [
+    'attach a volume to another app',
+    1,
+    async sim => {
+      const app = sim.random.pick(sim.apps)
+      const volumeId = await anyVolume(sim)
+      if (!app || !volumeId) return
+      const accessMode = sim.random.chance(0.5) && app.isAlone ? 0 : 1
+      const { projectId } = sim.world
+      await tryTo(sim, tx =>
+        attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint: '/more', accessMode, by: 'user' }),
+      )
+    },
+  ],
+  [
+    'detach',
+    2,
+    async sim => {
+      const app = sim.random.pick(sim.apps)
+      if (!app) return
+      await tryTo(sim, async tx => {
+        const attachment = sim.random.pick(await attachmentsOfApp(tx, app.id))
+        if (attachment) await detachVolume(tx, attachment)
+      })
+    },
+  ],
+  [
+    'take a snapshot of a volume',
+    1,
+    async sim => {
+      const id = await anyVolume(sim)
+      if (id) await tryTo(sim, tx => createVolumeSnapshot(tx, id, { name: `s${sim.history.length}` }))
+    },
+  ],
+  [
+    'restore a volume',
+    1,
+    async sim => {
+      const snapshot = await anySnapshot(sim)
+      if (snapshot) await tryTo(sim, tx => restoreVolume(tx, snapshot.volumeId, snapshot.id))
+    },
+  ],
+  [
+    'clone a volume',
+    1,
+    async sim => {
+      const snapshot = await anySnapshot(sim)
+      const { projectId } = sim.world
+      if (snapshot) await tryTo(sim, tx => cloneVolume(tx, snapshot.id, { projectId, name: `c${sim.history.length}` }))
+    },
+  ],
+  [
+    'delete a snapshot of a volume',
+    1,
+    async sim => {
+      const snapshot = await anySnapshot(sim)
+      if (snapshot) await tryTo(sim, tx => deleteVolumeSnapshot(tx, snapshot.id))
+    },
+  ],
+  [
+    'delete a volume',
+    1,
+    async sim => {
+      const id = await anyVolume(sim)
+      if (id) await tryTo(sim, tx => deleteVolume(tx, id))
+    },
+  ],
+  [
+    'a guest writes',
+    3,
+    async sim => {
+      for (const host of sim.world.hosts)
+        for (const vm of host.vms.values())
+          for (const disk of vm.wish.spec.disks) {
+            const volume = host.storage.volumes.get(disk.volumeId)
+            const has = vm.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached')
+            if (volume && has && !disk.readOnly && vm.state === 'running')
+              volume.content = `written ${sim.history.length}`
+          }
+    },
+  ],
+]

@@ -1,0 +1,177 @@
+/**
+ * A database whose backups and log go to object storage: put back in place, to a chosen second, from there. Real
+ * PostgreSQL and pgBackRest in a real VM; the S3 server is a strict one of ours, on the other side of a cable.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { place, shortName } from '../../src/agent/net/testing.ts'
+import { vmmsIn } from '../../src/agent/testing.ts'
+import { run } from '../../src/lib/exec.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { databaseImages } from '../support/database-image.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs', 'apt-get', 'openssl', 'ip', 'psql']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+if (process.getuid?.() !== 0) missing.push('root (a network namespace, and the image is made in a chroot)')
+const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
+
+/** An emulated guest beside other tests on two cores. */
+const slowMs = 480_000
+const key = { access: 'AKTEST', secret: 'a-secret-of-this-test' }
+
+describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, { timeout: 900_000 }, () => {
+  const stack = new AsyncDisposableStack()
+  let system: TestSystem
+  let user: TestUser
+  let server: ChildProcess
+  let endpoint: string
+  let certificate: string
+  let id: string
+
+  beforeAll(async () => {
+    const imageDir = await databaseImages()
+    const dir = await mkdtemp(join(tmpdir(), 'mote-s3-'))
+    stack.defer(() => rm(dir, { recursive: true, force: true }))
+    const at = `198.51.100.${4 * (process.pid % 60) + 2}`
+    const elsewhere = stack.use(await place(shortName('s3')))
+    const device = shortName('sv')
+    await run('ip', ['link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', elsewhere.name])
+    const here = `198.51.100.${4 * (process.pid % 60) + 1}`
+    await run('ip', ['addr', 'add', `${here}/30`, 'dev', device])
+    await run('ip', ['link', 'set', device, 'up'])
+    await elsewhere.ip('addr', 'add', `${at}/30`, 'dev', 'eth0')
+    await elsewhere.ip('link', 'set', 'eth0', 'up')
+    // pgBackRest compares the name that it connects to with the common name, as text.
+    await run('openssl', [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+      ...['-subj', `/CN=${at}`, '-keyout', join(dir, 'tls.key'), '-out', join(dir, 'tls.crt')],
+    ])
+    certificate = await readFile(join(dir, 'tls.crt'), 'utf8')
+    const program = ['node', 'test/support/s3-server.ts', at, '9000', dir, key.access, key.secret]
+    server = spawn('ip', ['netns', 'exec', elsewhere.name, ...program], { stdio: ['ignore', 'pipe', 'inherit'] })
+    stack.defer(async () => {
+      server.kill('SIGKILL')
+      await once(server, 'exit')
+    })
+    if (server.stdout) await once(server.stdout, 'data')
+    endpoint = `https://${at}:9000`
+    system = await testSystem({ agents: 0 })
+    stack.defer(async () => system[Symbol.asyncDispose]())
+    await system.addAgent({
+      ...{ hypervisor: 'qemu', network: 'tap', imageDir, cacheDir: join(homedir(), '.cache', 'mote') },
+    })
+    user = await system.user()
+  }, 600_000)
+  afterAll(() => stack.disposeAsync(), 120_000)
+
+  const status = async () => (await user.get(`/v1/databases/${id}`)).body
+  const running = (what: string) =>
+    until(
+      async () => {
+        const now = await status()
+        if (now.status === 'failed') throw new Error(`the database has failed: ${now.message}`)
+        return now.status === 'running'
+      },
+      { everyMs: 200, timeoutMs: slowMs, what },
+    )
+  const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
+  /** As the owner, from the host: the server takes nothing but TLS and the password. */
+  const sql = async (statement: string): Promise<string> => {
+    const { psql_command: command } = (await user.get(`/v1/databases/${id}/connection`)).body
+    const [vm] = await system.database.db.rows<{ host: string; port: number }>(
+      {
+        name: 'test.endpoint',
+        text: `SELECT v.endpoint_host AS host, v.endpoint_port AS port FROM vm v JOIN branch b ON b.app_id = v.app_id
+               WHERE b.database_id = $1 AND b.is_current AND v.want = 'running' ORDER BY v.id DESC LIMIT 1`,
+      },
+      [id],
+    )
+    const url = new URL(/'(.*)'/.exec(command)?.[1] ?? '')
+    url.host = `${vm?.host}:${vm?.port}`
+    const text = await run('psql', [String(url), '-Atq', '-v', 'ON_ERROR_STOP=1', '-c', statement], {
+      env: { PGCONNECT_TIMEOUT: '10' },
+      timeoutMs: 60_000,
+    })
+    return text.trim()
+  }
+
+  it('archives there, whole backups too', async () => {
+    id = (await user.post('/v1/databases', { name: 'ledger', engine: 'postgres' })).body.id
+    const target = { endpoint, bucket: 'backups', access_key: key.access, secret_key: key.secret }
+    const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, {
+      ...{ ...target, ca_certificate: certificate },
+    })
+    expect(put.body).toMatchObject({ target: 's3://backups/mote', status: 'pending' })
+    await running('the database runs with its target')
+    await sql('CREATE TABLE item (n int); INSERT INTO item SELECT generate_series(1, 1000)')
+    await until(async () => (await backups()).newest_backup_at !== null, {
+      ...{ everyMs: 500, timeoutMs: slowMs, what: 'there is a whole backup' },
+    })
+    expect(await backups()).toMatchObject({ target: 's3://backups/mote', error: null })
+  })
+
+  it('has another password at once, and the old one opens nothing', async () => {
+    const before = (await user.get(`/v1/databases/${id}/connection`)).body.psql_command
+    await user.post(`/v1/databases/${id}/rotate-password`)
+    await until(async () => (await user.get(`/v1/databases/${id}/connection`)).status === 200, {
+      ...{ everyMs: 100, timeoutMs: 60_000, what: 'the server knows the new one' },
+    })
+    expect(await sql('SELECT count(*) FROM item')).toBe('1000')
+    const old = /mote:(\w+)@/.exec(before)?.[1] ?? ''
+    const [vm] = await system.database.db.rows<{ url: string }>({
+      name: 'test.url',
+      text: `SELECT endpoint_host || ':' || endpoint_port AS url FROM vm WHERE want = 'running'`,
+    })
+    const refused = run('psql', [`postgresql://mote:${old}@${vm?.url}/ledger?sslmode=require`, '-c', 'SELECT 1'])
+    await expect(refused).rejects.toThrow(/password authentication failed/)
+  })
+
+  it('grows its disk under the server', async () => {
+    const started = await sql('SELECT pg_postmaster_start_time()')
+    await user.call('PATCH', `/v1/databases/${id}`, { disk_mib: 2048 })
+    await until(
+      async () =>
+        (
+          await system.database.db.rows({
+            ...{ name: 'test.growing', text: 'SELECT id FROM volume WHERE grown_mib < size_mib' },
+          })
+        ).length === 0,
+      { everyMs: 200, timeoutMs: 120_000, what: 'the disks have grown' },
+    )
+    expect(await sql('SELECT pg_postmaster_start_time()')).toBe(started)
+    expect(await sql('SELECT count(*) FROM item')).toBe('1000')
+  })
+
+  it('goes back in place to a chosen second, and keeps what it was', async () => {
+    const at = await sql(`SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MSZ')`)
+    await pause(1100)
+    await sql('DELETE FROM item')
+    const restored = await user.post(`/v1/databases/${id}/backups/restore-to`, { at })
+    expect(restored.body).toMatchObject({ success: true })
+    expect((await status()).status).toBe('restoring')
+    await until(async () => (await status()).status !== 'restoring', {
+      ...{ everyMs: 200, timeoutMs: slowMs, what: 'it has been restored' },
+    })
+    await running('the restored database runs')
+    expect(await sql('SELECT count(*) FROM item')).toBe('1000')
+    await sql('INSERT INTO item VALUES (0)')
+    const kept = (await user.get(`/v1/databases/${id}/backups/snapshots`)).body
+    expect(kept).toMatchObject([{ kind: 'restore', status: 'ready' }])
+  })
+
+  it('leaves nothing here when it is deleted', async () => {
+    await user.delete(`/v1/databases/${id}`)
+    await until(async () => (await user.get('/v1/databases')).body.length === 0, {
+      ...{ everyMs: 200, timeoutMs: slowMs, what: 'it is gone' },
+    })
+    expect(await vmmsIn(system.dir)).toEqual([])
+  })
+})

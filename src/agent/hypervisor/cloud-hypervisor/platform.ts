@@ -24,7 +24,7 @@ import { handOver } from './migrate.ts'
 import { takeGuest } from './receive.ts'
 import { inspect, readMemory, setPaused, setTakenMib, volumeSlots, writeState } from './vmm.ts'
 
-export interface CloudHypervisorHost {
+interface CloudHypervisorHost {
   /** Undefined: not installed. */
   readonly program: string | undefined
 }

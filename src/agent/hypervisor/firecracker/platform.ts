@@ -28,7 +28,7 @@ import { bootCalls, consoleCall, loadCall, proofCalls, stateFiles } from './requ
 import { callAll, inspect, readMemory, setPaused, setTakenMib, writeState } from './vmm.ts'
 import { volumeSlots } from './volumes.ts'
 
-export interface FirecrackerHost {
+interface FirecrackerHost {
   /** The agent's own directory: its Firecrackers carry it in their id. */
   readonly dataDir: string
   /** Undefined: not installed. */

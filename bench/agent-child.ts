@@ -15,6 +15,7 @@ for (let n = 0; n < Number(vms); n++) {
   const wish = { vmId: `vm-${n}`, generation: 1, want: 'running', spec: testSpec({ hypervisor: 'fake' }) }
   await bus.request(subjects.hostIn(agent.hostId, 'vm.put'), wish, { timeoutMs: 30_000 })
 }
+process.once('disconnect', () => process.exit(1))
 process.once('SIGTERM', async () => {
   await agent.stop({ stopVms: true })
   process.exit(0)

@@ -2,6 +2,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+process.once('disconnect', () => process.exit(1))
 process.once('message', (text: string) => {
   const body = Buffer.from(text)
   const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': body.length }

@@ -22,6 +22,7 @@ const timer = setInterval(() => {
 process.on('message', (message: readonly HostBeat[]) => {
   beats = message
 })
+process.once('disconnect', () => process.exit(1))
 process.once('SIGTERM', async () => {
   clearInterval(timer)
   await control.stop()

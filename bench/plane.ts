@@ -1,7 +1,7 @@
 /** A control plane as a process of its own, on a durable PostgreSQL of its own, and its first account. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -9,6 +9,7 @@ import { pino } from 'pino'
 import type { HostBeat } from '../src/contract/agent.ts'
 import { startEmbeddedPostgres } from '../src/db/embedded.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { startReaper } from '../test/support/reaper.ts'
 import { cpuMsOf, rssMib } from './process.ts'
 
 const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
@@ -39,10 +40,17 @@ export const unlimited: Readonly<Record<string, string>> = {
 /** @param env settings besides the secret; none of them: without limits */
 export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
   await using cleanup = new AsyncDisposableStack()
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
   const dataDir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
-  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  reaper.removeAtEnd(dataDir)
   const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'data'), log: pino({ level: 'silent' }) })
-  cleanup.defer(() => postgres.stop())
+  const postgresPid = postgres.pid()
+  reaper.killAtEnd(postgresPid)
+  cleanup.defer(async () => {
+    await postgres.stop()
+    reaper.forget(postgresPid)
+  })
   await migrate({ url: postgres.url })
   const sql = new pg.Client({ connectionString: postgres.url })
   await sql.connect()

@@ -100,7 +100,13 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
       say(`  ${series.what}: ${series.points.map(({ at, value }) => `${at} ${series.along} ${digits(value).trim()} ${series.unit}`).join(', ')}`)
     },
   }
-  await benchmark.run(report)
+  // What a benchmark waits for at its end are processes that do not keep this one alive.
+  const awake = setInterval(() => undefined, 1000)
+  try {
+    await benchmark.run(report)
+  } finally {
+    clearInterval(awake)
+  }
   return result()
 }
 

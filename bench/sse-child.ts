@@ -11,6 +11,8 @@ const server = createServer((request, response) => {
 })
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
 
+process.once('disconnect', () => process.exit(1))
+
 /** Each of `count` events is made into text once and written to everybody. */
 process.on('message', ({ count, data }: { readonly count: number; readonly data: object }) => {
   for (let n = 1; n <= count; n++) {

@@ -22,6 +22,9 @@ export class CommandError extends Error {
 
 const keptOutputBytes = 4 << 20
 
+/** Whether programs that are run find a proxy for HTTPS in their environment: the host's own way out. */
+export const inheritsProxy = (): boolean => (process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? '') !== ''
+
 /**
  * Runs a program without a shell and answers its stdout. Only the program's name, never its arguments, is in the error.
  * @throws CommandError when it ends with another code than 0, AbortError, or ENOENT when it is not installed.

@@ -150,14 +150,20 @@ function checkVm(vm: VmRow, generations: Map<string, number>, placed: Map<string
 function checkPlaces(sim: Simulation): void {
   const running = new Map<string, string>()
   const identities = new Map<string, string>()
-  for (const host of sim.world.hosts)
+  for (const host of sim.world.hosts) {
+    let vcpus = 0
     for (const [id, vm] of host.vms) {
       if (vm.state !== 'running' && vm.state !== 'paused') continue
+      vcpus += vm.wish.spec.vcpus
       if (running.has(id)) expect.fail(`VM ${id} runs on ${running.get(id)} and on ${host.name} (I48)`)
       running.set(id, host.name)
       if (identities.has(vm.identity)) expect.fail(`${id} and ${identities.get(vm.identity)} are the same guest (I50)`)
       identities.set(vm.identity, id)
     }
+    // Also what was given up there, and runs on where nobody can see it.
+    const capacity = host.beat(false).vcpus
+    if (vcpus > capacity) expect.fail(`${host.name} runs ${vcpus} vCPUs, and has ${capacity} (I33)`)
+  }
 }
 
 /** Whoever really has a volume, whatever the database believes. */

@@ -1,4 +1,7 @@
-/** Bugs planted one at a time: the simulation has to find each, and to find it again under the same seed. */
+/**
+ * Bugs planted one at a time: the simulation has to find each, and to find it again under the same seed. The fence of the
+ * engine is not among them, since what machines write bears being written twice; src/engine/mutants.test.ts has it.
+ */
 import { afterAll, expect, it } from 'vitest'
 import type { Db, Sql, Statement, Tx } from '../../src/db/db.ts'
 import { live } from './life.ts'
@@ -56,16 +59,6 @@ const mutants: readonly Mutant[] = [
   {
     what: 'routes lead to VMs that are not well',
     changes: [{ statement: 'routing.refresh', piece: 'AND v.healthy AND', by: 'AND' }],
-  },
-  {
-    what: 'a step writes though its lease is gone',
-    changes: [{ statement: 'engine.go', piece: 'AND lease = $3', by: 'AND ($3::uuid IS NOT NULL)' }],
-  },
-  {
-    what: 'what was given up is forgotten before its host has said that it is gone',
-    changes: [
-      { statement: 'hosts.settleStrays', piece: 'AND vm_id <> ALL($2::uuid[])', by: 'AND ($2::uuid[] IS NOT NULL)' },
-    ],
   },
   {
     what: 'the generation does not rise with a wish',

@@ -63,7 +63,7 @@ interface Heard {
   readonly seen: VmObserved
 }
 
-/** `twice`: two runners have it, and the second finds its lease gone. */
+/** `twice`: when it has decided, another runner makes the step, and it finds its lease gone. */
 type Fate = 'fine' | 'dies-before' | 'dies-after' | 'twice'
 
 export interface Simulation extends AsyncDisposable {
@@ -107,18 +107,25 @@ export async function simulation(
   // One is small: it is full most of the time.
   for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes })
   let fate: Fate = 'fine'
+  let under: Pick<MachineNow, 'kind' | 'id'> | undefined
+  /** Somebody else, to whom the lease has gone, makes the same step from beginning to end. */
+  const overtake = async () => {
+    fate = 'fine'
+    if (under) await run(under)
+  }
   const machines = new Map(
-    Object.values<AnyMachine>(world.machines).map(one => [one.kind, mortal(one, () => fate)] as const),
+    Object.values<AnyMachine>(world.machines).map(one => [one.kind, mortal(one, () => fate, overtake)] as const),
   )
   const limits = { stepTimeoutMs, giveUpMs: stepTimeoutMs, stopping: new AbortController().signal, random: () => 0 }
   const listen = async ({ hostId, seen }: Heard) => void (await world.db.tx(tx => recordSeen(tx, hostId, seen)))
-  const run = async ({ kind, id }: MachineNow) => {
+  const run = async (chosen: Pick<MachineNow, 'kind' | 'id'>) => {
+    const { kind, id } = chosen
+    under = chosen
     const machine = machines.get(kind)
     if (!machine) throw new Error(`BUG: no machine of kind ${kind}`)
     const row = await world.db.maybe(sql.claim, [kind, id, newId()])
     if (!row) return
-    for (let times = fate === 'twice' ? 2 : 1; times > 0; times--)
-      await runStep(machine, row, { db: world.db, sql: engineStatements, ...limits })
+    await runStep(machine, row, { db: world.db, sql: engineStatements, ...limits })
   }
 
   const sim: Simulation = {
@@ -189,12 +196,13 @@ export async function simulation(
 }
 
 /** The process may die before a handler, or after it has acted and before anything of it is written. */
-function mortal(machine: AnyMachine, fate: () => Fate): AnyMachine {
+function mortal(machine: AnyMachine, fate: () => Fate, overtake: () => Promise<void>): AnyMachine {
   const phases = Object.entries(machine.phases).map(([name, handler]) => [
     name,
     async (step: Step<unknown>) => {
       if (fate() === 'dies-before') throw new Error('the process died before the step')
       const next = await handler(step)
+      if (fate() === 'twice') await overtake()
       if (fate() === 'dies-after') throw new Error('the process died after the step')
       return next
     },

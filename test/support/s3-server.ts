@@ -93,7 +93,7 @@ function bucketOf() {
     else objects.set(name, { data, at: new Date() })
     return { status: 200, headers: { etag: etag(data) } }
   }
-  return (method: string, name: string, query: URLSearchParams, body: Buffer): Answer => {
+  return (method: string, name: string, query: URLSearchParams, body: Buffer, range = ''): Answer => {
     if (method === 'POST') return post(name, query, body)
     if (method === 'PUT') return put(name, query, body)
     if (method === 'DELETE') return objects.delete(name) ? { status: 204 } : { status: 204 }
@@ -101,7 +101,11 @@ function bucketOf() {
     const found = objects.get(name)
     if (!found) return refuse(404, 'NoSuchKey')
     const headers = { etag: etag(found.data), 'last-modified': found.at.toUTCString() }
-    return { status: 200, body: found.data, headers }
+    // Files of one bundle are asked for one by one (RFC 9110, 14.1.2).
+    const [, first, last] = /^bytes=(\d+)-(\d*)$/.exec(range) ?? []
+    if (first === undefined) return { status: 200, body: found.data, headers }
+    const end = last ? Number(last) + 1 : found.data.length
+    return { status: 206, body: found.data.subarray(Number(first), end), headers }
   }
 }
 
@@ -112,7 +116,7 @@ async function serve(address: string, port: number, dir: string, key: Key): Prom
     if (!isSigned(request, body, key)) return refuse(403, 'SignatureDoesNotMatch')
     const { pathname, searchParams } = new URL(request.url ?? '', 'https://s3')
     const [, name = ''] = /^\/[^/]+\/?(.*)$/.exec(decodeURIComponent(pathname)) ?? []
-    return bucket(request.method ?? '', name, searchParams, body)
+    return bucket(request.method ?? '', name, searchParams, body, request.headers.range)
   }
   const files = { key: readFileSync(join(dir, 'tls.key')), cert: readFileSync(join(dir, 'tls.crt')) }
   const server = createServer(files, (request, response) => {

@@ -144,7 +144,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
     await pool.close('v1')
   })
 
-  it(`what was written is counted${because}`, async () => {
+  it(`what was written is counted (I45)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -160,7 +160,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
     await pool.close('v1')
   })
 
-  it(`snapshots, clones and what is restored are equal to the byte, and stay apart${because}`, async () => {
+  it(`snapshots, clones and what is restored are equal to the byte, and stay apart (I42, I44)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -216,7 +216,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
     await expect(pool.grow('v2', 48)).rejects.toMatchObject({ code: 'volume_missing' })
   })
 
-  it(`what is removed is gone, its snapshots too, and a clone lives on${because}`, async () => {
+  it(`what is removed is gone, its snapshots too, and a clone lives on (I42)${because}`, async () => {
     await using dir = await testDir()
     await using place = await openKind(dir.path)
     const { pool } = place
@@ -263,7 +263,7 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
 })
 
 describe('lvm-thin', () => {
-  test('a restore that a crash cut short is finished by whoever looks next', async () => {
+  test('a restore that a crash cut short is finished by whoever looks next (I43)', async () => {
     await using dir = await testDir()
     const lvm = fakeLvm(join(dir.path, 'dev'))
     const cut = { before: '' }

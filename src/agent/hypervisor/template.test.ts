@@ -12,7 +12,7 @@ import { type TestAgent, testAgent, testDir, testSpec, vmmsIn } from '../testing
 import { openTemplates } from './qemu/templates.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
-const limit = { timeout: 120_000 }
+const limit = { timeout: 180_000 }
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
@@ -129,7 +129,7 @@ test.skipIf(!hasQemu).each(['memory', 'template', 'loading'])(
       if (moment === 'template') return names.some(name => !name.endsWith('.partial'))
       return names.some(name => existsSync(join(cache.path, 'templates', name, moment)))
     }
-    await until(reached, { what: moment, timeoutMs: 30_000, everyMs: 1 })
+    await until(reached, { what: moment, timeoutMs: 60_000, everyMs: 1 })
     await first.kill()
 
     await using host = await testAgent({ ...qemu, dataDir, cacheDir: cache.path })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { CommandError, run } from '../../lib/exec.ts'
+import { CommandError, inheritsProxy, run } from '../../lib/exec.ts'
 import { guardedProxy } from '../../lib/guarded-proxy.ts'
 import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '../../lib/public-host.ts'
 import { Index, platform } from './layout.ts'
@@ -121,8 +121,7 @@ function privateRegistry(registry: string, cause?: unknown): ImageError {
 async function guardFor(reference: RegistryReference, registries: readonly RegistryConfig[], lookup?: Lookup) {
   if (registries.some(({ host }) => host === reference.registry)) return undefined
   await refusePrivate(reference, lookup)
-  const own = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
-  return own === '' ? guardedProxy(internetOnly, lookup) : undefined
+  return inheritsProxy() ? undefined : guardedProxy(internetOnly, lookup)
 }
 
 const pullLimitMs = 10 * 60_000

@@ -65,6 +65,10 @@ it('seals everything with the new key, once', async () => {
     (await api.call('POST', '/v1/volumes', { token, body: { name: 'data', size_mib: 64 } })).body,
   )
 
+  await api.call('PUT', `/v1/databases/${params['id']}/backups/target`, {
+    ...{ token, body: { endpoint: 'https://s3.example', bucket: 'backups', access_key: 'a', secret_key: 'b' } },
+  })
+
   const [old = ''] = deps.config.secrets
   const counts = await resealAll(deps.db, createVault([newSecret, old]))
   expect(counts.map(({ column }) => column)).toEqual(sealedColumns.map(({ table, column }) => `${table}.${column}`))

@@ -150,11 +150,11 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   const settled = (what: string, holds: () => Promise<unknown>) =>
     until(holds, { everyMs: 50, timeoutMs: 90_000, what })
   const volumes = () =>
-    system.database.db.rows<{ name: string; sizeMib: number; grownMib: number }>(
+    system.database.db.rows<{ sizeMib: number; grownMib: number }>(
       {
         name: 'test.databaseVolumes',
-        text: `SELECT right(name, 4) AS name, size_mib AS "sizeMib", grown_mib AS "grownMib" FROM volume o
-               JOIN branch b ON b.id = o.owner_id WHERE b.database_id = $1 ORDER BY size_mib`,
+        text: `SELECT o.size_mib AS "sizeMib", o.grown_mib AS "grownMib" FROM volume o
+               JOIN branch b ON b.id = o.owner_id WHERE b.database_id = $1 ORDER BY o.size_mib`,
       },
       [id],
     )

@@ -2,7 +2,7 @@ import type { Tx } from '../../db/db.ts'
 import { createMachine, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
-import { feed } from '../events/index.ts'
+import { feed, projectEvents } from '../events/index.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
@@ -27,6 +27,7 @@ interface JobCall {
 }
 
 export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => {
+  const streams = { db: deps.db, events: projectEvents(deps.bus) }
   const job = async (call: Pick<JobCall, 'project' | 'params'>): Promise<Deployment> => {
     const d = await store.inApp(deps.db, call.project.id, call.params.app_name, call.params.job_id)
     if (!d) throw notFound()
@@ -116,7 +117,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     streamDeployments: {
       stream: async ({ project, params }, stream) => {
         const { id } = await app(project.id, params.app_name)
-        await feed(deps, stream, {
+        await feed(streams, stream, {
           ...statusFeed(project.id, params.app_name),
           accepts: event => event.appId === id && event.kind === 'deployment.status',
         })
@@ -124,11 +125,11 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     },
     streamAllDeployments: {
       stream: async ({ project }, stream) =>
-        feed(deps, stream, { ...statusFeed(project.id), accepts: event => event.kind === 'deployment.status' }),
+        feed(streams, stream, { ...statusFeed(project.id), accepts: event => event.kind === 'deployment.status' }),
     },
     streamWorkspace: {
       stream: async ({ project, caller }, stream) =>
-        feed(deps, stream, { ...statusFeed(project.id), accepts: event => isFor(event, caller.userId) }),
+        feed(streams, stream, { ...statusFeed(project.id), accepts: event => isFor(event, caller.userId) }),
     },
     streamAppLogs: {
       stream: async ({ project, params, query }, stream) => {

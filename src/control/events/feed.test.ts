@@ -9,6 +9,7 @@ import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import type { EventStream } from '../http/operation.ts'
 import { feed } from './feed.ts'
+import { projectEvents } from './project-events.ts'
 import { publishEvent, startRelay } from './index.ts'
 
 const { db, drop } = await testDatabase()
@@ -44,7 +45,7 @@ async function listener(projectId: string) {
     },
     close: () => end.abort(),
   }
-  const running = feed({ db, bus }, stream, { projectId, accepts: () => true, snapshot: async () => ({}) })
+  const running = feed({ db, events: projectEvents(bus) }, stream, { projectId, accepts: () => true, snapshot: async () => ({}) })
   await until(() => sent.some(one => one.event === 'snapshot'), { what: 'the snapshot' })
   return {
     sent,

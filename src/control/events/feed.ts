@@ -2,10 +2,10 @@
  * What an event stream of a project is made of: history from the table, then live from the bus, without a hole between
  * them and without duplicates. The position of an event is its SSE id.
  */
-import type { Bus } from '../../bus/bus.ts'
 import type { Db } from '../../db/db.ts'
-import type { EventStream } from '../http/operation.ts'
-import { type EventMessage, eventSubject } from './relay.ts'
+import type { EventStream, SseEvent } from '../http/operation.ts'
+import { type LiveEvent, type ProjectEvents, sseOf } from './project-events.ts'
+import type { EventMessage } from './relay.ts'
 import { after, newest, oldest } from './store.ts'
 
 type Told = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
@@ -23,19 +23,24 @@ const pageSize = 500
 const missedCheckMs = 15_000
 
 /** Runs until the client goes away. */
-export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, options: FeedOptions): Promise<void> {
+export async function feed(
+  deps: { readonly db: Db; readonly events: ProjectEvents },
+  stream: EventStream,
+  options: FeedOptions,
+): Promise<void> {
   const { projectId, accepts } = options
-  const queued: EventMessage[] = []
+  const queued: LiveEvent[] = []
   let wake = () => {}
-  const subscription = await deps.bus.subscribe(
-    eventSubject(projectId),
-    message => {
-      queued.push(message.data as EventMessage)
-      wake()
-    },
-    { signal: stream.signal },
-  )
-  stream.signal.addEventListener('abort', () => wake(), { once: true })
+  const subscription = await deps.events.follow(projectId, event => {
+    queued.push(event)
+    wake()
+  })
+  const leave = () => {
+    wake()
+    void subscription.stop()
+  }
+  stream.signal.addEventListener('abort', leave, { once: true })
+  if (stream.signal.aborted) leave()
 
   /** True when something woke it, false when nothing came for `ms`. */
   const quiet = (ms: number) =>
@@ -47,19 +52,17 @@ export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, opti
       }
       if (queued.length > 0 || stream.signal.aborted) wake()
     })
-  const send = (event: Told & Pick<EventMessage, 'position' | 'at'>): boolean => {
+  const send = (event: Told & Pick<EventMessage, 'position' | 'at'>, sse: () => SseEvent): boolean => {
     position = event.position
-    if (!accepts(event)) return true
-    return stream.send({
-      event: event.kind,
-      id: String(event.position),
-      data: { ...event.data, at: event.at, app_id: event.appId, deployment_id: event.deploymentId },
-    })
+    return !accepts(event) || stream.send(sse())
   }
   const catchUp = async (): Promise<boolean> => {
     for (;;) {
       const rows = await after(deps.db, projectId, position, pageSize)
-      for (const row of rows) if (!send({ ...row, at: row.at.toISOString() })) return false
+      for (const row of rows) {
+        const event = { ...row, at: row.at.toISOString() }
+        if (!send(event, () => sseOf(event))) return false
+      }
       if (rows.length < pageSize) return true
     }
   }
@@ -88,14 +91,15 @@ export async function feed(deps: { db: Db; bus: Bus }, stream: EventStream, opti
       if (!(await catchUp())) break
       continue
     }
-    if (next.position <= position) continue
+    const { message, sse } = next
+    if (message.position <= position) continue
     // The one before it never came: the bus lost it, or its relay died between the table and the bus.
-    if (next.previous > position) {
+    if (message.previous > position) {
       await tellGap()
       if (!(await catchUp())) break
       continue
     }
-    if (!send(next)) break
+    if (!send(message, () => sse)) break
   }
   await subscription.stop()
 }

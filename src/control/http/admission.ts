@@ -3,11 +3,13 @@
  * this order a caller without rights learns nothing, not even whether his body would have been valid.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Clock } from '../../lib/clock.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
 import { type CallerInProject, originOf, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
+import { createResting, restingId } from './resting.ts'
 
 const scopeRank: Readonly<Record<Scope, number>> = { read: 0, deploy: 1, write: 2, admin: 3 }
 /** The most a member may do in a project, whatever the token allows. */
@@ -46,17 +48,32 @@ export function createAdmission(options: {
   security: Security
   rateLimiter: RateLimiter
   limits: RateLimits
+  clock: Clock
 }): Admission {
   const { security, rateLimiter } = options
   const policy = policies(options.limits)
+  const resting = createResting(options.clock)
 
   function count(reply: FastifyReply, which: RatePolicy, key: string): void {
     const verdict = rateLimiter.take(which, key)
     reply.headers(rateHeaders(which, verdict))
-    if (!verdict.allowed)
-      throw new ApiError('rate_limited', `Too many requests. Try again in ${verdict.waitSeconds} s.`, {
-        retryAfterSeconds: verdict.waitSeconds,
-      })
+    if (!verdict.allowed) throw tooMany(verdict.waitSeconds)
+  }
+
+  /** Counts a request of a tenant; once refused, its credential rests. */
+  function countTenant(reply: FastifyReply, key: string, rest: string): void {
+    const verdict = rateLimiter.take(policy.tenant, key)
+    reply.headers(rateHeaders(policy.tenant, verdict))
+    if (verdict.allowed) return
+    resting.add(rest, verdict.waitSeconds)
+    throw tooMany(verdict.waitSeconds)
+  }
+
+  function refuseResting(reply: FastifyReply, rest: string): void {
+    const waitSeconds = resting.secondsLeft(rest)
+    if (waitSeconds === undefined) return
+    reply.headers(rateHeaders(policy.tenant, { allowed: false, remaining: 0, waitSeconds }))
+    throw tooMany(waitSeconds)
   }
 
   async function identify(request: FastifyRequest, operation: Operation): Promise<CallerInProject> {
@@ -84,6 +101,8 @@ export function createAdmission(options: {
         const which = operation?.throttle === 'machine' ? policy.machine : policy.anonymous
         return limited ? count(reply, which, addressKey(state.ip)) : undefined
       }
+      const rest = restingId(request.headers.authorization ?? '', allowanceOf(request, operation))
+      if (limited) refuseResting(reply, rest)
       const { caller, project } = await enter(request, reply, operation)
       state.caller = caller
       requireScope(caller, operation)
@@ -96,7 +115,7 @@ export function createAdmission(options: {
         state.project = project
       }
       const tenant = state.project ? `project:${state.project.id}` : `user:${caller.userId}`
-      if (limited) count(reply, policy.tenant, tenant)
+      if (limited) countTenant(reply, tenant, rest)
       if (operation.throttle === 'create') count(reply, policy.create, tenant)
     },
     countLogin: (request, reply, email) =>
@@ -113,6 +132,9 @@ export function createAdmission(options: {
     },
   }
 }
+
+const tooMany = (waitSeconds: number) =>
+  new ApiError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`, { retryAfterSeconds: waitSeconds })
 
 function credentialOf(request: FastifyRequest): string {
   const found = /^Bearer +([\x21-\x7e]{1,4096})$/i.exec(request.headers.authorization ?? '')
@@ -138,6 +160,10 @@ function selectorOf(request: FastifyRequest, operation: Operation): string | und
   if (selector === undefined) return undefined
   return typeof selector === 'string' && selector.length <= 200 && isStorable(selector) ? selector : null
 }
+
+/** Requests of one credential that name the same here draw on the same allowance. */
+const allowanceOf = (request: FastifyRequest, operation: Operation) =>
+  operation.project === 'none' ? 'own' : `project ${selectorOf(request, operation) ?? ''}`
 
 function namedProject(request: FastifyRequest): unknown {
   const header = request.headers['x-project']

@@ -125,6 +125,8 @@ export interface SseEvent {
   /** Must grow within one stream. */
   readonly id?: string
   readonly data: unknown
+  /** All of it as it is written, when many streams send the same. */
+  readonly text?: string
 }
 
 /** The server's side of one event stream. */

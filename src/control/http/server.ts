@@ -41,7 +41,7 @@ export function createServer(options: ServerOptions): ApiServer {
   const { deps } = options
   const operations = operationsOf(options)
   const streams = createStreamRegistry(deps.config.streamsPerUser)
-  const admission = createAdmission({ ...options, limits: deps.config.rateLimits })
+  const admission = createAdmission({ ...options, limits: deps.config.rateLimits, clock: deps.clock })
   const context: StreamContext = {
     clock: deps.clock,
     limits: { ...defaultStreamLimits, ...options.streamLimits },

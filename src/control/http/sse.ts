@@ -82,7 +82,7 @@ export class SseStream implements EventStream {
       this.#finish(encodeEvent({ event: 'gap', data: { reason: 'slow_reader', at: new Date().toISOString() } }))
       return false
     }
-    this.#write(encodeEvent(event))
+    this.#write(event.text ?? encodeEvent(event))
     return true
   }
 

@@ -85,7 +85,7 @@ const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number
   },
 })
 
-describe('crash matrix of a volume', () => {
+describe('crash matrix of a volume: restored whole or not at all (I43)', () => {
   it('has every phase with every fault', () =>
     expect(volumeCases.length).toBe(Object.keys(world.machines.volume.phases).length * faults.length))
   it.each(volumeCases)('$name', ({ run }) => run())
@@ -176,7 +176,7 @@ describe('a volume that grows', () => {
     expect(await size(id)).toEqual({ sizeMib: 96, grownMib: 96, error: null })
   })
 
-  it('is refused to shrink, naming the field, and to grow while it is restored or has no room', async () => {
+  it('is refused to shrink (I40), naming the field, and to grow while it is restored or has no room', async () => {
     const { id, snapshotId } = await placed()
     await expect(db.tx(tx => growVolume(tx, id, 63))).rejects.toMatchObject({
       code: 'invalid_request',
@@ -332,7 +332,7 @@ describe('a VM with a volume', () => {
     await remove({ id })
   })
 
-  it('may read what others read, too', async () => {
+  it('may read what others read, too, and nobody writes then (I39)', async () => {
     const { id } = await create()
     const apps = [await world.app({ replicas: 2 }), await world.app({ replicas: 2 })]
     for (const app of apps) await attach(app.id, id, 1)
@@ -344,7 +344,7 @@ describe('a VM with a volume', () => {
 })
 
 describe('attaching', () => {
-  it('has exactly one winner, of however many try at once', async () => {
+  it('has exactly one winner, of however many try at once (I38)', async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     for (let round = 0; round < 25; round++) {
@@ -372,7 +372,7 @@ describe('attaching', () => {
     }
   })
 
-  it('10,000 races of 2 to 8 contenders at the lock itself: one winner each', { timeout: 120_000 }, async () => {
+  it('10,000 races of 2 to 8 contenders at the lock itself: one winner each (I38)', { timeout: 120_000 }, async () => {
     const { id } = await create()
     const apps = await Promise.all(Array.from({ length: 8 }, () => oneVmApp()))
     const lock = {

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { type ByteReader, byteReader } from '../transfer/bytes.ts'
+import { drained } from '../transfer/drained.ts'
 
 /**
  * Cloud Hypervisor's migration protocol, version 0 (vm-migration/src/protocol.rs, v53): requests, each answered before the
@@ -86,7 +86,7 @@ export function peerOver(socket: Socket): Peer {
     from: byteReader(chunksOf(socket)),
     async send(data) {
       if (socket.destroyed) throw new Error('Cloud Hypervisor closed the connection')
-      if (!socket.write(data)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+      if (!socket.write(data)) await drained(socket)
     },
     close: () => socket.destroy(),
   }

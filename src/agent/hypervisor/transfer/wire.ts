@@ -4,6 +4,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { StepError } from '../../vm/errors.ts'
+import { drained } from './drained.ts'
 
 /**
  * What two agents say to each other while a VM moves between them, where the hypervisor itself does not carry its disk.
@@ -57,7 +58,7 @@ export function wireOver(socket: Socket): Wire {
     )
     if (socket.destroyed) throw new Error('the other host closed the connection')
     const room = socket.write(Buffer.concat([header, ...parts]))
-    if (!room) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+    if (!room) await drained(socket)
   }
   const next = async () => {
     const { value } = await read.next()

@@ -38,6 +38,8 @@ async function cpuPerRequest(app: FastifyInstance, url: string, token?: string):
 export const auth: Benchmark = {
   name: 'auth',
   goal: 'a JWT costs at most 60 us of CPU, an access token at most 1.2 times that',
+  covers: ['B13'],
+  how: 'Requests go straight into the server, without sockets, in turns over handlers that do nothing: one open, one that needs a credential, one that also needs a project. CPU of the process for each request, PostgreSQL not counted.',
   async run(report) {
     await using api = await startBenchApi([
       feature(benchOperations, { open: nothing, known: nothing, inProject: nothing }),

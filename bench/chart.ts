@@ -17,7 +17,13 @@ const text = (x: number, y: number, content: string, more = '') =>
 export function figure(value: number): string {
   const size = Math.abs(value)
   if (size >= 1000) return Math.round(value).toLocaleString('en-US')
-  return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : size >= 0.1 ? value.toFixed(2) : value.toPrecision(2)
+  return size >= 100
+    ? value.toFixed(0)
+    : size >= 10
+      ? value.toFixed(1)
+      : size >= 0.1
+        ? value.toFixed(2)
+        : value.toPrecision(2)
 }
 
 interface Panel {
@@ -74,7 +80,9 @@ function lines(series: readonly Growth[]): Panel {
       const ticks = shown.length <= 8 ? shown : [low, high]
       return [
         `<path d="M${left} ${top}V${top + floor}H${width - 30}" stroke="#94a3b8" fill="none"/>`,
-        ...[0, most / 2, most].map(value => text(left - 6, y(value) + 4, figure(value), 'text-anchor="end" class="value"')),
+        ...[0, most / 2, most].map(value =>
+          text(left - 6, y(value) + 4, figure(value), 'text-anchor="end" class="value"'),
+        ),
         ...ticks.map(at => text(x(at), top + floor + 16, figure(at), 'text-anchor="middle" class="value"')),
         text(width - 30, top + floor + 32, first?.along ?? '', 'text-anchor="end" class="value"'),
         ...series.flatMap((one, n) => [
@@ -82,7 +90,8 @@ function lines(series: readonly Growth[]): Panel {
           ...(one.points.length > 40
             ? []
             : one.points.map(
-                ({ at, value }) => `<circle cx="${x(at).toFixed(1)}" cy="${y(value).toFixed(1)}" r="3" fill="${colour(n)}"/>`,
+                ({ at, value }) =>
+                  `<circle cx="${x(at).toFixed(1)}" cy="${y(value).toFixed(1)}" r="3" fill="${colour(n)}"/>`,
               )),
           `<rect x="${left}" y="${top + plotHeight + n * 18 - 9}" width="10" height="10" fill="${colour(n)}"/>`,
           text(left + 16, top + plotHeight + n * 18, `${one.what}, ${one.unit}`),

@@ -41,7 +41,11 @@ export const create: Benchmark = {
     const rule = async () => {
       const body = () => ({ protocol: 'tcp', port_start: 1 + (++n % 60_000), port_end: 60_001, action: 'allow' })
       const path = '/v1/apps/ruled/security-groups'
-      const turn = await drive(plane.url, { path, method: 'POST', token: plane.jwt, body }, { requests: 5, inFlight: 1 })
+      const turn = await drive(
+        plane.url,
+        { path, method: 'POST', token: plane.jwt, body },
+        { requests: 5, inFlight: 1 },
+      )
       await plane.sql.query('DELETE FROM security_rule')
       return turn.perSecond
     }

@@ -30,6 +30,8 @@ async function deployOnce(cloud: BenchCloud, name: string): Promise<{ readonly m
 export const deployToAnswer: Benchmark = {
   name: 'deploy-to-answer',
   goal: 'deploy to HTTP answer at most 1.15 times what the machine itself takes from spawn to healthy',
+  covers: ['B6'],
+  how: 'Real VMs through the whole cloud: API, placement, agent, QEMU, health, route, gateway. The machine itself is what the agent times from the start of the QEMU process to the first healthy probe.',
   unable: missingForVms,
   async run(report) {
     await using cloud = await startBenchCloud('qemu')

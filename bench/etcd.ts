@@ -41,7 +41,11 @@ export async function startEtcd(): Promise<EtcdWatch | string> {
     await ended
   })
   try {
-    await until(async () => (await fetch(`${client}/health`)).ok, { what: 'etcd answers', timeoutMs: 15_000, everyMs: 50 })
+    await until(async () => (await fetch(`${client}/health`)).ok, {
+      what: 'etcd answers',
+      timeoutMs: 15_000,
+      everyMs: 50,
+    })
   } catch {
     return 'it did not start'
   }

@@ -56,7 +56,12 @@ export const events: Benchmark = {
     report.samples('NOTIFY to LISTEN', 'ms', few.notify)
     report.verdict('commit to client (median), ms', own.median, 2)
     if (typeof etcd === 'string') report.note(`etcd: ${etcd}`)
-    else report.verdict('commit to client / etcd put to watcher', own.median / report.samples('etcd, put to watcher', 'ms', few.put).median, 1)
+    else
+      report.verdict(
+        'commit to client / etcd put to watcher',
+        own.median / report.samples('etcd, put to watcher', 'ms', few.put).median,
+        1,
+      )
     await seedTenants(plane.sql, 1000, 1, 'other')
     const paths = Array.from({ length: 500 }, () => '/v1/health/stream')
     const others = await openReaders(plane.url, paths, plane.jwt)

@@ -53,9 +53,16 @@ export const fanOut: Benchmark = {
     for (const size of sizes) {
       const burst = Math.max(20, 20_000 / size)
       const before = plane.rssMib()
-      const mine = await openReaders(plane.url, Array.from({ length: size }, () => path), plane.jwt)
+      const mine = await openReaders(
+        plane.url,
+        Array.from({ length: size }, () => path),
+        plane.jwt,
+      )
       const memory = (plane.rssMib() - before) / size
-      const theirs = await openReaders(bare.url, Array.from({ length: size }, () => '/'))
+      const theirs = await openReaders(
+        bare.url,
+        Array.from({ length: size }, () => '/'),
+      )
       let sent = 0
       const began = { product: 0, bare: 0 }
       const rate = async (readers: typeof mine, emit: () => Promise<void> | void, upTo: number) => {

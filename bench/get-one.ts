@@ -51,7 +51,14 @@ export const getOne: Benchmark = {
     report.samples('GET app, of 100,000', 'ms', many.app)
     report.samples('GET deployment, of 100,000', 'ms', many.deployment)
     report.verdict('GET app, ms', median(few.app), 0.4)
-    report.verdict('GET app / (bare Node + SELECT)', ratioOfRounds(few.app, few.floor.map((ms, n) => ms + (few.select[n] ?? 0))), 2.5)
+    report.verdict(
+      'GET app / (bare Node + SELECT)',
+      ratioOfRounds(
+        few.app,
+        few.floor.map((ms, n) => ms + (few.select[n] ?? 0)),
+      ),
+      2.5,
+    )
     const relative = (found: typeof few) => ratioOfRounds(found.app, found.floor)
     report.verdict('cost among 100,000 / among 20', relative(many) / relative(few), 1.1)
   },

@@ -21,7 +21,11 @@ export interface Turn {
 }
 
 /** @throws Error for every answer with another status */
-export async function drive(origin: string, ask: Ask, load: { readonly requests: number; readonly inFlight: number }): Promise<Turn> {
+export async function drive(
+  origin: string,
+  ask: Ask,
+  load: { readonly requests: number; readonly inFlight: number },
+): Promise<Turn> {
   const pool = new Pool(origin, { connections: load.inFlight })
   const headers = {
     ...(ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` }),

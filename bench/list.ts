@@ -18,6 +18,7 @@ import { getOne } from './get-one.ts'
 import { listApps } from './list-apps.ts'
 import { liveList } from './live-list.ts'
 import { loginStorm } from './login-storm.ts'
+import { logs } from './logs.ts'
 import { memory } from './memory.ts'
 import { noisy } from './noisy.ts'
 import { refresh } from './refresh.ts'
@@ -64,4 +65,5 @@ export const benchmarks: readonly Benchmark[] = [
   soak,
   vmVerbs,
   adopt,
+  logs,
 ]

@@ -74,7 +74,9 @@ export const noisy: Benchmark = {
     const quiet = report.samples('alone', 'ms', all(found.quiet))
     const loudly = report.samples('beside the noise', 'ms', all(found.noise))
     const ratios = found.noise.map(({ ms }, n) => summarise(ms).p99 / summarise(found.quiet[n]?.ms ?? []).p99)
-    report.note(`${refused} requests of the noisy tenant were refused; p99 of all rounds ${(loudly.p99 / quiet.p99).toFixed(2)} times`)
+    report.note(
+      `${refused} requests of the noisy tenant were refused; p99 of all rounds ${(loudly.p99 / quiet.p99).toFixed(2)} times`,
+    )
     report.verdict('p99 beside the noise / alone, median of the rounds', median(ratios), 2)
     const errors = found.noise.reduce((sum, { failed, refused: own }) => sum + failed + own, 0)
     report.verdict('errors of the quiet tenant', errors, 0)

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Benchmark } from './benchmark.ts'
 import { chart, figure } from './chart.ts'
-import { type GoalId, goals } from './goals.ts'
+import { type Goal, type GoalId, goals } from './goals.ts'
 import type { Machine, Result, Verdict } from './results.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
@@ -20,14 +20,14 @@ const machineText = ({ cpu, cores, memoryMib, kernel, node }: Machine) =>
 const shown = ({ what, value, bound, limit }: Verdict) =>
   `${what} ${figure(value)} (${bound === 'most' ? '<=' : '>='} ${figure(limit)})`
 
-/** Of a benchmark that covers several goals, only the verdicts that name this one. */
-function verdictsOf(id: GoalId, { benchmark, result }: Entry): Verdict[] {
-  const own = benchmark.covers?.length === 1
-  return (result?.verdicts ?? []).filter(({ of }) => of === id || (of === undefined && own))
+/** Of a benchmark that says which goal each of its verdicts is about, only those of this one. */
+function verdictsOf(id: GoalId, { result }: Entry): Verdict[] {
+  const all = result?.verdicts ?? []
+  return all.some(({ of }) => of !== undefined) ? all.filter(({ of }) => of === id) : [...all]
 }
 
 function row(id: GoalId, entries: readonly Entry[]): string {
-  const { work, beside, goal, growth } = goals[id]
+  const { work, beside, goal, growth, notRun }: Goal = goals[id]
   const covering = entries.filter(({ benchmark }) => benchmark.covers?.includes(id))
   const verdicts = covering.flatMap(entry => verdictsOf(id, entry))
   const reasons = covering.flatMap(({ benchmark, result }) =>
@@ -36,7 +36,7 @@ function row(id: GoalId, entries: readonly Entry[]): string {
   const missed = verdicts.filter(({ met }) => !met).length
   const verdict =
     verdicts.length === 0
-      ? `not run: ${reasons.join('; ') || 'no benchmark decides it'}`
+      ? `not run: ${reasons.join('; ') || notRun || 'no benchmark decides it'}`
       : missed === 0
         ? '**met**'
         : `**missed** (${missed} of ${verdicts.length})`
@@ -57,7 +57,9 @@ function section({ benchmark, result }: Entry): string {
     if (result.notes.length > 0) parts.push(result.notes.map(note => `> ${note}`).join('\n>\n'))
     if (reading !== undefined) parts.push(`**Reading**: ${reading}`)
     const { before, after } = result.load
-    parts.push(`${result.at.slice(0, 16).replace('T', ' ')} UTC, load ${before.toFixed(1)} before and ${after.toFixed(1)} after.`)
+    parts.push(
+      `${result.at.slice(0, 16).replace('T', ' ')} UTC, load ${before.toFixed(1)} before and ${after.toFixed(1)} after.`,
+    )
   }
   return parts.join('\n\n')
 }

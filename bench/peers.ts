@@ -2,7 +2,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-const packages = ['nginx', 'haproxy', 'wrk', 'nats-server', 'etcd-server', 'postgresql', 'libvirt-daemon-system', 'libvirt-clients']
+const packages = [
+  'nginx',
+  'haproxy',
+  'wrk',
+  'nats-server',
+  'etcd-server',
+  'postgresql',
+  'libvirt-daemon-system',
+  'libvirt-clients',
+]
 
 /** Installs the peers; needs root. @returns whether apt-get succeeded */
 export async function installPeers(): Promise<boolean> {

@@ -13,7 +13,14 @@ import { connectDb } from '../src/db/connect.ts'
 const log = pino({ level: 'fatal' })
 const bus = createMemoryBus()
 const db = await connectDb({ url: process.env['DATABASE_URL'] ?? '', log })
-const control = await startControl({ config: parseControlConfig(process.env), db, bus, log, host: '127.0.0.1', port: 0 })
+const control = await startControl({
+  config: parseControlConfig(process.env),
+  db,
+  bus,
+  log,
+  host: '127.0.0.1',
+  port: 0,
+})
 
 let beats: readonly HostBeat[] = []
 const timer = setInterval(() => {

@@ -31,7 +31,9 @@ export const refuse: Benchmark = {
     const ask = { path: '/v1/apps', token: plane.jwt, status: 429 }
     // What the allowance lets through.
     for (let n = 0; n < 5; n++)
-      await fetch(`${plane.url}${ask.path}`, { headers: { authorization: `Bearer ${plane.jwt}` } }).then(answer => answer.text())
+      await fetch(`${plane.url}${ask.path}`, { headers: { authorization: `Bearer ${plane.jwt}` } }).then(answer =>
+        answer.text(),
+      )
     const refused = await fetch(`${plane.url}${ask.path}`, { headers: { authorization: `Bearer ${plane.jwt}` } })
     await using floor = await startFloor(await refused.text())
     const cpu = { product: 0, floor: 0 }

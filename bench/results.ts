@@ -97,7 +97,9 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
     atLeast: (what, value, least, of) => judge(what, value, 'least', least, of),
     growth(series) {
       growth.push(series)
-      say(`  ${series.what}: ${series.points.map(({ at, value }) => `${at} ${series.along} ${digits(value).trim()} ${series.unit}`).join(', ')}`)
+      say(
+        `  ${series.what}: ${series.points.map(({ at, value }) => `${at} ${series.along} ${digits(value).trim()} ${series.unit}`).join(', ')}`,
+      )
     },
   }
   // What a benchmark waits for at its end are processes that do not keep this one alive.

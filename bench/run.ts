@@ -31,7 +31,8 @@ if (unknown.length > 0) {
 
 if (flags['install-peers'] && !(await installPeers())) process.exit(1)
 if (flags.list)
-  for (const { name, covers = [], goal } of benchmarks) console.log(`${name.padEnd(18)} ${covers.join(' ').padEnd(8)} ${goal}`)
+  for (const { name, covers = [], goal } of benchmarks)
+    console.log(`${name.padEnd(18)} ${covers.join(' ').padEnd(8)} ${goal}`)
 const runs = names.length > 0 || !(flags.list || flags.page || flags['install-peers'])
 
 const say = (line: string) => (flags.json ? console.error(line) : console.log(line))

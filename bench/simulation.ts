@@ -22,7 +22,8 @@ export const simulation: Benchmark = {
     })
     const [output] = await Promise.all([text(child.stdout), once(child, 'exit')])
     const [, count, seconds] = /(\d+) lives of \d+ steps in (\d+) s/.exec(output) ?? []
-    if (count === undefined || seconds === undefined) throw new Error(`the simulation did not say its time:\n${output.slice(-2000)}`)
+    if (count === undefined || seconds === undefined)
+      throw new Error(`the simulation did not say its time:\n${output.slice(-2000)}`)
     const rate = (Number(count) * steps) / Math.max(1, Number(seconds))
     report.samples('steps, with every invariant after each', '/s', [rate])
     report.atLeast('steps a second', rate, 5000)

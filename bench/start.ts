@@ -60,7 +60,9 @@ export const start: Benchmark = {
       report.samples('mote up, warm', 'ms', found.up)
       report.samples('mote --version', 'ms', found.version)
       report.samples('bare Node, nothing', 'ms', found.node)
-      report.note(`in starts of bare Node: up ${(median(found.up) / median(found.node)).toFixed(1)}, --version ${(median(found.version) / median(found.node)).toFixed(1)}`)
+      report.note(
+        `in starts of bare Node: up ${(median(found.up) / median(found.node)).toFixed(1)}, --version ${(median(found.version) / median(found.node)).toFixed(1)}`,
+      )
       report.verdict('mote up, s', median(found.up) / 1000, 1.5)
       report.verdict('mote --version, ms', median(found.version), 100)
     } finally {

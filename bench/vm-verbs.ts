@@ -19,7 +19,17 @@ const stops = 5
 /** A machine of QEMU with as much memory as the VMs of the product, halted at its first instruction. */
 async function rawQemu(): Promise<{ readonly child: ChildProcess; readonly qmp: Qmp } & AsyncDisposable> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
-  const args = ['-M', 'microvm', '-m', '128', '-nodefaults', '-display', 'none', '-qmp', 'unix:qmp.sock,server=on,wait=off']
+  const args = [
+    '-M',
+    'microvm',
+    '-m',
+    '128',
+    '-nodefaults',
+    '-display',
+    'none',
+    '-qmp',
+    'unix:qmp.sock,server=on,wait=off',
+  ]
   const child = spawn('qemu-system-x86_64', args, { cwd: dir, stdio: 'ignore' })
   const qmp = await until(() => connectQmp(dir, 'qmp.sock'), { what: 'QEMU answers', timeoutMs: 20_000 })
   return {
@@ -37,7 +47,12 @@ async function rawQemu(): Promise<{ readonly child: ChildProcess; readonly qmp: 
 }
 
 /** Milliseconds from the wish to the news that it is so. */
-async function wished(host: TestAgent, vmId: string, act: () => Promise<unknown>, holds: (vm: VmObserved) => boolean): Promise<number> {
+async function wished(
+  host: TestAgent,
+  vmId: string,
+  act: () => Promise<unknown>,
+  holds: (vm: VmObserved) => boolean,
+): Promise<number> {
   const found = Promise.withResolvers<void>()
   const subscription = await host.bus.subscribe(subjects.allSeen, ({ data }) => {
     const seen = data as VmObserved
@@ -75,9 +90,21 @@ export const vmVerbs: Benchmark = {
     {
       await using raw = await rawQemu()
       const found = await inTurns(rounds, {
-        pause: () => wished(host, 'vm', () => wish('vm', 'paused', ++generation), vm => vm.state === 'paused'),
+        pause: () =>
+          wished(
+            host,
+            'vm',
+            () => wish('vm', 'paused', ++generation),
+            vm => vm.state === 'paused',
+          ),
         rawPause: () => timed(() => raw.qmp.execute('stop')),
-        resume: () => wished(host, 'vm', () => wish('vm', 'running', ++generation), vm => vm.state === 'running'),
+        resume: () =>
+          wished(
+            host,
+            'vm',
+            () => wish('vm', 'running', ++generation),
+            vm => vm.state === 'running',
+          ),
         rawResume: () => timed(() => raw.qmp.execute('cont')),
       })
       report.verdict('pause, ms', report.samples('pause', 'ms', found.pause).median, 5, 'B8')
@@ -91,7 +118,12 @@ export const vmVerbs: Benchmark = {
         const vmId = `end-${n++}`
         await wish(vmId, 'running', 1)
         await host.until(vmId, 'healthy', vm => vm.healthy)
-        return wished(host, vmId, () => host.request('vm.forget', { vmId, generation: 2 }), vm => vm.state === 'absent')
+        return wished(
+          host,
+          vmId,
+          () => host.request('vm.forget', { vmId, generation: 2 }),
+          vm => vm.state === 'absent',
+        )
       },
       async kill() {
         await using raw = await rawQemu()

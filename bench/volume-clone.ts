@@ -31,6 +31,7 @@ async function fill(file: string): Promise<void> {
 export const volumeClone: Benchmark = {
   name: 'volume-clone',
   goal: 'a clone of a 1 GiB volume with 300 MB takes at most 1.5 x cp --reflink and sync, and no space',
+  covers: ['B21'],
   unable: () => whyNoLoop('xfs'),
   async run(report) {
     const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))

@@ -18,6 +18,7 @@ async function asleep(cloud: BenchCloud, job: string): Promise<void> {
 export const wake: Benchmark = {
   name: 'wake',
   goal: 'an app that sleeps answers within 0.35 s, of which the gateway and the control plane take at most 50 ms',
+  covers: ['B10'],
   unable: missingForVms,
   async run(report) {
     await using cloud = await startBenchCloud('qemu', { MOTE_IDLE_SECONDS: '10' })

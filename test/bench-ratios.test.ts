@@ -53,7 +53,9 @@ async function cpuOf(act: () => Promise<unknown>): Promise<number> {
 const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
 
 /** CPU of each act, in turns; the first rounds warm up. */
-async function inTurns<K extends string>(acts: Readonly<Record<K, () => Promise<unknown>>>): Promise<Record<K, number>> {
+async function inTurns<K extends string>(
+  acts: Readonly<Record<K, () => Promise<unknown>>>,
+): Promise<Record<K, number>> {
   const names = Object.keys(acts) as K[]
   const found = new Map(names.map(name => [name, [] as number[]]))
   for (let round = -3; round < rounds; round++)
@@ -73,75 +75,100 @@ const get = (url: string, token: string) =>
     if (answer.statusCode !== 200) throw new Error(`${url} answered ${answer.statusCode}`)
   })
 
-it('reading one app costs a small multiple of a server that does nothing, and a token no more than a JWT', async () => {
-  const body = (await api.app.inject({ url: '/v1/apps/app-7', headers: { authorization: `Bearer ${api.jwt}` } })).body
-  const floor = fastify()
-  floor.get('/', (_request, reply) => reply.type('application/json').send(body))
-  const cpu = await inTurns({ bare: each(() => floor.inject('/')), jwt: get('/v1/apps/app-7', api.jwt), pat: get('/v1/apps/app-7', api.pat) })
-  console.info(`bench-ratios: one app ${(cpu.jwt / cpu.bare).toFixed(2)}, PAT / JWT ${(cpu.pat / cpu.jwt).toFixed(2)}`)
-  expect(cpu.jwt / cpu.bare).toBeLessThan(measured.oneApp * slack)
-  expect(cpu.pat / cpu.jwt).toBeLessThan(measured.pat * slack)
-  await floor.close()
-}, timeoutMs)
+it(
+  'reading one app costs a small multiple of a server that does nothing, and a token no more than a JWT',
+  async () => {
+    const body = (await api.app.inject({ url: '/v1/apps/app-7', headers: { authorization: `Bearer ${api.jwt}` } })).body
+    const floor = fastify()
+    floor.get('/', (_request, reply) => reply.type('application/json').send(body))
+    const cpu = await inTurns({
+      bare: each(() => floor.inject('/')),
+      jwt: get('/v1/apps/app-7', api.jwt),
+      pat: get('/v1/apps/app-7', api.pat),
+    })
+    console.info(
+      `bench-ratios: one app ${(cpu.jwt / cpu.bare).toFixed(2)}, PAT / JWT ${(cpu.pat / cpu.jwt).toFixed(2)}`,
+    )
+    expect(cpu.jwt / cpu.bare).toBeLessThan(measured.oneApp * slack)
+    expect(cpu.pat / cpu.jwt).toBeLessThan(measured.pat * slack)
+    await floor.close()
+  },
+  timeoutMs,
+)
 
-it('a row of a list costs a small multiple of reading and writing its JSON', async () => {
-  const { body } = await api.app.inject({ url: '/v1/apps?limit=100', headers: { authorization: `Bearer ${api.jwt}` } })
-  const least = async () => {
-    for (let n = 0; n < 60; n++) JSON.stringify(JSON.parse(body))
-  }
-  const cpu = await inTurns({
-    least,
-    many: get('/v1/apps?limit=100', api.jwt),
-    one: get('/v1/apps?limit=1', api.jwt),
-  })
-  const ratio = (cpu.many - cpu.one) / cpu.least
-  console.info(`bench-ratios: a row ${ratio.toFixed(2)}`)
-  expect(ratio).toBeLessThan(measured.row * slack)
-}, timeoutMs)
+it(
+  'a row of a list costs a small multiple of reading and writing its JSON',
+  async () => {
+    const { body } = await api.app.inject({
+      url: '/v1/apps?limit=100',
+      headers: { authorization: `Bearer ${api.jwt}` },
+    })
+    const least = async () => {
+      for (let n = 0; n < 60; n++) JSON.stringify(JSON.parse(body))
+    }
+    const cpu = await inTurns({
+      least,
+      many: get('/v1/apps?limit=100', api.jwt),
+      one: get('/v1/apps?limit=1', api.jwt),
+    })
+    const ratio = (cpu.many - cpu.one) / cpu.least
+    console.info(`bench-ratios: a row ${ratio.toFixed(2)}`)
+    expect(ratio).toBeLessThan(measured.row * slack)
+  },
+  timeoutMs,
+)
 
-it('an event to many readers costs a small multiple of writing the same bytes to as many', async () => {
-  const size = 40
-  const burst = 30
-  const open = new Set<ServerResponse>()
-  const raw = createServer((_request, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
-    open.add(response)
-  })
-  await new Promise<void>(resolve => raw.listen(0, '127.0.0.1', resolve))
-  const { port } = raw.address() as AddressInfo
-  await api.app.listen({ host: '127.0.0.1', port: 0 })
-  const own = api.app.server.address() as AddressInfo
-  const paths = Array.from({ length: size }, () => '/v1/workspace/events')
-  const mine = await openReaders(`http://127.0.0.1:${own.port}`, paths, api.jwt)
-  const theirs = await openReaders(`http://127.0.0.1:${port}`, paths)
-  const data = { app_name: 'an-app-of-the-bench', status: 'running', job_id: 'job-0123456789abcdef' }
-  const at = new Date().toISOString()
-  let position = 1_000_000
-  let sent = 0
-  let sentRaw = 0
-  const product = async () => {
-    const all = mine.until((sent += burst))
-    for (let n = 0; n < burst; n++) {
-      const previous = sent === burst && n === 0 ? 0 : position
-      const event = { ...{ position: ++position, previous, projectId, kind: 'bench', appId: null, deploymentId: null }, data, at }
-      await api.bus.publish(eventSubject(projectId), event)
+it(
+  'an event to many readers costs a small multiple of writing the same bytes to as many',
+  async () => {
+    const size = 40
+    const burst = 30
+    const open = new Set<ServerResponse>()
+    const raw = createServer((_request, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': hello\n\n')
+      open.add(response)
+    })
+    await new Promise<void>(resolve => raw.listen(0, '127.0.0.1', resolve))
+    const { port } = raw.address() as AddressInfo
+    await api.app.listen({ host: '127.0.0.1', port: 0 })
+    const own = api.app.server.address() as AddressInfo
+    const paths = Array.from({ length: size }, () => '/v1/workspace/events')
+    const mine = await openReaders(`http://127.0.0.1:${own.port}`, paths, api.jwt)
+    const theirs = await openReaders(`http://127.0.0.1:${port}`, paths)
+    const data = { app_name: 'an-app-of-the-bench', status: 'running', job_id: 'job-0123456789abcdef' }
+    const at = new Date().toISOString()
+    let position = 1_000_000
+    let sent = 0
+    let sentRaw = 0
+    const product = async () => {
+      const all = mine.until((sent += burst))
+      for (let n = 0; n < burst; n++) {
+        const previous = sent === burst && n === 0 ? 0 : position
+        const event = {
+          ...{ position: ++position, previous, projectId, kind: 'bench', appId: null, deploymentId: null },
+          data,
+          at,
+        }
+        await api.bus.publish(eventSubject(projectId), event)
+      }
+      await all
     }
-    await all
-  }
-  const bare = async () => {
-    const all = theirs.until((sentRaw += burst))
-    for (let n = 0; n < burst; n++) {
-      const body = { ...data, at, app_id: null, deployment_id: null }
-      const text = `id: ${position}\nevent: bench\ndata: ${JSON.stringify(body)}\n\n`
-      for (const response of open) response.write(text)
+    const bare = async () => {
+      const all = theirs.until((sentRaw += burst))
+      for (let n = 0; n < burst; n++) {
+        const body = { ...data, at, app_id: null, deployment_id: null }
+        const text = `id: ${position}\nevent: bench\ndata: ${JSON.stringify(body)}\n\n`
+        for (const response of open) response.write(text)
+      }
+      await all
     }
-    await all
-  }
-  const cpu = await inTurns({ product, bare })
-  console.info(`bench-ratios: a delivery ${(cpu.product / cpu.bare).toFixed(2)}`)
-  expect(cpu.product / cpu.bare).toBeLessThan(measured.delivery * slack)
-  mine.close()
-  theirs.close()
-  raw.closeAllConnections()
-  await new Promise(resolve => raw.close(resolve))
-}, timeoutMs)
+    const cpu = await inTurns({ product, bare })
+    console.info(`bench-ratios: a delivery ${(cpu.product / cpu.bare).toFixed(2)}`)
+    expect(cpu.product / cpu.bare).toBeLessThan(measured.delivery * slack)
+    mine.close()
+    theirs.close()
+    raw.closeAllConnections()
+    await new Promise(resolve => raw.close(resolve))
+  },
+  timeoutMs,
+)

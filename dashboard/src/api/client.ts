@@ -20,4 +20,3 @@ export const api = createClient({
   renew: refused => renew(refused, refresh),
   project: () => currentProject.get(),
 })
-

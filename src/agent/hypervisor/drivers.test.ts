@@ -113,7 +113,8 @@ describe.each(fakedVmms)('$name, faked', fake => {
     await using there = await testDir()
     const [source, target] = [await fakedHost(fake, here.path), await fakedHost(fake, there.path)]
     const home = await homeIn(here.path, 'vm')
-    const { machine } = await bring(source.driver, home, watcher())
+    const seen = watcher()
+    const { machine } = await bring(source.driver, home, seen)
     await writeFile(join(home.dir, 'scratch.img'), Buffer.alloc(700_000, 5), { flag: 'r+' })
 
     await expect(
@@ -139,6 +140,8 @@ describe.each(fakedVmms)('$name, faked', fake => {
     expect(await arrived.inspect()).toBe('running')
     expect(isRunning(machine.running.process)).toBe(false)
     expect(percents.length).toBeGreaterThan(0)
+    // Not a VM that died, which would be started again.
+    expect(seen.gone).toEqual([])
     expect(existsSync(join(home.dir, 'move.left'))).toBe(true)
     expect(existsSync(join(waiting.dir, 'move.arriving'))).toBe(false)
     const sent = await readFile(join(home.dir, 'scratch.img'))

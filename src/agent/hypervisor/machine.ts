@@ -54,9 +54,12 @@ export function machineOf(parts: MachineParts): Machine {
   let logSeq = parts.fromSeq
   // The guest's connection ends when its last line has been read, which may be after the process has gone.
   const gone = Promise.all([vmm.closed, guest.closed]).then(() => untilGone(running))
-  gone.then(() => {
+  let move: Promise<unknown> = Promise.resolve()
+  gone.then(async () => {
     guest.close()
     vmm.close()
+    // A VM that has moved ends here too, before its move is over.
+    await move.catch(() => undefined)
     if (!detached) watcher.onGone(parts.consoleTail())
   })
   const end = async () => {
@@ -92,8 +95,12 @@ export function machineOf(parts: MachineParts): Machine {
     freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
     thawDisk: async () => void (await guest.request('thaw', answerMs)),
     async handOver(uri, onProgress, signal) {
-      const result = await vmm.handOver(uri, onProgress, signal)
-      detached = true
+      const moved = vmm.handOver(uri, onProgress, signal).then(result => {
+        detached = true
+        return result
+      })
+      move = moved
+      const result = await moved
       await end()
       return result
     },

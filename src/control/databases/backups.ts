@@ -12,7 +12,7 @@ import { runInside } from './probe.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
 
-const everyMs = seconds(30)
+const everyMs = seconds(10)
 const lookEverySeconds = 300
 const atOnce = 50
 /** So long after it was begun, a backup that is not under way has died. */

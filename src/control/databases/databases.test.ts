@@ -218,7 +218,7 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
     [{ endpoint: 'http://s3.example.com' }, 'endpoint'],
     [{ endpoint: 'https://s3.example.com/path' }, 'endpoint'],
     [{ bucket: 'Not a bucket' }, 'bucket'],
-    [{ prefix: '../other' + '/' }, 'prefix'],
+    [{ prefix: '../other/' }, 'prefix'],
     [{ region: 'a\nb' }, 'region'],
     [{ secret_key: 'two words' }, 'secret_key'],
     [{ ca_certificate: 'no certificate' }, 'ca_certificate'],

@@ -18,7 +18,7 @@ const limitMs = hours(2)
 
 export const databaseDrills = (deps: DatabaseDeps): Sweep => ({
   name: 'database-drills',
-  everyMs: seconds(15),
+  everyMs: seconds(5),
   async run({ now, signal }) {
     const running = await backups.drills(deps.db)
     for (const drill of running) await advance(deps, drill, now, signal)

@@ -270,27 +270,21 @@ export const addBranch = (
     b.fromSnapshotId,
     b.fromMoment,
   ])
+type Revisions = Pick<Database, 'revision' | 'passwordRevision'>
 /** False when it has an app already. */
 export const equip = async (
   tx: Tx,
   id: string,
   parts: { readonly appId: string; readonly dataVolumeId: string | null; readonly backupVolumeId: string | null },
-  { revision, passwordRevision }: Pick<Database, 'revision' | 'passwordRevision'>,
-) =>
-  (await tx.run(equipBranch, [
-    id,
-    parts.appId,
-    parts.dataVolumeId,
-    parts.backupVolumeId,
-    revision,
-    passwordRevision,
-  ])) === 1
+  now: Revisions,
+) => {
+  const { appId, dataVolumeId, backupVolumeId } = parts
+  const row = [id, appId, dataVolumeId, backupVolumeId, now.revision, now.passwordRevision]
+  return (await tx.run(equipBranch, row)) === 1
+}
 /** Its VM is started with the settings and the password of these. */
-export const runsRevision = (
-  tx: Tx,
-  id: string,
-  { revision, passwordRevision }: Pick<Database, 'revision' | 'passwordRevision'>,
-) => tx.run(setRevision, [id, revision, passwordRevision])
+export const runsRevision = (tx: Tx, id: string, now: Revisions) =>
+  tx.run(setRevision, [id, now.revision, now.passwordRevision])
 /** Undefined when it was known; `first`: it never answered before. */
 export const answers = (tx: Tx, id: string, does: boolean) => tx.maybe(setAnswers, [id, does])
 export const fail = (tx: Tx, id: string, error: string) => tx.run(setError, [id, error])

@@ -45,7 +45,11 @@ async function listener(projectId: string) {
     },
     close: () => end.abort(),
   }
-  const running = feed({ db, events: projectEvents(bus) }, stream, { projectId, accepts: () => true, snapshot: async () => ({}) })
+  const running = feed({ db, events: projectEvents(bus) }, stream, {
+    projectId,
+    accepts: () => true,
+    snapshot: async () => ({}),
+  })
   await until(() => sent.some(one => one.event === 'snapshot'), { what: 'the snapshot' })
   return {
     sent,

@@ -60,7 +60,9 @@ export function projectEvents(bus: Bus): ProjectEvents {
 }
 
 /** As streams send it; its position is the SSE id. */
-export const sseOf = (event: Pick<EventMessage, 'kind' | 'position' | 'data' | 'at' | 'appId' | 'deploymentId'>): SseEvent => ({
+export const sseOf = (
+  event: Pick<EventMessage, 'kind' | 'position' | 'data' | 'at' | 'appId' | 'deploymentId'>,
+): SseEvent => ({
   event: event.kind,
   id: String(event.position),
   data: { ...event.data, at: event.at, app_id: event.appId, deployment_id: event.deploymentId },

@@ -32,4 +32,5 @@ export function createResting(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000
 }
 
 /** Of a credential in a project; what is kept does not tell the credential. */
-export const restingId = (credential: string, selector: string) => hash('sha256', `${credential}\n${selector}`, 'base64')
+export const restingId = (credential: string, selector: string) =>
+  hash('sha256', `${credential}\n${selector}`, 'base64')

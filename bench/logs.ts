@@ -1,0 +1,78 @@
+/** The kept log of a VM to a client of the event stream, beside the same bytes from a bare Node server. */
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import pg from 'pg'
+import { type LogLine, subjects } from '../src/contract/agent.ts'
+import { startBenchApi } from './api.ts'
+import type { Benchmark } from './benchmark.ts'
+import { seedApps, seedServing } from './seed.ts'
+import { inTurns, ratioOfRounds } from './turns.ts'
+
+const rounds = 7
+const lines = 10_000
+const lineBytes = 200
+const chunkBytes = 64 * 1024
+
+/** MiB a second until the last line is here, and all of the bytes. */
+async function read(
+  url: string,
+  token: string,
+  last: string,
+): Promise<{ readonly mibPerSecond: number; readonly bytes: Buffer }> {
+  const began = performance.now()
+  return new Promise((resolve, reject) => {
+    const asked = get(url, { headers: { authorization: `Bearer ${token}` }, agent: false }, response => {
+      const chunks: Buffer[] = []
+      let size = 0
+      response.on('data', (chunk: Buffer) => {
+        chunks.push(chunk)
+        size += chunk.length
+        if (!chunk.includes(last)) return
+        resolve({ mibPerSecond: size / 2 ** 20 / ((performance.now() - began) / 1000), bytes: Buffer.concat(chunks) })
+        asked.destroy()
+      })
+    })
+    asked.on('error', reject)
+  })
+}
+
+export const logs: Benchmark = {
+  name: 'logs',
+  goal: 'the kept log of a VM reaches the client at half the rate of the same bytes from bare Node, or 200 MiB/s',
+  covers: ['B22'],
+  how: `GET .../logs/stream?tail=${lines}: the host answers ${lines} lines of ${lineBytes} bytes over the bus, the control plane sorts them and makes an event of each. In turns with a bare Node server that writes the same bytes from memory in pieces of 64 KiB.`,
+  reading:
+    'An event of the log carries its time, stream, VM and deployment: each line is parsed, checked and made into text, where bare Node copies memory.',
+  async run(report) {
+    await using api = await startBenchApi()
+    await using cleanup = new AsyncDisposableStack()
+    const sql = new pg.Client({ connectionString: api.databaseUrl })
+    await sql.connect()
+    cleanup.defer(() => sql.end())
+    const { rows } = await sql.query<{ id: string }>('SELECT id FROM project')
+    await seedApps(sql, rows[0]?.id ?? '', 1, 'app')
+    const [vm] = await seedServing(sql, 'app', 1)
+    const kept: LogLine[] = Array.from({ length: lines }, (_, n) => ({
+      ...{ atUs: 1_700_000_000_000_000 + n, stream: 'stdout' },
+      line: `${n === lines - 1 ? 'the-last-line' : `line ${n}`} ${'x'.repeat(lineBytes)}`.slice(0, lineBytes),
+    }))
+    await api.bus.serve(subjects.hostIn(vm?.hostId ?? '', 'vm.logs'), () => ({ lines: kept }))
+    await api.app.listen({ host: '127.0.0.1', port: 0 })
+    const { port } = api.app.server.address() as AddressInfo
+    const url = `http://127.0.0.1:${port}/v1/apps/app-1/logs/stream?tail=${lines}`
+    const { bytes } = await read(url, api.jwt, 'the-last-line')
+    const bare = createServer((_request, response) => {
+      for (let at = 0; at < bytes.length; at += chunkBytes) response.write(bytes.subarray(at, at + chunkBytes))
+    })
+    await new Promise<void>(resolve => bare.listen(0, '127.0.0.1', resolve))
+    cleanup.defer(() => void bare.close())
+    const bareUrl = `http://127.0.0.1:${(bare.address() as AddressInfo).port}/`
+    const found = await inTurns(rounds, {
+      product: async () => (await read(url, api.jwt, 'the-last-line')).mibPerSecond,
+      bare: async () => (await read(bareUrl, api.jwt, 'the-last-line')).mibPerSecond,
+    })
+    report.samples('log of a VM', 'MiB/s', found.product)
+    report.samples('bare Node, same bytes', 'MiB/s', found.bare)
+    report.atLeast('log / bare Node', ratioOfRounds(found.product, found.bare), 0.5)
+  },
+}

@@ -15,7 +15,7 @@ export const adopt: Benchmark = {
   goal: `an agent that starts again has its ${vms} VMs within twice the time of asking each QMP socket, and 2 s`,
   covers: ['B18'],
   how: `${vms} real VMs run; the agent is stopped (they live on) and another one is started on its directory: timed until it reports every one of them running and healthy. The limit, while no agent is connected: connect to each QMP socket, all at once, and ask for its status.`,
-  reading: `The goal speaks of 100 VMs; two cores that emulate take ${vms}. A new agent also probes its hypervisors and waits for the first healthy answer of each app, which the bare question does not.`,
+  reading: `The goal speaks of 100 VMs; two cores that emulate take ${vms}. A new agent also reads its directory, probes its hypervisors, connects to four sockets of each VM and waits for the first healthy answer of each app, over the emulated network; the bare question is one round trip to a process that is awake.`,
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'

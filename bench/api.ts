@@ -1,5 +1,5 @@
 /** The API on a private PostgreSQL, in this process, with one account and its credentials. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
@@ -20,6 +20,7 @@ import { startEmbeddedPostgres } from '../src/db/embedded.ts'
 import { migrate } from '../src/db/migrate.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createVault } from '../src/lib/vault.ts'
+import { startReaper } from '../test/support/reaper.ts'
 
 export interface BenchApi extends AsyncDisposable {
   readonly app: FastifyInstance
@@ -41,11 +42,18 @@ const settings = {
 
 /** A PostgreSQL that exists until `cleanup` ends, with all migrations applied. */
 async function ownDatabase(cleanup: AsyncDisposableStack): Promise<string> {
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
   const dataDir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
-  cleanup.defer(() => rm(dataDir, { recursive: true, force: true }))
+  reaper.removeAtEnd(dataDir)
   const log = pino({ level: 'silent' })
   const postgres = await startEmbeddedPostgres({ dataDir: join(dataDir, 'data'), log, settings: { fsync: 'off' } })
-  cleanup.defer(() => postgres.stop())
+  const postgresPid = postgres.pid()
+  reaper.killAtEnd(postgresPid)
+  cleanup.defer(async () => {
+    await postgres.stop()
+    reaper.forget(postgresPid)
+  })
   await migrate({ url: postgres.url })
   return postgres.url
 }

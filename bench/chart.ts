@@ -1,10 +1,10 @@
 /** A chart of one result as SVG: bars of the median with a whisker to the p99, and lines for what grows. */
 import type { Growth, Unit } from './benchmark.ts'
-import type { Measured, Result } from './results.ts'
+import type { Measured, Result } from './record.ts'
 
-const width = 760
-const labelWidth = 270
-const valueWidth = 130
+const width = 800
+const labelWidth = 260
+const valueWidth = 200
 const rowHeight = 24
 const plotHeight = 180
 const colours = ['#2563eb', '#d97706', '#059669', '#7c3aed', '#dc2626', '#0891b2']
@@ -16,6 +16,7 @@ const text = (x: number, y: number, content: string, more = '') =>
 
 export function figure(value: number): string {
   const size = Math.abs(value)
+  if (Number.isInteger(value)) return value.toLocaleString('en-US')
   if (size >= 1000) return Math.round(value).toLocaleString('en-US')
   return size >= 100
     ? value.toFixed(0)

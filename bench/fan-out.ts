@@ -45,6 +45,8 @@ export const fanOut: Benchmark = {
   goal: 'events to 10, 100 and 1,000 readers at half the rate of bare Node, 30 KiB of memory for each reader',
   covers: ['B12'],
   how: 'A burst of events is committed by one statement; timed until the last reader has the last of them, in turns with a bare Node server that turns each event into text once and writes it to everybody. The product also orders them durably in PostgreSQL and carries them over its bus. Readers are connections of this process that count.',
+  reading:
+    'Before one subscription for each project and process, and one text for each event, it was 0.26 to 0.33 of bare Node. What is left is the statement that gives the events their order: it shares two cores with 100 readers.',
   async run(report) {
     await using plane = await startPlane()
     await using bare = await startBare()

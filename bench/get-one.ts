@@ -13,6 +13,8 @@ export const getOne: Benchmark = {
   goal: 'one app in 0.4 ms (median), and the same among 100,000 apps',
   covers: ['B2'],
   how: 'One request after the other on one kept connection, in turns with a Node server that writes the same bytes and with the bare SELECT by primary key through node-pg. The control plane is a process of its own on a durable PostgreSQL.',
+  reading:
+    'Two statements (who asks, the row) and one answer: its time is that of bare Node and of two round trips to PostgreSQL, each of which waits for a turn on a busy machine. The growth goal of 1.1 is within what the load changes between the two halves of the run.',
   async run(report) {
     await using plane = await startPlane()
     await seedApps(plane.sql, plane.projectId, 20, 'mine')

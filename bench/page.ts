@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Benchmark } from './benchmark.ts'
 import { chart, figure } from './chart.ts'
 import { type Goal, type GoalId, goals } from './goals.ts'
-import type { Machine, Result, Verdict } from './results.ts'
+import type { Machine, Result, Verdict } from './record.ts'
 
 const docs = join(import.meta.dirname, '..', 'docs')
 
@@ -76,12 +76,14 @@ export async function writePage(benchmarks: readonly Benchmark[], results: reado
     if (svg !== undefined) await writeFile(join(docs, 'charts', `${result.name}.svg`), svg)
   }
   const ids = Object.keys(goals) as GoalId[]
+  const loads = results.map(({ load }) => load.before)
   const machines = [...new Set(results.map(({ machine }) => machineText(machine)))]
   const page = `# Benchmarks
 
 Written by \`npm run bench -- --page\` from \`bench/results\`; do not edit. Each benchmark is one file in \`bench/\` and runs the
 product and its limit or peer in turns in the same run, so that whatever else the machine does meets both. Look at the ratios;
-the absolute times are those of this machine: ${machines.join('; ') || 'none yet'}.
+the absolute times are those of this machine: ${machines.join('; ') || 'none yet'}. **While these ran, other work kept it busy: a load
+of ${figure(Math.min(...loads))} to ${figure(Math.max(...loads))} on its cores.** A time, and a share of something that waits less often, is worse for it; CPU and memory are not.
 
 \`npm run bench\` runs all of them, \`-- <name>\` one, \`-- --list\` lists them, \`-- --install-peers\` installs the peers. What the figures
 mean at a thousand hosts is in [Scale](scale.md).

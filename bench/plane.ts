@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { pino } from 'pino'
@@ -92,6 +92,8 @@ async function startChild(databaseUrl: string, env: Readonly<Record<string, stri
   const child = fork(join(import.meta.dirname, 'plane-child.ts'), {
     env: {
       ...{ PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' },
+      // As the program itself keeps it (src/programs/compile-cache.ts).
+      NODE_COMPILE_CACHE: join(homedir(), '.cache', 'mote', 'compiled'),
       ...{ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_CAPTCHA: 'off', DATABASE_URL: databaseUrl },
       ...env,
     },

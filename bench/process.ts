@@ -9,11 +9,7 @@ export function cpuMsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * tickMs
 }
 
-/** Resident memory, without what it shares with others as files. */
-export function ownMemoryMib(pid: number): number {
-  return kibOf(pid, 'RssAnon') / 1024
-}
-
+/** Resident memory, what it shares with others as files included. */
 export function rssMib(pid: number): number {
   return kibOf(pid, 'VmRSS') / 1024
 }

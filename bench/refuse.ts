@@ -26,6 +26,8 @@ export const refuse: Benchmark = {
   goal: 'a request over the allowance is refused at half the rate at which bare Node answers',
   covers: ['B25'],
   how: 'A tenant with an allowance of one request a minute; 16 of its requests are in flight, in turns with bare Node that answers the same bytes. The product parses, checks the token, asks the limiter and answers 429 with its headers and a body that says how long to wait.',
+  reading:
+    "A refusal asked PostgreSQL who was there (5.9 times the CPU of bare Node) until credentials that have to wait were remembered; now most of its time is Node writing to the socket, twice the headers, and Fastify. The limiter's map keeps the order of use: with 50,000 keys it no longer fits the cache of the processor.",
   async run(report) {
     await using plane = await startPlane({ ...unlimited, MOTE_RATE_TENANT: '1' })
     const ask = { path: '/v1/apps', token: plane.jwt, status: 429 }

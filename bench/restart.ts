@@ -1,14 +1,13 @@
-/** A control plane that starts again: from the process to its first answer, with 10, 1,000 and 10,000 deployments. */
+/** A control plane that starts again: from the process to its first answer, with 10 and with 10,000 deployments. */
 import { type Benchmark, median } from './benchmark.ts'
 import { startPlane } from './plane.ts'
 import { seedServing, seedTenants } from './seed.ts'
 import { inTurns } from './turns.ts'
 
-const rounds = 5
+const rounds = 3
 const steps = [
   [10, 1, 'a'],
-  [1000, 1, 'b'],
-  [9000, 1, 'c'],
+  [9990, 1, 'b'],
 ] as const
 
 export const restart: Benchmark = {
@@ -16,6 +15,8 @@ export const restart: Benchmark = {
   goal: 'ready 2 s after its start, with 10,000 deployments there',
   covers: ['B17'],
   how: 'A process that only runs the control plane is ended with SIGTERM and started again on the same database; timed from the start of the process (Node, imports, connections) to the answer of GET /v1/health.',
+  reading:
+    'It takes as long with 10,000 deployments as with 10: nothing is read at the start that grows. What is left is CPU of the imports and round trips to PostgreSQL, which a busy machine stretches.',
   async run(report) {
     await using plane = await startPlane()
     const points: { at: number; value: number }[] = []

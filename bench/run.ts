@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util'
 import { benchmarks } from './list.ts'
 import { writePage } from './page.ts'
 import { installPeers } from './peers.ts'
-import { record, type Result, store, stored } from './results.ts'
+import { record, type Result, store, stored } from './record.ts'
 
 const { values: flags, positionals: names } = parseArgs({
   allowPositionals: true,

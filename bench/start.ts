@@ -48,6 +48,7 @@ export const start: Benchmark = {
   goal: 'mote up is ready 1.5 s after its start on a directory it knows; mote --version answers in 100 ms',
   covers: ['start'],
   how: 'The whole cloud (private PostgreSQL, control plane, gateway, agent with simulated VMs) from the start of the process until it says where its API is; the command line as it is installed. Bare Node that does nothing takes turns with them.',
+  reading: 'Both are CPU: imports, and the start of PostgreSQL. Look at them in starts of bare Node.',
   async run(report) {
     const dir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
     try {

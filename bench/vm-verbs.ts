@@ -14,7 +14,7 @@ import { missingForVms } from './deploy-to-answer.ts'
 import { inTurns } from './turns.ts'
 
 const rounds = 15
-const stops = 5
+const stops = 3
 
 /** A machine of QEMU with as much memory as the VMs of the product, halted at its first instruction. */
 async function rawQemu(): Promise<{ readonly child: ChildProcess; readonly qmp: Qmp } & AsyncDisposable> {

@@ -112,6 +112,8 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
   const security = createAuthenticator(deps)
   const { app, streams } = createServer({
     features: (options.features ?? identityFeatures)(deps),
+    // What these features have, and nothing of the others.
+    catalogue: {},
     deps,
     security,
     audit: auditWriter,

@@ -161,10 +161,13 @@ const deploymentsOfApp = statement<Deployment>(
    WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND d.want <> 'deleted'
    ORDER BY d.id DESC LIMIT $3 OFFSET $4`,
 )
+// The page is chosen first: what a column costs, the rows that are skipped would cost as well.
 const liveDeployments = statement<Deployment>(
   'deployments.live',
-  `SELECT ${columns} ${joined}
-   WHERE d.project_id = $1 AND a.owner = 'user' AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT $2 OFFSET $3`,
+  `SELECT ${columns} ${joined} WHERE d.id IN (
+     SELECT n.id FROM deployment n JOIN app o ON o.id = n.app_id
+     WHERE n.project_id = $1 AND o.owner = 'user' AND n.outcome IS NULL AND n.want <> 'deleted' ORDER BY n.id DESC LIMIT $2 OFFSET $3)
+   ORDER BY d.id DESC`,
 )
 const newestOfApp = statement<Pick<Deployment, 'image' | 'vcpus' | 'memoryMib' | 'diskMib'>>(
   'deployments.newest',

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { allOperations } from './catalogue.ts'
-import { createFixture } from './fixture.ts'
+import { createFixture, neverCalled } from './fixture.ts'
 
-const { app } = createFixture({ catalogue: allOperations, features: [] })
+const { app } = createFixture({ catalogue: allOperations, features: [neverCalled(allOperations)] })
 afterAll(() => app.close())
 
 describe('the explorer', () => {

@@ -3,7 +3,17 @@ import { type Static, Type } from 'typebox'
 import pino from 'pino'
 import { systemClock } from '../../lib/clock.ts'
 import { notFound, unauthenticated } from './errors.ts'
-import { type Caller, type Feature, feature, type Handlers, operations, type ProjectAccess } from './operation.ts'
+import { docsFeature } from './docs.ts'
+import {
+  type Caller,
+  type Feature,
+  feature,
+  type Handler,
+  type Handlers,
+  type Operation,
+  operations,
+  type ProjectAccess,
+} from './operation.ts'
 import type { AuditEntry, ServerOptions, StoredAnswer } from './ports.ts'
 import { createRateLimiter } from './rate-limit.ts'
 import { createServer } from './server.ts'
@@ -286,4 +296,18 @@ const noDatabase: ServerOptions['deps']['db'] = {
   listen: never,
   withLock: never,
   close: async () => {},
+}
+
+/** Handlers for a catalogue whose document is what a test is about: none of them is ever called. */
+export function neverCalled(catalogue: Readonly<Record<string, Operation>>): Feature {
+  const never = (): never => {
+    throw new Error('BUG: this test has no handlers')
+  }
+  const handlerOf = ({ answer, method, auth, unaudited }: Operation): Handler<never> => {
+    if (answer === 'stream') return { stream: never }
+    return method === 'GET' || auth === 'none' || unaudited ? { read: never } : { write: never }
+  }
+  const own = docsFeature(catalogue).handlers
+  const handlers = Object.entries(catalogue).filter(([id]) => !(id in own))
+  return { operations: catalogue, handlers: Object.fromEntries(handlers.map(([id, one]) => [id, handlerOf(one)])) }
 }

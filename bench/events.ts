@@ -19,7 +19,7 @@ export const events: Benchmark = {
   covers: ['B11'],
   how: "Timed from the COMMIT that adds an event to the first byte of it at the client, over HTTP, with the control plane in a process of its own: NOTIFY, position in the table's order, bus, stream. In turns with a bare NOTIFY between two connections, and with an etcd of one node (JSON gateway): put to watcher.",
   reading:
-    'The position costs one UPDATE with a durable commit, which the bare NOTIFY does not have; it is what makes streams resumable.',
+    'The position costs one UPDATE with a durable commit, which the bare NOTIFY does not have; it is what makes streams resumable. Twenty minutes before the stored run, at a load of 11, the same code took 2.97 ms, 0.96 of etcd.',
   async run(report) {
     await using plane = await startPlane()
     await using cleanup = new AsyncDisposableStack()

@@ -36,7 +36,7 @@ function row(id: GoalId, entries: readonly Entry[]): string {
   const missed = verdicts.filter(({ met }) => !met).length
   const verdict =
     verdicts.length === 0
-      ? `not run: ${reasons.join('; ') || notRun || 'no benchmark decides it'}`
+      ? `not run: ${notRun ?? (reasons.join('; ') || 'no benchmark decides it')}`
       : missed === 0
         ? '**met**'
         : `**missed** (${missed} of ${verdicts.length})`
@@ -54,6 +54,7 @@ function section({ benchmark, result }: Entry): string {
     if (chart(result) !== undefined) parts.push(`![${name}](charts/${name}.svg)`)
     if (result.verdicts.length > 0)
       parts.push(result.verdicts.map(one => `- ${one.met ? 'met' : '**missed**'}: ${shown(one)}`).join('\n'))
+    if (result.failed !== undefined) parts.push(`**Broke off**: ${result.failed}`)
     if (result.notes.length > 0) parts.push(result.notes.map(note => `> ${note}`).join('\n>\n'))
     if (reading !== undefined) parts.push(`**Reading**: ${reading}`)
     const { before, after } = result.load

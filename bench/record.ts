@@ -37,6 +37,8 @@ export interface Result {
   readonly load: { readonly before: number; readonly after: number }
   /** Why it could not run. */
   readonly unable?: string
+  /** Why it broke off. */
+  readonly failed?: string
   readonly measured: readonly Measured[]
   readonly growth: readonly Growth[]
   readonly verdicts: readonly Verdict[]
@@ -56,7 +58,7 @@ const thisMachine = (): Machine => ({
 const load = () => loadavg()[0] ?? 0
 const digits = (value: number) => value.toFixed(value < 10 ? 2 : 1).padStart(9)
 
-/** Runs one and tells `say` line by line; what it throws after verdicts were given is thrown on. */
+/** Runs one and tells `say` line by line. When it breaks off, what it had measured by then is kept, and why. */
 export async function record(benchmark: Benchmark, say: (line: string) => void): Promise<Result> {
   const { name, goal } = benchmark
   const before = load()
@@ -106,6 +108,10 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
   const awake = setInterval(() => undefined, 1000)
   try {
     await benchmark.run(report)
+  } catch (error) {
+    const failed = error instanceof Error ? error.message : String(error)
+    say(`  broke off: ${failed}`)
+    return { ...result(), failed }
   } finally {
     clearInterval(awake)
   }

@@ -42,7 +42,7 @@ for (const benchmark of runs ? chosen : []) {
   const result = await record(benchmark, say)
   await store(result)
   results.push(result)
-  if (result.verdicts.some(({ met }) => !met)) process.exitCode = 1
+  if (result.failed !== undefined || result.verdicts.some(({ met }) => !met)) process.exitCode = 1
 }
 if (flags.json) console.log(JSON.stringify({ node: process.version, results }, undefined, 2))
 if (flags.page) await writePage(benchmarks, await stored())

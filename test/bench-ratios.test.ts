@@ -1,3 +1,4 @@
+// once-is-enough: about this program.
 /**
  * The fast part of the benchmarks: CPU of this process over CPU of the least that could do the same work, in many short
  * turns. Ratios of CPU time hardly move with the load of the machine; the limits are about twice what was measured, so that

@@ -1,3 +1,4 @@
+// once-is-enough: about this program.
 /** What is declared is implemented, and nothing else is. */
 import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// once-is-enough: about the command line, not the database.
 /** The command line as a program: its own process, a configuration of its own, exit codes, JSON, and a terminal. */
 import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

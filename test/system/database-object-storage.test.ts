@@ -1,3 +1,4 @@
+// once-is-enough: about real machines.
 /**
  * A database whose backups and log go to object storage: put back in place, to a chosen second, from there. Real
  * PostgreSQL and pgBackRest in a real VM; the S3 server is a strict one of ours, on the other side of a cable.

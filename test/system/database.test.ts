@@ -1,3 +1,4 @@
+// once-is-enough: about real machines.
 /**
  * A managed database as people use it: a real PostgreSQL in a real VM, reached with the commands that the API gives out,
  * pasted into a shell.

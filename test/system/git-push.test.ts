@@ -1,3 +1,4 @@
+// once-is-enough: about builds in real machines.
 /** From a git push to an answer: a real repository over smart HTTP, a signed webhook, a build in a real VM, a rollout. */
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// once-is-enough: about real guests.
 /** Private networks with real guests: names, addresses, and rules that take effect on a VM that stays up. */
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'

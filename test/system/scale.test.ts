@@ -1,3 +1,4 @@
+// once-is-enough: about agents and gateways.
 /** Scale to zero and back, with a real agent and a real gateway. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { viaGateway } from '../support/http.ts'

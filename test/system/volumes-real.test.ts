@@ -1,3 +1,4 @@
+// once-is-enough: about real machines.
 /** Volumes of real virtual machines, from the API down to the disk, on a file system with reflinks where that can be had. */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

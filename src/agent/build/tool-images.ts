@@ -27,6 +27,11 @@ export interface ToolImageDirs {
   readonly imageDir: string
 }
 
+/** This machine has the image, or makes it at once. */
+export const hasToolImage = (cacheDir: string, name: ToolImage): boolean =>
+  name === 'web' || existsSync(layoutOf(cacheDir, name))
+const layoutOf = (cacheDir: string, name: ToolImage) => join(cacheDir, 'tool-images', dirName(name))
+
 /**
  * The image's OCI layout, made if this machine does not have it: `web` at once, the others take minutes once.
  * @param signal ends what is being made, and leaves nothing
@@ -38,7 +43,7 @@ export async function ensureToolImage(
   say: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<string> {
-  const layout = join(dirs.cacheDir, 'tool-images', dirName(name))
+  const layout = layoutOf(dirs.cacheDir, name)
   if (!existsSync(layout) && name !== 'web') say(`making the image "${name}" of Debian packages, once on this machine`)
   await cachedDir(layout, dir => makers[name](dir, signal))
   await mkdir(dirs.imageDir, { recursive: true })

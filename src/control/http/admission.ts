@@ -61,11 +61,11 @@ export function createAdmission(options: {
   }
 
   /** Counts a request of a tenant; once refused, its credential rests. */
-  function countTenant(reply: FastifyReply, key: string, rest: string): void {
+  function countTenant(reply: FastifyReply, key: string, rest: () => string): void {
     const verdict = rateLimiter.take(policy.tenant, key)
     reply.headers(rateHeaders(policy.tenant, verdict))
     if (verdict.allowed) return
-    resting.add(rest, verdict.waitSeconds)
+    resting.add(rest(), verdict.waitSeconds)
     throw tooMany(verdict.waitSeconds)
   }
 
@@ -101,8 +101,8 @@ export function createAdmission(options: {
         const which = operation?.throttle === 'machine' ? policy.machine : policy.anonymous
         return limited ? count(reply, which, addressKey(state.ip)) : undefined
       }
-      const rest = restingId(request.headers.authorization ?? '', allowanceOf(request, operation))
-      if (limited) refuseResting(reply, rest)
+      const rest = () => restingId(request.headers.authorization ?? '', allowanceOf(request, operation))
+      if (limited && resting.anybody()) refuseResting(reply, rest())
       const { caller, project } = await enter(request, reply, operation)
       state.caller = caller
       requireScope(caller, operation)

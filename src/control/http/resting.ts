@@ -6,6 +6,8 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 
 export interface Resting {
+  /** False: there is no need to look for one. */
+  anybody(): boolean
   /** Whole seconds that are left; undefined: it may ask. */
   secondsLeft(id: string): number | undefined
   add(id: string, seconds: number): void
@@ -15,6 +17,7 @@ export interface Resting {
 export function createResting(clock: Pick<Clock, 'monotonicMs'>, maxIds = 10_000): Resting {
   const until = new Map<string, number>()
   return {
+    anybody: () => until.size > 0,
     secondsLeft(id) {
       const untilMs = until.get(id)
       if (untilMs === undefined) return undefined

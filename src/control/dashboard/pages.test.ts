@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { allOperations } from '../http/catalogue.ts'
-import { createFixture } from '../http/fixture.ts'
+import { createFixture, neverCalled } from '../http/fixture.ts'
 import { dashboardPages } from './index.ts'
 
 const settings = { gatewayUrl: 'https://apps.example.com/"><script>', captchaRequired: false } as const
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await writeFile(join(dir, 'assets', 'a-1.js'), script)
   await writeFile(join(dir, 'assets', 'a-1.js.br'), brotliCompressSync(script))
   await writeFile(join(dir, 'assets', 'a-1.js.gz'), gzipSync(script))
-  app = createFixture({ catalogue: allOperations, features: [], pages: dashboardPages(settings, dir) }).app
+  app = createFixture({ catalogue: allOperations, features: [neverCalled(allOperations)], pages: dashboardPages(settings, dir) }).app
 })
 afterAll(async () => {
   await app.close()
@@ -108,7 +108,7 @@ describe('without a build', () => {
   it('the page says what to do', async () => {
     const bare = createFixture({
       catalogue: allOperations,
-      features: [],
+      features: [neverCalled(allOperations)],
       pages: dashboardPages(settings, join(dir, 'nothing')),
     })
     const answer = await bare.app.inject({ url: '/', headers: html })

@@ -58,6 +58,8 @@ describeEachPostgres('an app from creation to deletion', postgres => {
     await reaches('hello', first.body.job_id, 'running')
     await reaches('hello', second.body.job_id, 'superseded')
     await serves(hostname)
+    const history = (await user.get('/v1/apps/hello/deployments')).body
+    expect(history.find((one: { job_id: string }) => one.job_id === first.body.job_id).trigger_source).toBe('rollback')
 
     expect((await user.delete(`/v1/apps/hello/deployments/${first.body.job_id}`)).body.status).toBe('stopping')
     await reaches('hello', first.body.job_id, 'stopped')

@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { type HashJob, hashThreads } from './hash-threads.ts'
 import { createPasswordHasher } from './passwords.ts'
 
 it('knows the password that it hashed, and no other', async () => {
@@ -17,6 +18,27 @@ it('computes several at once, each with its own answer', async () => {
   const stored = await Promise.all(words.map(word => passwords.hash(word)))
   const checks = words.flatMap(word => stored.map(hash => passwords.verify(word, hash)))
   expect((await Promise.all(checks)).map(Number).join('')).toMatch(/^1(0{6}1){5}$/)
+})
+
+it('does the same work where there is no account as for a wrong password', async () => {
+  const jobs: HashJob[] = []
+  const threads = hashThreads()
+  const passwords = createPasswordHasher({
+    compute: job => {
+      jobs.push(job)
+      return threads(job)
+    },
+  })
+  const stored = await passwords.hash('correct staple 7 horses')
+  await passwords.verify('', undefined) // Makes what it compares with, once.
+  const work = async (of: string | undefined) => {
+    jobs.length = 0
+    expect(await passwords.verify('wrong wrong', of)).toBe(false)
+    const form = (text: string) => text.split('$').map((part, at) => (at < 4 ? part : part.length))
+    return jobs.map(job => ({ ...job, ...('stored' in job ? { stored: form(job.stored) } : {}) }))
+  }
+  expect(await work(undefined)).toEqual(await work(stored))
+  expect(jobs).toMatchObject([{ kind: 'verify' }])
 })
 
 it('goes on after a hash that is none', async () => {

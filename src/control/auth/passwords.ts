@@ -4,7 +4,7 @@
  */
 import { availableParallelism } from 'node:os'
 import { ApiError } from '../http/errors.ts'
-import { hashThreads } from './hash-threads.ts'
+import { type HashJob, hashThreads } from './hash-threads.ts'
 
 export interface PasswordHasher {
   /** @throws ApiError `unavailable` with Retry-After when too many are waiting already. */
@@ -21,11 +21,13 @@ export interface PasswordHasherOptions {
   readonly concurrency?: number
   /** Most that may wait; at 10 ms each the last one then waits about a second per core. */
   readonly queue?: number
+  /** Where the work is done: threads, unless a test looks at the jobs. */
+  readonly compute?: (job: HashJob) => Promise<string | boolean>
 }
 
 export function createPasswordHasher(options: PasswordHasherOptions = {}): PasswordHasher {
   const gate = createGate(options.concurrency ?? Math.max(1, availableParallelism() - 1), options.queue ?? 100)
-  const compute = hashThreads()
+  const compute = options.compute ?? hashThreads()
   const hash = async (password: string) => String(await compute({ kind: 'hash', password, parameters }))
   let dummy: Promise<string> | undefined
   return {

@@ -91,20 +91,18 @@ describeEachPostgres('sessions', which => {
     expect(a).toEqual(b)
   })
 
-  it('takes as long for an unknown e-mail as for a wrong password', async () => {
-    const people = await Promise.all(Array.from({ length: 12 }, () => api.register()))
-    const times: Record<'wrong' | 'unknown', number[]> = { wrong: [], unknown: [] }
-    for (const { email } of people)
-      for (const kind of ['wrong', 'unknown'] as const) {
-        const body = { email: kind === 'wrong' ? email : `not-${email}`, password: 'wrong wrong' }
-        const began = performance.now()
-        await api.call('POST', '/v1/auth/login', { body })
-        times[kind].push(performance.now() - began)
-      }
-    const median = (list: number[]) => list.toSorted((a, b) => a - b)[list.length / 2] ?? 0
-    // Without the dummy hash the ratio is about 4; the bounds leave room for a busy machine.
-    expect(median(times.wrong) / median(times.unknown)).toBeGreaterThan(0.5)
-    expect(median(times.wrong) / median(times.unknown)).toBeLessThan(2)
+  // That the work itself is the same: passwords.test.ts. No clock could tell both apart on a busy machine.
+  it('checks a password for an unknown e-mail too: it waits in the same queue', async () => {
+    const replies = await Promise.all(
+      Array.from({ length: 140 }, (_, n) =>
+        api.call('POST', '/v1/auth/login', {
+          body: { email: `nobody-${n}@example.com`, password: 'wrong wrong' },
+          ip: `198.51.100.${n}`,
+        }),
+      ),
+    )
+    const statuses = new Set(replies.map(({ status }) => status))
+    expect([...statuses].toSorted()).toEqual([401, 503])
   })
 
   it('makes who keeps failing wait, and forgets it after a success', async () => {

@@ -361,7 +361,10 @@ export const LogBatch = Type.Object({
 })
 export type LogBatch = Static<typeof LogBatch>
 
-/** `vm.logs`: the newest `tail` kept lines after `afterUs` of one VM. Answers `{ lines: LogLine[] }`, oldest first. */
+/**
+ * `vm.logs`: the newest `tail` kept lines after `afterUs` of one VM. Answers `{ lines: LogLine[] }`, oldest first, and
+ * `more` when a message of the bus could not hold them all: the next request is for those after the last one.
+ */
 export const VmLogsRequest = Type.Object({
   vmId: Type.String(),
   tail: Type.Integer({ minimum: 0, maximum: 100_000 }),
@@ -369,7 +372,7 @@ export const VmLogsRequest = Type.Object({
 })
 export type VmLogsRequest = Static<typeof VmLogsRequest>
 
-export const VmLogsAnswer = Type.Object({ lines: Type.Array(LogLine) })
+export const VmLogsAnswer = Type.Object({ lines: Type.Array(LogLine), more: Type.Optional(Type.Literal(true)) })
 export type VmLogsAnswer = Static<typeof VmLogsAnswer>
 
 /**
@@ -394,6 +397,8 @@ export const BuildPut = Type.Object({
     deploymentId: Type.String(),
     hypervisor: HypervisorName,
     source: Type.Object({
+      /** Instead of a repository: what was sent to the control plane, named by its SHA-256 (hexadecimal); `url` is empty then. */
+      upload: Type.Optional(Type.String()),
       /** http(s), or with `ssh` also `ssh://` and `user@host:path`. */
       url: Type.String(),
       /** Empty: the repository's default branch. */
@@ -434,6 +439,20 @@ export const BuildObserved = Type.Object({
   error: Type.Union([Type.String(), Type.Null()]),
 })
 export type BuildObserved = Static<typeof BuildObserved>
+
+/** A part of a source that was sent to the control plane, asked for by the host that builds it. */
+export const SourceRequest = Type.Object({
+  buildId: Type.String(),
+  offset: Type.Integer({ minimum: 0 }),
+})
+export type SourceRequest = Static<typeof SourceRequest>
+
+export const SourcePart = Type.Object({
+  /** Base64; at most 512 KiB of the archive. */
+  data: Type.String(),
+  sizeBytes: Type.Integer(),
+})
+export type SourcePart = Static<typeof SourcePart>
 
 /**
  * Requests that a host answers on `subjects.hostIn(id, verb)`; each answers within a second.
@@ -477,6 +496,9 @@ export const subjects = {
   /** BuildObserved */
   build: (hostId: string) => `host.${hostId}.out.build`,
   allBuilds: 'host.*.out.build',
+  /** SourceRequest -> SourcePart, answered by the control plane. */
+  source: (hostId: string) => `host.${hostId}.out.source`,
+  allSources: 'host.*.out.source',
   allBeats: 'host.*.out.beat',
   allSeen: 'host.*.out.seen',
 } as const

@@ -8,6 +8,8 @@ export interface LogFile {
   append(lines: readonly StoredLine[]): Promise<void>
   /** All kept lines, oldest first. */
   read(): Promise<StoredLine[]>
+  /** The newest `tail` of those after `afterUs`, oldest first; parses no more than it gives. */
+  newest(tail: number, afterUs: number): Promise<StoredLine[]>
 }
 
 export function logFile(dir: string, maxBytes: number): LogFile {
@@ -34,6 +36,26 @@ export function logFile(dir: string, maxBytes: number): LogFile {
       const texts = await Promise.all([readIfExists(previous), readIfExists(current)])
       return texts.flatMap(parseLines)
     },
+    async newest(tail, afterUs) {
+      const lines: StoredLine[] = []
+      for (const path of [current, previous]) {
+        for (const line of backwards((await readIfExists(path)) ?? '')) {
+          if (lines.length >= tail || line.atUs <= afterUs) return lines.reverse()
+          lines.push(line)
+        }
+      }
+      return lines.reverse()
+    },
+  }
+}
+
+/** The lines of a text from its end; times only grow, so who reads may stop at one. */
+function* backwards(text: string): Generator<StoredLine> {
+  for (let end = text.length; end > 0; ) {
+    const start = text.lastIndexOf('\n', end - 1) + 1
+    const line = parseLine(text.slice(start, end))
+    if (line) yield line
+    end = start - 1
   }
 }
 

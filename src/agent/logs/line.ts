@@ -1,4 +1,4 @@
-import type { LogLine, LogStream } from '../../contract/agent.ts'
+import type { LogLine, LogStream, VmLogsAnswer } from '../../contract/agent.ts'
 
 /** A log line with the place in the guest's numbering that it came from; boot and seq are 0 for the host's own lines. */
 export interface StoredLine extends LogLine {
@@ -29,4 +29,18 @@ export function parseLine(text: string): StoredLine | undefined {
 
 export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
   return { atUs, stream, line }
+}
+
+/** Of JSON in one answer. A line has at most 16 KiB, of which each character may be six: far below NATS's 1 MiB. */
+const answerBytes = 512 * 1024
+
+/** The answer of `vm.logs`: as many as a message may hold, from the oldest on. */
+export function firstThatFit(lines: readonly StoredLine[]): VmLogsAnswer {
+  let bytes = 0
+  const fits = lines.findIndex(({ line }) => {
+    const full = bytes > answerBytes
+    bytes += Buffer.byteLength(JSON.stringify(line)) + 60
+    return full
+  })
+  return fits === -1 ? { lines: lines.map(toLogLine) } : { lines: lines.slice(0, fits).map(toLogLine), more: true }
 }

@@ -6,6 +6,7 @@ import type { LogBatch } from '../../contract/agent.ts'
 import type { Frame } from '../guest/frames.ts'
 import { testDir } from '../testing.ts'
 import type { LogLimits } from './limit.ts'
+import { firstThatFit } from './line.ts'
 import { vmLog } from './vm-log.ts'
 
 const wide: LogLimits = { maxBytes: 1 << 20, linesPerSecond: 1e6, bytesPerSecond: 1e9 }
@@ -85,4 +86,33 @@ test('a flood is cut and counted, and is let through again later', async () => {
   log.frames(1, frames(101, 150), () => undefined)
   await log.flush()
   expect([batches[1]?.lines.length, batches[1]?.dropped]).toEqual([10, 40])
+})
+
+test('the newest lines after a moment come from both files, and half a line is none', async () => {
+  await using dir = await testDir()
+  const { log } = open(dir.path, { ...wide, maxBytes: 8192 })
+  for (let n = 1; n <= 100; n++) {
+    log.frames(1, [{ seq: n, stream: 'stdout', ageUs: 0, line: `line ${n} ${'x'.repeat(50)}` }], () => undefined)
+    await log.flush()
+  }
+  await appendFile(join(dir.path, 'log.new'), '170000 o 2')
+  const all = await log.read({ tail: 1000, afterUs: 0 })
+  expect(readdirSync(dir.path).toSorted()).toEqual(['log.new', 'log.old'])
+  expect(all.length).toBeGreaterThan(50)
+  expect(all.map(({ seq }) => seq)).toEqual(Array.from(all, (_, i) => 101 - all.length + i))
+  expect(await log.read({ tail: 60, afterUs: 0 })).toEqual(all.slice(-60))
+  expect(await log.read({ tail: 60, afterUs: all.at(-4)?.atUs ?? 0 })).toEqual(all.slice(-3))
+  expect(await log.read({ tail: 0, afterUs: 0 })).toEqual([])
+})
+
+test('an answer stays below the 1 MiB of a message whatever the lines hold, and says that there is more', () => {
+  const lines = Array.from({ length: 200 }, (_, n) => ({
+    ...({ atUs: n, stream: 'stdout', boot: 1, seq: n } as const),
+    line: '\u0001'.repeat(16_384),
+  }))
+  const { lines: first, more } = firstThatFit(lines)
+  expect(more).toBe(true)
+  expect(first.length).toBeGreaterThan(4)
+  expect(JSON.stringify(first).length).toBeLessThan(900_000)
+  expect(firstThatFit(lines.slice(0, 3))).toEqual({ lines: lines.slice(0, 3).map(({ boot, seq, ...line }) => line) })
 })

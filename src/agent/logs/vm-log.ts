@@ -106,8 +106,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
     },
     async read({ tail, afterUs }) {
       await flush()
-      const lines = (await file.read()).filter(line => line.atUs > afterUs)
-      return tail === 0 ? [] : lines.slice(-tail)
+      return file.newest(tail, afterUs)
     },
   }
 }

@@ -3,7 +3,7 @@
  * bus. Where the host does not answer, the bus's own kept messages are the history. A line's time in microseconds grows
  * within a VM and is the SSE id, so `Last-Event-ID` resumes where the client stopped.
  */
-import { Value } from 'typebox/value'
+import { Compile } from 'typebox/compile'
 import { LogBatch, type LogLine } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
@@ -28,7 +28,16 @@ interface Entry {
   readonly deploymentId: string
 }
 
-/** Runs until the client goes away. `tail`: how many lines of the past come first, over all VMs. */
+const batchSchema = Compile(LogBatch)
+/** Written at once: enough that a line costs no write of its own, little enough that a slow client is noticed. */
+const chunkChars = 64 * 1024
+/** Lines that arrive while the past is still on its way to a slow client; more are told as a gap. */
+const earlyLines = 20_000
+
+/**
+ * Runs until the client goes away. `tail`: how many lines of the past come first, over all VMs. The past is sent no
+ * faster than the client reads.
+ */
 export async function streamLogs(
   deps: Pick<Deps, 'bus' | 'log'>,
   stream: EventStream,
@@ -41,43 +50,42 @@ export async function streamLogs(
   const sentUs = new Map<string, number>()
   let early: Entry[] | undefined = []
 
-  const send = ({ line, vmId, deploymentId }: Entry): boolean => {
-    if (line.atUs <= (sentUs.get(vmId) ?? 0)) return true
-    sentUs.set(vmId, line.atUs)
-    return stream.send({
-      event: 'log',
-      id: String(line.atUs),
-      data: {
-        at: new Date(line.atUs / 1000).toISOString(),
-        stream: line.stream,
-        line: line.line,
-        deployment_id: deploymentId,
-        vm_id: vmId,
-      },
-    })
+  const send = (entries: readonly Entry[]): void => {
+    let text = ''
+    for (const entry of entries) {
+      if (entry.line.atUs <= (sentUs.get(entry.vmId) ?? 0)) continue
+      sentUs.set(entry.vmId, entry.line.atUs)
+      text += logEvent(entry)
+    }
+    if (text !== '') stream.send({ event: 'log', data: null, text })
   }
+  const sendSlowly = async (entries: readonly Entry[]) => {
+    for (const chunk of chunks(entries)) {
+      send(chunk)
+      await stream.drained()
+    }
+  }
+  const gap = (vmId: string, lines: number) =>
+    stream.send({ event: 'gap', data: { vm_id: vmId, dropped_lines: lines, at: new Date().toISOString() } })
+
   const subscription = await deps.bus.subscribe(
     `log.*.${scope.projectId}.${scope.appId}.${scope.deploymentId ?? '*'}.*`,
     message => {
-      const batch = Value.Parse(LogBatch, message.data)
-      if (batch.dropped > 0)
-        stream.send({
-          event: 'gap',
-          data: { vm_id: batch.vmId, dropped_lines: batch.dropped, at: new Date().toISOString() },
-        })
-      const entries = batch.lines.map(line => ({ line, vmId: batch.vmId, deploymentId: batch.deploymentId }))
-      if (early) early.push(...entries)
-      else for (const entry of entries) send(entry)
+      const { vmId, deploymentId, dropped, lines } = batchSchema.Parse(message.data)
+      if (dropped > 0) gap(vmId, dropped)
+      const entries = lines.map(line => ({ line, vmId, deploymentId }))
+      if (early === undefined) send(entries)
+      else if (early.length < earlyLines) early.push(...entries)
+      else gap(vmId, entries.length)
     },
     { signal: stream.signal },
   )
   const past = await history(deps, vms, resumeUs ?? 0, resumeUs === undefined ? tail : 10_000)
   stream.send({ event: 'snapshot', data: { at: new Date().toISOString(), vms: vms.map(vm => vm.id) } })
-  const shown = resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past
-  for (const entry of shown) send(entry)
+  await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
   // What is older than the tail asked for must not come back through the bus.
   for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
-  for (const entry of early) send(entry)
+  while (early.length > 0) await sendSlowly(early.splice(0))
   early = undefined
   await new Promise<void>(resolve => {
     if (stream.signal.aborted) return resolve()
@@ -86,23 +94,53 @@ export async function streamLogs(
   await subscription.stop()
 }
 
+/** As `encodeEvent` of sse.ts would; only the line itself can hold what JSON has to escape. */
+const logEvent = ({ line: { atUs, stream, line }, vmId, deploymentId }: Entry): string =>
+  `id: ${atUs}\nevent: log\ndata: {"at":"${new Date(atUs / 1000).toISOString()}","stream":"${stream}","line":${JSON.stringify(line)},"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
+
+function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
+  let chunk: Entry[] = []
+  let chars = 0
+  for (const entry of entries) {
+    chunk.push(entry)
+    chars += entry.line.line.length + 150
+    if (chars < chunkChars) continue
+    yield chunk
+    chunk = []
+    chars = 0
+  }
+  if (chunk.length > 0) yield chunk
+}
+
 async function history(
   deps: Pick<Deps, 'bus' | 'log'>,
   vms: readonly LogVm[],
   afterUs: number,
   tail: number,
 ): Promise<Entry[]> {
-  const all = await Promise.all(
-    vms.map(async vm => {
-      if (!vm.hostId) return []
-      try {
-        const { lines } = await agentClient(deps.bus, vm.hostId).logs({ vmId: vm.id, tail, afterUs })
-        return lines.map(line => ({ line, vmId: vm.id, deploymentId: vm.deploymentId }))
-      } catch (err) {
-        deps.log.warn({ err, vmId: vm.id, hostId: vm.hostId }, 'a host did not answer for the lines it keeps')
-        return []
-      }
-    }),
-  )
-  return all.flat().sort((a, b) => a.line.atUs - b.line.atUs)
+  const all = await Promise.all(vms.map(vm => kept(deps, vm, afterUs, tail)))
+  return all.length === 1 ? (all[0] ?? []) : all.flat().sort((a, b) => a.line.atUs - b.line.atUs)
+}
+
+/** What the host keeps of one VM, message by message; what it gave before it fell silent, if it does. */
+async function kept(
+  deps: Pick<Deps, 'bus' | 'log'>,
+  { id: vmId, hostId, deploymentId }: LogVm,
+  afterUs: number,
+  tail: number,
+): Promise<Entry[]> {
+  const entries: Entry[] = []
+  if (!hostId || tail === 0) return entries
+  try {
+    for (let after = afterUs; ; ) {
+      const { lines, more } = await agentClient(deps.bus, hostId).logs({ vmId, tail, afterUs: after })
+      for (const line of lines) entries.push({ line, vmId, deploymentId })
+      const last = lines.at(-1)
+      if (!more || !last) return entries
+      after = last.atUs
+    }
+  } catch (err) {
+    deps.log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
+    return entries
+  }
 }

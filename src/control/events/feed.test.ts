@@ -43,6 +43,7 @@ async function listener(projectId: string) {
       sent.push({ event, ...(id === undefined ? {} : { id }), n: Object(data).n })
       return true
     },
+    drained: async () => {},
     close: () => end.abort(),
   }
   const running = feed({ db, events: projectEvents(bus) }, stream, {

@@ -1,5 +1,5 @@
 import { type TSchema, type Static, Type } from 'typebox'
-import { Value } from 'typebox/value'
+import { Compile, type Validator } from 'typebox/compile'
 import type { Bus } from '../../bus/bus.ts'
 import {
   type HostVerb,
@@ -37,7 +37,16 @@ export interface AgentClient {
 }
 
 const timeoutMs = 5000
+const Incarnation = Type.Object({ incarnation: Type.String() })
 const VmList = Type.Object({ vms: Type.Array(VmObserved) })
+
+const validators = new Map<TSchema, Validator>()
+/** Made when the first answer of its kind comes: compiling all of them at the start would delay it. */
+function validator(schema: TSchema): Validator {
+  const made = validators.get(schema) ?? Compile(schema)
+  validators.set(schema, made)
+  return made
+}
 
 export function agentClient(bus: Bus, hostId: string): AgentClient {
   const call = async <S extends TSchema>(
@@ -49,14 +58,14 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
   ): Promise<Static<S>> => {
     const options = { timeoutMs: limitMs, ...(signal ? { signal } : {}) }
     const raw = await bus.request(subjects.hostIn(hostId, verb), data, options)
-    return Value.Parse(answer, raw) as Static<S>
+    return validator(answer).Parse(raw) as Static<S>
   }
   return {
     put: (put, signal) => call('vm.put', VmObserved, put, signal),
     get: (vmId, signal) => call('vm.get', VmObserved, { vmId }, signal),
     list: async signal => (await call('vm.list', VmList, {}, signal)).vms,
     ping: async signal => {
-      await call('ping', Type.Object({ incarnation: Type.String() }), {}, signal)
+      await call('ping', Incarnation, {}, signal)
     },
     logs: (request, signal) => call('vm.logs', VmLogsAnswer, request, signal),
     putSnapshot: (put, signal) => call('snapshot.put', SnapshotObserved, put, signal),

@@ -3,6 +3,7 @@
  * `schema.ts` (that data drives validation, serialisation, OpenAPI, the client and the tests that enumerate) and
  * implements them in `routes.ts`. What is declared and not implemented answers 501.
  */
+import type { Readable } from 'node:stream'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Tx } from '../../db/db.ts'
@@ -34,6 +35,8 @@ export interface Operation {
   readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
   /** The body reaches the handler as the bytes that were sent (webhooks). */
   readonly rawBody?: true
+  /** The body reaches the handler as it arrives: a stream that fails with 413 beyond this many bytes. */
+  readonly upload?: { readonly maxBytes: number }
   /** The page has forms that post to ourselves. Only with `html`. */
   readonly forms?: true
   /** An addition of ours, not among the 106 operations of the specification. */
@@ -100,7 +103,11 @@ export interface AuditNote {
 export interface Call<O extends Operation> {
   readonly params: StaticOr<O['params'], Record<string, never>>
   readonly query: StaticOr<O['query'], Record<string, never>>
-  readonly body: O['rawBody'] extends true ? Buffer : StaticOr<O['body'], undefined>
+  readonly body: O['rawBody'] extends true
+    ? Buffer
+    : O['upload'] extends object
+      ? Readable
+      : StaticOr<O['body'], undefined>
   readonly caller: O['auth'] extends 'bearer' ? Caller : Caller | undefined
   readonly project: O['project'] extends 'none' ? undefined : ProjectAccess
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
@@ -136,6 +143,8 @@ export interface EventStream {
   readonly signal: AbortSignal
   /** False when the client reads too slowly: its buffer is full, a `gap` was sent and the stream is being closed. */
   send(event: SseEvent): boolean
+  /** Settles when little waits for the client, or the stream is over: who has much to send waits for it in between. */
+  drained(): Promise<void>
   close(): void
 }
 

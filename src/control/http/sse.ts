@@ -2,6 +2,7 @@
  * Server-sent events (WHATWG HTML, 9.2) on a plain response. @fastify/sse is not used because a client that stops
  * reading and then disconnects leaves its `send` pending for ever.
  */
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { EventStream, SseEvent } from './operation.ts'
@@ -13,6 +14,8 @@ export interface StreamLimits {
   readonly heartbeatMs: number
   /** What clients are told to wait before they connect again. */
   readonly retryMs: number
+  /** How long a client may take to read what waits for it, when more is held back until then. */
+  readonly drainMs: number
   /** How long a client that is being cut may take to read the rest. */
   readonly farewellMs: number
 }
@@ -21,6 +24,7 @@ export const defaultStreamLimits: StreamLimits = {
   bufferBytes: 1 << 20,
   heartbeatMs: 15_000,
   retryMs: 2_000,
+  drainMs: 30_000,
   farewellMs: 5_000,
 }
 
@@ -84,6 +88,15 @@ export class SseStream implements EventStream {
     }
     this.#write(event.text ?? encodeEvent(event))
     return true
+  }
+
+  async drained(): Promise<void> {
+    const response = this.#response
+    response.socket?.uncork()
+    if (!response.writableNeedDrain || this.#state === 'closed') return
+    const slow = setTimeout(() => this.end('reading too slowly'), this.#options.limits.drainMs)
+    await once(response, 'drain', { signal: this.signal }).catch(() => {})
+    clearTimeout(slow)
   }
 
   close(): void {

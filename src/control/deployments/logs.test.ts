@@ -1,0 +1,95 @@
+import { createMemoryBus } from '../../bus/memory.ts'
+import pino from 'pino'
+import { expect, it } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { type LogLine, subjects } from '../../contract/agent.ts'
+import type { EventStream, SseEvent } from '../http/operation.ts'
+import { encodeEvent } from '../http/sse.ts'
+import { streamLogs } from './logs.ts'
+
+const vm = { id: 'vm_1', deploymentId: 'dep_1', hostId: 'host-1' }
+const scope = { projectId: 'prj_1', appId: 'app_1' }
+const line = (n: number, size = 10): LogLine => ({
+  atUs: 1_700_000_000_000_000 + n,
+  stream: 'stdout',
+  line: `line ${n} "${'x'.repeat(size)}\u0000"`,
+})
+
+/** A client that takes nothing more until it is let. */
+function client() {
+  const gone = new AbortController()
+  const sent: SseEvent[] = []
+  let letGo = Promise.withResolvers<void>()
+  const stream: EventStream = {
+    lastEventId: undefined,
+    signal: gone.signal,
+    send: event => sent.push(event) > 0,
+    drained: () => letGo.promise,
+    close: () => gone.abort(),
+  }
+  return {
+    stream,
+    text: () => sent.map(event => event.text ?? encodeEvent(event)).join(''),
+    ids: () =>
+      sent.flatMap(event => [...(event.text ?? '').matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id) % 1e6)),
+    bytes: () => sent.reduce((sum, event) => sum + (event.text?.length ?? 0), 0),
+    reads: () => letGo.resolve(),
+    stops: () => {
+      letGo = Promise.withResolvers<void>()
+    },
+    gone,
+  }
+}
+
+it('gathers what one message of the bus cannot hold, and sends it no faster than it is read', async () => {
+  const bus = createMemoryBus()
+  const all = Array.from({ length: 5_000 }, (_, n) => line(n, 200))
+  const asked: number[] = []
+  await bus.serve(subjects.hostIn('host-1', 'vm.logs'), data => {
+    const { afterUs, tail } = data as { afterUs: number; tail: number }
+    asked.push(afterUs)
+    const lines = all.filter(({ atUs }) => atUs > afterUs).slice(-tail)
+    return lines.length > 2_000 ? { lines: lines.slice(0, 2_000), more: true } : { lines }
+  })
+  const slow = client()
+  const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 4_500)
+  await until(() => slow.ids().length > 0, { what: 'the first lines' })
+  expect(asked).toEqual([0, all[2_499]?.atUs, all[4_499]?.atUs])
+  expect(slow.bytes()).toBeLessThan(128 * 1024)
+  // What is said meanwhile comes after the past, once.
+  await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
+    ...{ vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines: [line(4_999, 200), line(5_000)] },
+  })
+  slow.reads()
+  await until(() => slow.ids().length === 4_501, { what: 'all of them' })
+  expect(slow.ids()).toEqual(Array.from({ length: 4_501 }, (_, n) => n + 500))
+  expect(slow.text()).toContain(
+    encodeEvent({
+      event: 'log',
+      id: String(line(5_000).atUs),
+      data: {
+        at: new Date(line(5_000).atUs / 1000).toISOString(),
+        ...{ stream: 'stdout', line: line(5_000).line, deployment_id: 'dep_1', vm_id: 'vm_1' },
+      },
+    }),
+  )
+  slow.gone.abort()
+  await running
+})
+
+it('tells a gap when more is said than may be held for a client that does not read', async () => {
+  const bus = createMemoryBus()
+  await bus.serve(subjects.hostIn('host-1', 'vm.logs'), () => ({ lines: [line(1)] }))
+  const slow = client()
+  const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 10)
+  await until(() => slow.ids().length === 1, { what: 'the past' })
+  for (let n = 0; n < 21; n++) {
+    const lines = Array.from({ length: 1_000 }, (_, i) => line(2 + n * 1_000 + i))
+    await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', { vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines })
+  }
+  await until(() => slow.text().includes('"dropped_lines":1000'), { what: 'the gap' })
+  slow.reads()
+  await until(() => slow.ids().length === 20_001, { what: 'those that were held' })
+  slow.gone.abort()
+  await running
+})

@@ -4,7 +4,7 @@
  * within a VM and is the SSE id, so `Last-Event-ID` resumes where the client stopped.
  */
 import { Compile } from 'typebox/compile'
-import { LogBatch, type LogLine } from '../../contract/agent.ts'
+import { LogBatch, type LogLine, type VmLogsAnswer } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import type { EventStream } from '../http/operation.ts'
@@ -30,7 +30,7 @@ interface Entry {
 
 const batchSchema = Compile(LogBatch)
 /** Written at once: enough that a line costs no write of its own, little enough that a slow client is noticed. */
-const chunkChars = 64 * 1024
+const chunkChars = 256 * 1024
 /** Lines that arrive while the past is still on its way to a slow client; more are told as a gap. */
 const earlyLines = 20_000
 
@@ -80,11 +80,18 @@ export async function streamLogs(
     },
     { signal: stream.signal },
   )
-  const past = await history(deps, vms, resumeUs ?? 0, resumeUs === undefined ? tail : 10_000)
+  const afterUs = resumeUs ?? 0
+  const most = resumeUs === undefined ? tail : 10_000
+  const pages = vms.map(vm => kept(deps, vm, afterUs, most))
+  const [only] = pages
   stream.send({ event: 'snapshot', data: { at: new Date().toISOString(), vms: vms.map(vm => vm.id) } })
-  await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
-  // What is older than the tail asked for must not come back through the bus.
-  for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
+  if (only && pages.length === 1) for await (const page of only) await sendSlowly(page)
+  else {
+    const past = await merged(pages)
+    await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
+    // What is older than the tail asked for must not come back through the bus.
+    for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
+  }
   while (early.length > 0) await sendSlowly(early.splice(0))
   early = undefined
   await new Promise<void>(resolve => {
@@ -96,7 +103,19 @@ export async function streamLogs(
 
 /** As `encodeEvent` of sse.ts would; only the line itself can hold what JSON has to escape. */
 const logEvent = ({ line: { atUs, stream, line }, vmId, deploymentId }: Entry): string =>
-  `id: ${atUs}\nevent: log\ndata: {"at":"${new Date(atUs / 1000).toISOString()}","stream":"${stream}","line":${JSON.stringify(line)},"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
+  `id: ${atUs}\nevent: log\ndata: {"at":"${isoTime(atUs)}","stream":"${stream}","line":${JSON.stringify(line)},"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
+
+let lastMs = -1
+let lastIso = ''
+/** Lines come many in a millisecond, and writing a date costs more than the rest of the line. */
+function isoTime(atUs: number): string {
+  const ms = Math.floor(atUs / 1000)
+  if (ms !== lastMs) {
+    lastMs = ms
+    lastIso = new Date(ms).toISOString()
+  }
+  return lastIso
+}
 
 function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
   let chunk: Entry[] = []
@@ -112,35 +131,35 @@ function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
   if (chunk.length > 0) yield chunk
 }
 
-async function history(
-  deps: Pick<Deps, 'bus' | 'log'>,
-  vms: readonly LogVm[],
-  afterUs: number,
-  tail: number,
-): Promise<Entry[]> {
-  const all = await Promise.all(vms.map(vm => kept(deps, vm, afterUs, tail)))
-  return all.length === 1 ? (all[0] ?? []) : all.flat().sort((a, b) => a.line.atUs - b.line.atUs)
+async function merged(all: readonly AsyncIterable<Entry[]>[]): Promise<Entry[]> {
+  const gathered = await Promise.all(all.map(pages => Array.fromAsync(pages)))
+  return gathered.flat(2).sort((a, b) => a.line.atUs - b.line.atUs)
 }
 
-/** What the host keeps of one VM, message by message; what it gave before it fell silent, if it does. */
-async function kept(
+/**
+ * What the host keeps of one VM, a page for each message of the bus, the next one asked for while the last is on its
+ * way to the client; what it gave before it fell silent, if it does.
+ */
+async function* kept(
   deps: Pick<Deps, 'bus' | 'log'>,
   { id: vmId, hostId, deploymentId }: LogVm,
   afterUs: number,
   tail: number,
-): Promise<Entry[]> {
-  const entries: Entry[] = []
-  if (!hostId || tail === 0) return entries
-  try {
-    for (let after = afterUs; ; ) {
-      const { lines, more } = await agentClient(deps.bus, hostId).logs({ vmId, tail, afterUs: after })
-      for (const line of lines) entries.push({ line, vmId, deploymentId })
-      const last = lines.at(-1)
-      if (!more || !last) return entries
-      after = last.atUs
+): AsyncGenerator<Entry[]> {
+  if (!hostId || tail === 0) return
+  const ask = async (after: number) => {
+    try {
+      return await agentClient(deps.bus, hostId).logs({ vmId, tail, afterUs: after })
+    } catch (err) {
+      deps.log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
+      return { lines: [] }
     }
-  } catch (err) {
-    deps.log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
-    return entries
+  }
+  let answer: Promise<VmLogsAnswer> | undefined = ask(afterUs)
+  while (answer) {
+    const { lines, more } = await answer
+    const last = lines.at(-1)
+    answer = more && last ? ask(last.atUs) : undefined
+    yield lines.map(line => ({ line, vmId, deploymentId }))
   }
 }

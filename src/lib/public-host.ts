@@ -3,7 +3,7 @@
  * addresses are judged, and the connection goes to one of those that were judged. Redirects are not followed.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
-import { Agent, fetch, type RequestInit, type Response } from 'undici'
+import type { RequestInit, Response } from 'undici'
 import { type Cidr, contains, type Ip, parseCidr, parseIp, unmapped } from './cidr.ts'
 
 /** Not of the internet: IANA's special-purpose registries (RFC 6890), and what translates into them. */
@@ -77,6 +77,7 @@ export async function safeFetch(
   const pinned = addresses.map(one => ({ address: one, family: one.includes(':') ? 6 : 4 }))
   const [first] = pinned
   if (!first) throw new PrivateHostError(`${url.hostname} has no address`)
+  const { Agent, fetch } = await import('undici')
   const dispatcher = new Agent({
     connect: {
       lookup: (_host, { all }, done) => (all ? done(null, pinned) : done(null, first.address, first.family)),

@@ -4,7 +4,8 @@
  */
 import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
-import { createCanvas, GlobalFonts, type SKRSContext2D } from '@napi-rs/canvas'
+import type { SKRSContext2D } from '@napi-rs/canvas'
+import { once } from '../../lib/once.ts'
 
 export interface Challenge {
   /** Data URL: a PNG, or plain text. */
@@ -32,16 +33,17 @@ const between = (low: number, high: number) => low + (randomInt(1_000_000) / 1_0
 export const normaliseAnswer = (text: string) => text.trim().toUpperCase()
 
 /** Without a registered font the canvas draws nothing, and says nothing. @throws Error when the font does not load. */
-function registerFont(): void {
-  if (GlobalFonts.has(family)) return
+const canvas = once(async () => {
+  const { createCanvas, GlobalFonts } = await import('@napi-rs/canvas')
   const file = createRequire(import.meta.url).resolve(
     '@fontsource/roboto-mono/files/roboto-mono-latin-700-normal.woff2',
   )
   if (!GlobalFonts.registerFromPath(file, family)) throw new Error(`the captcha font does not load: ${file}`)
-}
+  return createCanvas
+})
 
 export async function pictureChallenge(): Promise<Challenge> {
-  registerFont()
+  const createCanvas = await canvas()
   const answer = Array.from({ length }, () => pick([...letters])).join('')
   const plain = createCanvas(width, height)
   drawText(plain.getContext('2d'), answer)

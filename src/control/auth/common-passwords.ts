@@ -5,9 +5,11 @@
 import { createRequire } from 'node:module'
 
 /** About 50,000 (18,000 of them long enough to be tried here), lower case, most used first, from leaks (zxcvbn-ts, MIT licence). Data only: nothing of it is run. */
-const published: ReadonlySet<string> = new Set<string>(
-  createRequire(import.meta.url)('@zxcvbn-ts/language-common/src/passwords.json'),
-)
+let published: ReadonlySet<string> | undefined
+const isPublished = (password: string): boolean => {
+  published ??= new Set<string>(createRequire(import.meta.url)('@zxcvbn-ts/language-common/src/passwords.json'))
+  return published.has(password)
+}
 
 const words = new Set(
   `password passwort passwd passw0rd pass passe passport secret secrets private letmein welcome welcometo changeme
@@ -101,7 +103,7 @@ export function isCommonPassword(password: string): boolean {
     unleet(folded).replace(/[^a-z]+/g, ''),
   ]
   return (
-    published.has(folded) ||
+    isPublished(folded) ||
     candidates.some(text => words.has(text) || isTwice(text)) ||
     isRepetition(folded) ||
     isMadeOfWalks(folded)

@@ -1,7 +1,6 @@
 /** One-time passwords: TOTP (RFC 6238) as every authenticator speaks it, and recovery codes. */
 import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
-import { toDataURL } from 'qrcode'
 
 export const issuer = 'Mote'
 const periodSeconds = 30
@@ -17,7 +16,10 @@ export const newTotpSecret = () => new Secret({ buffer: Uint8Array.from(randomBy
 
 export const otpauthUrl = (secret: string, email: string) => totp(secret, email).toString()
 
-export const qrCode = (url: string): Promise<string> => toDataURL(url, { errorCorrectionLevel: 'M', margin: 2 })
+export const qrCode = async (url: string): Promise<string> => {
+  const { default: library } = await import('qrcode')
+  return library.toDataURL(url, { errorCorrectionLevel: 'M', margin: 2 })
+}
 
 /** The time step the code belongs to, within one step of `now` either way; undefined when it belongs to none. */
 export function matchingStep(secret: string, code: string, now: Date): number | undefined {

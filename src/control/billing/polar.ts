@@ -1,5 +1,5 @@
 /** Polar by its own client (API 2026-10). */
-import { createPolar } from '@polar-sh/sdk/2026-10'
+import { once } from '../../lib/once.ts'
 import { type Guard, statusOf } from '../http/guard.ts'
 import { isJson, parseObject } from './json.ts'
 import * as format from './polar-format.ts'
@@ -22,17 +22,21 @@ const objectsOf = (items: readonly unknown[]) => items.filter(isJson)
 
 export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: PolarOptions): BillingProvider {
   const baseUrl = apiUrl ?? productionUrl
-  const polar = createPolar({ accessToken, baseUrl, timeout: timeoutSeconds })
+  const client = once(async () => {
+    const { createPolar } = await import('@polar-sh/sdk/2026-10')
+    return createPolar({ accessToken, baseUrl, timeout: timeoutSeconds })
+  })
   const keys = webhookSecrets.flatMap(secret => [literalKey(secret), standardKey(secret)])
   return {
     name: 'polar',
     isTestMode: new URL(baseUrl).hostname.startsWith('sandbox'),
     pageHosts: ['.polar.sh'],
-    open(raw, headers, now) {
+    async open(raw, headers, now) {
       const id = verify(keys, raw, headers, now)
       return { id, ...format.eventOf(parseObject(raw)) }
     },
     async products() {
+      const polar = await client()
       const found = []
       for (let page = 1; page <= maxPages; page++) {
         const answer = await guard(() => polar.products.list({ page, limit: 100 }))
@@ -42,6 +46,7 @@ export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: Po
       return found
     },
     async checkout({ projectId, product, email, returnUrl }) {
+      const polar = await client()
       const checkout = await guard(() =>
         polar.checkouts.create({
           products: [product.id],
@@ -54,6 +59,7 @@ export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: Po
       return checkout.url
     },
     async portal({ projectId, returnUrl }) {
+      const polar = await client()
       const session = await guard(() =>
         polar.customerSessions
           .create({ external_customer_id: projectId, return_url: returnUrl })
@@ -63,10 +69,12 @@ export function polarProvider({ accessToken, apiUrl, webhookSecrets, guard }: Po
       return session?.customer_portal_url
     },
     async subscriptionsOf(projectId) {
+      const polar = await client()
       const answer = await guard(() => polar.subscriptions.list({ external_customer_id: [projectId], limit: 100 }))
       return objectsOf(answer.items).map(format.subscriptionOf)
     },
     async end(subscriptionId) {
+      const polar = await client()
       // 403: it is over already.
       await guard(() => polar.subscriptions.revoke(subscriptionId).catch(unless(403, 404)))
     },

@@ -90,7 +90,7 @@ export interface BillingProvider {
   /** Hosts of its pages; `.example.com` also means every name below it. */
   readonly pageHosts: readonly string[]
   /** Signature first, over the bytes as sent. @throws BadSignature, BadEvent */
-  open(raw: Buffer, headers: DeliveryHeaders, now: Date): Delivery
+  open(raw: Buffer, headers: DeliveryHeaders, now: Date): Promise<Delivery>
   products(): Promise<readonly Product[]>
   /** The URL of the page. */
   checkout(request: CheckoutRequest): Promise<string>

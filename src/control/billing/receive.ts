@@ -17,12 +17,16 @@ export type Received = 'applied' | 'ignored' | 'duplicate'
  * @returns what remains to be done in one transaction: the delivery's id and its effect are kept together or not at all
  * @throws ApiError 401: the signature, 404: there is no provider, 413
  */
-export function receive(deps: ReceiveDeps, raw: Buffer, headers: DeliveryHeaders): (tx: Tx) => Promise<Received> {
+export async function receive(
+  deps: ReceiveDeps,
+  raw: Buffer,
+  headers: DeliveryHeaders,
+): Promise<(tx: Tx) => Promise<Received>> {
   const { provider, clock } = deps
   if (!provider) throw notFound()
   if (raw.length > maxBytes) throw new ApiError('payload_too_large', 'A billing event has at most 1 MiB.')
   const now = clock.now()
-  const delivery = opened(deps, provider, raw, headers, now)
+  const delivery = await opened(deps, provider, raw, headers, now)
   return async tx => {
     if (!delivery) return 'ignored'
     if (!(await recordDelivery(tx, provider.name, delivery.id, delivery.type, now))) return 'duplicate'
@@ -31,15 +35,15 @@ export function receive(deps: ReceiveDeps, raw: Buffer, headers: DeliveryHeaders
 }
 
 /** Undefined for what is signed and yet no event: refusing it would only make the provider repeat it. */
-function opened(
+async function opened(
   { log }: Pick<Deps, 'log'>,
   provider: BillingProvider,
   raw: Buffer,
   headers: DeliveryHeaders,
   now: Date,
-): Delivery | undefined {
+): Promise<Delivery | undefined> {
   try {
-    return provider.open(raw, headers, now)
+    return await provider.open(raw, headers, now)
   } catch (cause) {
     if (cause instanceof BadSignature) throw unauthenticated('The signature is missing or wrong.')
     if (!(cause instanceof BadEvent)) throw cause

@@ -1,7 +1,8 @@
 /** Stripe by its own client. */
-import Stripe from 'stripe'
+import type Stripe from 'stripe'
 import { isUuid } from '../../lib/ids.ts'
 import { seconds } from '../../lib/duration.ts'
+import { once } from '../../lib/once.ts'
 import { type Guard, statusOf } from '../http/guard.ts'
 import { isJson, parseObject } from './json.ts'
 import { BadSignature, type BillingProvider, type DeliveryHeaders } from './provider.ts'
@@ -21,21 +22,20 @@ export interface StripeOptions {
 
 export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: StripeOptions): BillingProvider {
   // The guard repeats; twice that would be too often.
-  const stripe = new Stripe(apiKey, {
-    ...addressOf(apiUrl),
-    maxNetworkRetries: 0,
-    timeout: timeoutMs,
-    telemetry: false,
+  const client = once(async () => {
+    const { default: Client } = await import('stripe')
+    return new Client(apiKey, { ...addressOf(apiUrl), maxNetworkRetries: 0, timeout: timeoutMs, telemetry: false })
   })
   return {
     name: 'stripe',
     isTestMode: /^[sr]k_test_/.test(apiKey),
     pageHosts: ['checkout.stripe.com', 'billing.stripe.com'],
-    open(raw, headers, now) {
-      requireSignature(stripe, webhookSecrets, raw, headers, now)
+    async open(raw, headers, now) {
+      requireSignature(await client(), webhookSecrets, raw, headers, now)
       return format.eventOf(parseObject(raw))
     },
     async products() {
+      const stripe = await client()
       const found = []
       let after: string | undefined
       for (let page = 1; page <= maxPages; page++) {
@@ -55,6 +55,7 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
     async checkout({ projectId, customerId, product, email, returnUrl, key }) {
       if (product.priceId === null) throw new Error(`the product ${product.id} has no default price`)
       const price = product.priceId
+      const stripe = await client()
       const session = await guard(() =>
         stripe.checkout.sessions.create(
           {
@@ -74,12 +75,14 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
     },
     async portal({ customerId, returnUrl }) {
       if (customerId === null) return undefined
+      const stripe = await client()
       const session = await guard(() =>
         stripe.billingPortal.sessions.create({ customer: customerId, return_url: returnUrl }),
       )
       return session.url
     },
     async subscriptionsOf(projectId, customerId) {
+      const stripe = await client()
       const answer = await guard<{ data: readonly object[] }>(() =>
         customerId === null
           ? stripe.subscriptions.search({ query: `metadata['project_id']:'${projectId}'`, limit: 100 })
@@ -92,6 +95,7 @@ export function stripeProvider({ apiKey, apiUrl, webhookSecrets, guard }: Stripe
         .map(format.fetchedOf)
     },
     async end(subscriptionId) {
+      const stripe = await client()
       await guard(() =>
         stripe.subscriptions.cancel(subscriptionId).catch((cause: unknown) => {
           // 404: it is over already.

@@ -1,7 +1,6 @@
 /** The management API of a Neon page server, as far as we use it (`pageserver/src/http/openapi_spec.yml`). */
 import { type TSchema, type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { request } from 'undici'
 
 const Timeline = Type.Object({
   tenant_id: Type.String(),
@@ -43,6 +42,7 @@ const timeoutMs = 30_000
 
 export function pageserver(baseUrl: string): Pageserver {
   const call = async (method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, signal: AbortSignal, body?: object) => {
+    const { request } = await import('undici')
     const { statusCode, body: answer } = await request(`${baseUrl}${path}`, {
       method,
       signal,

@@ -2,7 +2,8 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Agent } from 'node:https'
-import acme from 'acme-client'
+import type { Client } from 'acme-client'
+import { once } from '../../lib/once.ts'
 import type { Deps } from '../deps.ts'
 import * as store from './certificate-store.ts'
 
@@ -22,19 +23,27 @@ const accountPurpose = 'acme.account'
 export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue | undefined {
   const { acmeDirectory, acmeEmail, acmeCa } = deps.config
   if (acmeDirectory === '') return undefined
-  // The client has no option for it; a private authority signs its own API.
-  if (acmeCa !== '') acme.axios.defaults.httpsAgent = new Agent({ ca: readFileSync(acmeCa, 'utf8') })
+  const ca = acmeCa === '' ? undefined : readFileSync(acmeCa, 'utf8')
+  const library = once(async () => {
+    const { default: acme } = await import('acme-client')
+    // The client has no option for it; a private authority signs its own API.
+    if (ca !== undefined) acme.axios.defaults.httpsAgent = new Agent({ ca })
+    return acme
+  })
   const accountKey = async () => {
+    const acme = await library()
     const make = async () => deps.vault.seal(accountPurpose, String(await acme.crypto.createPrivateEcdsaKey('P-256')))
     return deps.vault.open(accountPurpose, await store.account(deps.db, acmeDirectory, make))
   }
   return async (hostname, signal) => {
+    const acme = await library()
+    const newKey = await acme.crypto.createPrivateEcdsaKey('P-256')
     const client = new acme.Client({
       ...{ directoryUrl: acmeDirectory, accountKey: await accountKey() },
       ...{ backoffAttempts: 12, backoffMin: 500, backoffMax: 10_000 },
     })
     await signIn(client, acmeEmail)
-    const [key, csr] = await acme.crypto.createCsr({ commonName: hostname, altNames: [hostname] }, await newKey())
+    const [key, csr] = await acme.crypto.createCsr({ commonName: hostname, altNames: [hostname] }, newKey)
     const order = client.auto({
       csr,
       challengePriority: ['http-01'],
@@ -50,7 +59,7 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
 }
 
 /** Makes the account of the key, or finds it. */
-async function signIn(client: acme.Client, email: string): Promise<void> {
+async function signIn(client: Client, email: string): Promise<void> {
   const contact = email === '' ? {} : { contact: [`mailto:${email}`] }
   try {
     await client.createAccount({ termsOfServiceAgreed: true, ...contact })
@@ -64,8 +73,6 @@ async function signIn(client: acme.Client, email: string): Promise<void> {
     }
   }
 }
-
-const newKey = () => acme.crypto.createPrivateEcdsaKey('P-256')
 
 /** The client cannot be stopped: what it still does is harmless, and its result is dropped. */
 const rejection = (signal: AbortSignal) =>

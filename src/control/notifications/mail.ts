@@ -1,7 +1,7 @@
 /** E-mail of notifications: the rows that want one are the queue, a sweep is the only sender. */
-import { createTransport } from 'nodemailer'
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
+import { once } from '../../lib/once.ts'
 import type { Deps } from '../deps.ts'
 import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
@@ -19,9 +19,12 @@ export type SendMail = (mail: {
 
 /** By SMTP. A connection per sweep: mails are few, and a kept connection would have to be watched. */
 export function smtpSender(url: string, from: string): SendMail {
-  const transport = createTransport({ url, connectionTimeout: seconds(10), socketTimeout: seconds(30) }, { from })
+  const transport = once(async () => {
+    const { createTransport } = await import('nodemailer')
+    return createTransport({ url, connectionTimeout: seconds(10), socketTimeout: seconds(30) }, { from })
+  })
   return async ({ to, subject, text, messageId }) => {
-    await transport.sendMail({ to, subject, text, messageId })
+    await (await transport()).sendMail({ to, subject, text, messageId })
   }
 }
 

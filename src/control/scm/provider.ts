@@ -1,10 +1,8 @@
 /** The source host, through GitHub's own libraries. Its tokens live in memory only, for less than an hour. */
-import { App } from '@octokit/app'
-import { Octokit } from '@octokit/core'
-import { Webhooks } from '@octokit/webhooks'
 import { type TSchema, type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { seconds } from '../../lib/duration.ts'
+import { once } from '../../lib/once.ts'
 import type { ScmConfig } from '../config.ts'
 import type { Deps } from '../deps.ts'
 import { createGuard, statusOf } from '../http/guard.ts'
@@ -63,18 +61,28 @@ const perPage = 100
 const mostPages = 10
 
 export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost {
-  const app = new App({
-    ...{ appId: config.appId, privateKey: config.privateKey, webhooks: { secret: config.webhookSecret } },
-    Octokit: Octokit.defaults({ baseUrl: config.apiUrl, request: { fetch: limitedFetch } }),
+  const client = once(async () => {
+    const [{ App }, { Octokit }] = await Promise.all([import('@octokit/app'), import('@octokit/core')])
+    return new App({
+      ...{ appId: config.appId, privateKey: config.privateKey, webhooks: { secret: config.webhookSecret } },
+      Octokit: Octokit.defaults({ baseUrl: config.apiUrl, request: { fetch: limitedFetch } }),
+    })
   })
-  const webhooks = new Webhooks({ secret: config.webhookSecret })
+  const webhooks = once(async () => {
+    const { Webhooks } = await import('@octokit/webhooks')
+    return new Webhooks({ secret: config.webhookSecret })
+  })
   const guard = createGuard(clock, undefined, 'The source host')
   const ask = <S extends TSchema>(schema: S, call: () => Promise<{ readonly data: unknown }>): Promise<Static<S>> =>
     guard(async () => Value.Parse(schema, (await call()).data) as Static<S>)
   return {
     installUrl: state => `${config.webUrl}/apps/${config.slug}/installations/new?state=${encodeURIComponent(state)}`,
-    isSigned: (raw, signature) => webhooks.verify(raw.toString('utf8'), signature).catch(() => false),
+    isSigned: async (raw, signature) => {
+      const hooks = await webhooks()
+      return hooks.verify(raw.toString('utf8'), signature).catch(() => false)
+    },
     async installation(id) {
+      const app = await client()
       const found = await guard(async () => {
         const path = 'GET /app/installations/{installation_id}'
         return app.octokit.request(path, { installation_id: id }).catch((cause: unknown) => {
@@ -91,6 +99,7 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
       }
     },
     async repositories(installationId) {
+      const app = await client()
       const octokit = await guard(() => app.getInstallationOctokit(installationId))
       const found: HostRepository[] = []
       for (let page = 1; page <= mostPages; page++) {
@@ -103,6 +112,7 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
       return found
     },
     async readToken(installationId, fullName) {
+      const app = await client()
       const path = 'POST /app/installations/{installation_id}/access_tokens'
       const [, name = ''] = fullName.split('/')
       const wish = { installation_id: installationId, repositories: [name] }
@@ -110,6 +120,7 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
       return (await ask(TokenAnswer, () => app.octokit.request(path, { ...wish, permissions }))).token
     },
     async report(installationId, { fullName, commit, ...status }) {
+      const app = await client()
       const octokit = await guard(() => app.getInstallationOctokit(installationId))
       const [owner = '', repo = ''] = fullName.split('/')
       const { state, context, description, url } = status

@@ -10,7 +10,7 @@ export function webhookFeature(deps: Deps, host: SourceHost | undefined): Featur
   return feature(webhookOperations, {
     receiveBillingWebhook: {
       write: async ({ body, headers }) => {
-        const apply = receive({ ...deps, provider }, body, headers)
+        const apply = await receive({ ...deps, provider }, body, headers)
         return async tx => ({ status: await apply(tx) })
       },
     },

@@ -20,7 +20,7 @@ export async function deliverEvents(deps: DeliverDeps): Promise<number> {
     const now = clock.now()
     const timestamp = String(Math.floor(now.getTime() / 1000))
     const headers = { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': sign(key, id, now, raw) }
-    await db.tx(receive(deps, raw, headers))
+    await db.tx(await receive(deps, raw, headers))
     await store.markDelivered(db, id, now)
     count += 1
   }

@@ -32,7 +32,7 @@ export function sandboxProvider({ db, config, clock, vault }: SandboxDeps): Bill
     name: 'sandbox',
     isTestMode: true,
     pageHosts: [new URL(config.publicUrl).host],
-    open(raw, headers, now) {
+    async open(raw, headers, now) {
       const id = verify(sandboxKeys(vault), raw, headers, now)
       return { id, ...format.eventOf(parseObject(raw)) }
     },

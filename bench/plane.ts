@@ -9,7 +9,9 @@ import { pino } from 'pino'
 import type { HostBeat } from '../src/contract/agent.ts'
 import { startEmbeddedPostgres } from '../src/db/embedded.ts'
 import { migrate } from '../src/db/migrate.ts'
+import { programFlags } from '../scripts/build.mjs'
 import { startReaper } from '../test/support/reaper.ts'
+import { builtChild } from './built.ts'
 import { cpuMsOf, rssMib } from './process.ts'
 
 const person = { email: 'bench@example.com', password: 'a long sentence of the bench' }
@@ -89,7 +91,8 @@ interface Running {
 }
 
 async function startChild(databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Running> {
-  const child = fork(join(import.meta.dirname, 'plane-child.ts'), {
+  const child = fork(await builtChild('plane-child.ts'), {
+    execArgv: [...programFlags],
     env: {
       ...{ PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' },
       // As the program itself keeps it (src/programs/compile-cache.ts).

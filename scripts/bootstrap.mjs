@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { programFile, programFlags } from './build.mjs'
 import { ensureDashboard } from './dashboard.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
@@ -17,7 +18,6 @@ if (major < 18) fail(`Node ${process.versions.node} is too old to start with; in
 
 ensureNodePackages()
 const node = existsSync(join(binaries, 'node')) ? join(binaries, 'node') : process.execPath
-const cli = join(root, 'src', 'cli', 'main.ts')
 if (['demo', 'up', 'test', 'check', 'dashboard'].includes(verb) && !rest.includes('--help')) {
   const isBuilt = ensureDashboard(node)
   if (verb === 'dashboard') process.exit(isBuilt ? 0 : 1)
@@ -34,6 +34,9 @@ if (verb === 'test') {
   await run('format', join(binaries, 'biome'), ['format', '.'])
   await run('dead code', join(binaries, 'knip'), [])
   await run('tests', join(binaries, 'vitest'), ['run', ...rest])
+} else if (verb === 'build') {
+  ensureDashboard(node)
+  await run(undefined, node, [join(root, 'scripts', 'build.mjs')])
 } else if (verb === 'bench') {
   ensureSystemPackages(['vm', 'build', 'image'], { mandatory: false })
   await run(undefined, node, [join(root, 'bench', 'run.ts'), ...rest])
@@ -41,7 +44,13 @@ if (verb === 'test') {
   if (verb === 'demo' && !rest.includes('--help')) ensureSystemPackages(['vm', 'build', 'image'], { mandatory: true })
   // A cloud keeps its data beside the checkout; a command for people is about the folder they are in.
   const ofCloud = ['up', 'demo', 'control', 'agent', 'gateway'].includes(verb)
-  await run(undefined, node, [cli, verb, ...rest], ofCloud ? root : (process.env.INIT_CWD ?? process.cwd()))
+  const flags = ofCloud ? programFlags : []
+  await run(
+    undefined,
+    node,
+    [...flags, programFile(), verb, ...rest],
+    ofCloud ? root : (process.env.INIT_CWD ?? process.cwd()),
+  )
 }
 
 /**
@@ -69,6 +78,8 @@ function ensureNodePackages() {
   }
   writeFileSync(stamp, lock)
   process.stderr.write(`${((Date.now() - startedMs) / 1000).toFixed(1)} s\n`)
+  // Without it the sources run, which is slower and nothing else.
+  spawnSync(join(binaries, 'node'), [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
 }
 
 /** Ends with the child's own exit code when it is not 0; signals reach the child, which decides. */

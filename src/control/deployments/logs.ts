@@ -147,7 +147,7 @@ async function* kept(
   tail: number,
 ): AsyncGenerator<Entry[]> {
   if (!hostId || tail === 0) return
-  const ask = async (after: number) => {
+  const ask = async (after: number): Promise<VmLogsAnswer> => {
     try {
       return await agentClient(deps.bus, hostId).logs({ vmId, tail, afterUs: after })
     } catch (err) {
@@ -157,7 +157,7 @@ async function* kept(
   }
   let answer: Promise<VmLogsAnswer> | undefined = ask(afterUs)
   while (answer) {
-    const { lines, more } = await answer
+    const { lines, more }: VmLogsAnswer = await answer
     const last = lines.at(-1)
     answer = more && last ? ask(last.atUs) : undefined
     yield lines.map(line => ({ line, vmId, deploymentId }))

@@ -1,0 +1,19 @@
+/** Children of benchmarks as the programs are shipped: built, not as sources whose types have to be stripped first. */
+import { rmSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { build } from '../scripts/build.mjs'
+import { once } from '../src/lib/once.ts'
+
+const outDir = join(import.meta.dirname, '..', 'node_modules', '.cache', `mote-bench-${process.pid}`)
+
+const built = once(async () => {
+  const children = ['plane-child', 'agent-child', 'floor-child']
+  await build(Object.fromEntries(children.map(name => [name, `bench/${name}.ts`])), outDir)
+  process.once('exit', () => rmSync(outDir, { recursive: true, force: true }))
+})
+
+/** The built file of one of the children. */
+export async function builtChild(name: `${string}-child.ts`): Promise<string> {
+  await built()
+  return join(outDir, basename(name, '.ts') + '.js')
+}

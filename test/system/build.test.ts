@@ -1,0 +1,72 @@
+// once-is-enough: about the files of a build, not about the database.
+/** The programs as they are shipped: built, they find what lies beside their sources, and start their threads. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { build, programFile } from '../../scripts/build.mjs'
+import { run } from '../../src/lib/exec.ts'
+import { productVersion } from '../../src/lib/version.ts'
+import { api } from '../support/api.ts'
+import { startReaper } from '../support/reaper.ts'
+import { until } from '../support/wait.ts'
+
+const outDir = join(import.meta.dirname, '..', '..', 'node_modules', '.cache', `mote-built-${process.pid}`)
+const reaper = startReaper()
+let dataDir: string
+let child: ChildProcess
+let url: string
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'mote-test-'))
+  await build({ mote: 'src/cli/main.ts' }, outDir)
+  const args = [
+    'up',
+    '--data',
+    dataDir,
+    '--port',
+    '0',
+    '--gateway-port',
+    '0',
+    '--ssh-port',
+    '0',
+    '--hypervisor',
+    'fake',
+  ]
+  child = spawn(process.execPath, [join(outDir, 'mote.js'), ...args], { stdio: ['ignore', 'ignore', 'pipe'] })
+  reaper.killAtEnd(child.pid ?? 0)
+  let output = ''
+  child.stderr?.setEncoding('utf8').on('data', text => {
+    output += text
+  })
+  const found = await until(() => /"api":"(http:[^"]+)"/.exec(output), {
+    ...{ timeoutMs: 60_000, what: 'the built cloud is up' },
+  })
+  url = found[1] ?? ''
+}, 120_000)
+afterAll(async () => {
+  const ended = once(child, 'exit')
+  child.kill('SIGTERM')
+  await ended
+  reaper.finish()
+  for (const dir of [outDir, dataDir]) await rm(dir, { recursive: true, force: true })
+}, 60_000)
+
+it('is a few files without a type to strip', async () => {
+  expect(await run(process.execPath, [join(outDir, 'mote.js'), '--version'])).toBe(`${productVersion}\n`)
+  expect((await readdir(outDir)).filter(name => !name.endsWith('.js'))).toEqual([])
+  expect(programFile()).toMatch(/(?:dist\/mote\.js|src\/cli\/main\.ts)$/)
+})
+
+it('finds pictures, pages, words and migrations, and hashes in a thread', async () => {
+  const anonymous = api(url)
+  const captcha = await anonymous.get('/v1/auth/captcha')
+  expect(captcha.body.captcha_image).toMatch(/^data:image\/png;base64,/)
+  expect((await fetch(`${url}/v1/docs/assets/swagger-ui.css`)).status).toBe(200)
+  const common = { email: 'one@example.com', password: 'password1234', captcha_id: '', captcha_answer: '' }
+  expect((await anonymous.post('/v1/auth/register', common)).body.error).toContain('password')
+  const login = { email: 'nobody@example.com', password: 'quartz-otter-lantern-42' }
+  expect((await anonymous.post('/v1/auth/login', login)).status).toBe(401)
+})

@@ -32,21 +32,30 @@ interface Bucket {
 }
 
 /**
- * @param maxKeys bounds the memory (about 100 bytes a key). When it is reached, the bucket that was used longest ago is
- * forgotten, which can only make the limiter more generous.
+ * @param maxKeys bounds the memory (about 100 bytes a key). Buckets are kept in two generations of half as many: a full one
+ * takes the place of the other, whose buckets, unused since then, are forgotten. That can only make the limiter more
+ * generous, and a question costs one look into a table, however many there are.
  */
 export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimiter {
-  const buckets = new Map<string, Bucket>()
-  /** The bucket as of now, moved to the end of the map, which keeps it in order of use. */
+  let recent = new Map<string, Bucket>()
+  let former = new Map<string, Bucket>()
+  const bucketOf = (id: string, nowMs: number, quota: number): Bucket => {
+    const known = recent.get(id)
+    if (known) return known
+    const bucket = former.get(id) ?? { tokens: quota, atMs: nowMs }
+    if (recent.size >= maxKeys / 2) {
+      former = recent
+      recent = new Map()
+    }
+    recent.set(id, bucket)
+    return bucket
+  }
+  /** The bucket as of now. */
   const refilled = ({ name, quota, windowSeconds }: RatePolicy, key: string): Bucket => {
-    const id = `${name}:${key}`
     const nowMs = clock.monotonicMs()
-    const bucket = buckets.get(id) ?? { tokens: quota, atMs: nowMs }
+    const bucket = bucketOf(`${name}:${key}`, nowMs, quota)
     bucket.tokens = Math.min(quota, bucket.tokens + ((nowMs - bucket.atMs) / 1000) * (quota / windowSeconds))
     bucket.atMs = nowMs
-    buckets.delete(id)
-    buckets.set(id, bucket)
-    if (buckets.size > maxKeys) buckets.delete(buckets.keys().next().value ?? id)
     return bucket
   }
   return {

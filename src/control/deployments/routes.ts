@@ -17,6 +17,7 @@ import { streamMetrics } from './metrics.ts'
 import { type Verb, assertCan, statusOf } from './rules.ts'
 import { deploymentOperations } from './schema.ts'
 import type { Deployment } from './store.ts'
+import * as lists from './list-store.ts'
 import * as store from './store.ts'
 import { deploymentView, liveView, statusView } from './view.ts'
 
@@ -69,8 +70,8 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     projectId,
     snapshot: async () => ({
       deployments: (appName
-        ? await store.list(deps.db, projectId, appName, 100, 0)
-        : await store.live(deps.db, projectId, 100, 0)
+        ? await lists.list(deps.db, projectId, appName, 100, 0)
+        : await lists.live(deps.db, projectId, 100, 0)
       ).map(deploymentView),
     }),
   })
@@ -80,13 +81,13 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
       read: async ({ project, params, query }) => {
         await app(project.id, params.app_name)
         const { limit, offset } = pageOf(query)
-        return (await store.list(deps.db, project.id, params.app_name, limit, offset)).map(deploymentView)
+        return (await lists.list(deps.db, project.id, params.app_name, limit, offset)).map(deploymentView)
       },
     },
     listActiveDeployments: {
       read: async ({ project, query }) => {
         const { limit, offset } = pageOf(query)
-        return (await store.live(deps.db, project.id, limit, offset)).map(d => liveView(d, deps.live))
+        return (await lists.live(deps.db, project.id, limit, offset)).map(d => liveView(d, deps.live))
       },
     },
     getDeployment: { read: async call => statusView(await job(call), deps.live) },

@@ -155,20 +155,6 @@ const liveDeploymentsOfApp = statement<Deployment>(
   'deployments.liveOfApp',
   `SELECT ${columns} ${joined} WHERE d.app_id = $1 AND d.outcome IS NULL AND d.want <> 'deleted' ORDER BY d.id DESC LIMIT 20`,
 )
-const deploymentsOfApp = statement<Deployment>(
-  'deployments.listOfApp',
-  `SELECT ${columns} ${joined}
-   WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND d.want <> 'deleted'
-   ORDER BY d.id DESC LIMIT $3 OFFSET $4`,
-)
-// The page is chosen first: what a column costs, the rows that are skipped would cost as well.
-const liveDeployments = statement<Deployment>(
-  'deployments.live',
-  `SELECT ${columns} ${joined} WHERE d.id IN (
-     SELECT n.id FROM deployment n JOIN app o ON o.id = n.app_id
-     WHERE n.project_id = $1 AND o.owner = 'user' AND n.outcome IS NULL AND n.want <> 'deleted' ORDER BY n.id DESC LIMIT $2 OFFSET $3)
-   ORDER BY d.id DESC`,
-)
 const newestOfApp = statement<Pick<Deployment, 'image' | 'vcpus' | 'memoryMib' | 'diskMib'>>(
   'deployments.newest',
   `SELECT image, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib" FROM deployment
@@ -302,10 +288,6 @@ export const lockInApp = async (tx: Tx, projectId: string, appName: string, job:
 export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
 export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
-export const list = (db: Db, projectId: string, appName: string, limit: number, offset: number) =>
-  db.rows(deploymentsOfApp, [projectId, appName, limit, offset])
-export const live = (db: Db, projectId: string, limit: number, offset: number) =>
-  db.rows(liveDeployments, [projectId, limit, offset])
 export const newest = (tx: Tx, appId: string) => tx.maybe(newestOfApp, [appId])
 export const prefixOf = async (tx: Tx, projectId: string) => (await tx.one(ipv6Prefix, [projectId])).prefix
 /** What the project's VMs add up to, and how many deployments of the app are alive. */

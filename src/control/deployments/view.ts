@@ -3,14 +3,16 @@ import type { LiveStats } from '../hosts/index.ts'
 import { hypervisorName } from '../vms/index.ts'
 import { imageTag, statusOf } from './rules.ts'
 import type { Deployment as DeploymentShape, LiveDeployment, LiveDeploymentStatus } from './schema.ts'
+import type { ListedDeployment } from './list-store.ts'
 import type { Deployment } from './store.ts'
 
 /** The VM that single-VM fields speak of: the oldest that is meant to stay. */
-const firstVm = (d: Deployment) => d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
+const firstVm = <Vm extends { readonly want: string }>(d: { readonly vms: readonly Vm[] }) =>
+  d.vms.find(vm => vm.want !== 'absent') ?? d.vms[0]
 const unixSeconds = (at: Date | null) => (at ? Math.floor(at.getTime() / 1000) : 0)
 
 /** The stored record. */
-export const deploymentView = (d: Deployment): Static<typeof DeploymentShape> => ({
+export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentShape> => ({
   id: d.id,
   app_id: d.appId,
   tenant_id: d.projectId,
@@ -33,7 +35,7 @@ export const deploymentView = (d: Deployment): Static<typeof DeploymentShape> =>
 })
 
 /** Numbers are those the hosts pushed last, summed over the deployment's VMs (cpu: their mean). */
-export function liveView(d: Deployment, live: LiveStats): Static<typeof LiveDeployment> {
+export function liveView(d: ListedDeployment, live: LiveStats): Static<typeof LiveDeployment> {
   const vm = firstVm(d)
   const stats = d.vms.flatMap(one => live.get(one.id) ?? [])
   const sum = (pick: (s: (typeof stats)[number]) => number) => stats.reduce((total, s) => total + pick(s), 0)

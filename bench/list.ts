@@ -4,6 +4,7 @@ import { audit } from './audit.ts'
 import { auth } from './auth.ts'
 import { beats } from './beats.ts'
 import type { Benchmark } from './benchmark.ts'
+import { burst } from './burst.ts'
 import { chaosBenchmark } from './chaos.ts'
 import { create } from './create.ts'
 import { dashboard } from './dashboard.ts'
@@ -15,6 +16,7 @@ import { fanOut } from './fan-out.ts'
 import { forks } from './forks.ts'
 import { gateway } from './gateway.ts'
 import { getOne } from './get-one.ts'
+import { image } from './image.ts'
 import { listApps } from './list-apps.ts'
 import { liveList } from './live-list.ts'
 import { loginStorm } from './login-storm.ts'
@@ -50,7 +52,9 @@ export const benchmarks: readonly Benchmark[] = [
   gateway,
   database,
   volumeClone,
+  image,
   secondStart,
+  burst,
   forks,
   wake,
   dashboard,

@@ -1,0 +1,71 @@
+/** Ten deploys asked for at once through the whole cloud, beside the agent alone that is told to start as many of the same VM. */
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { testAgent, testSpec, type TestAgent } from '../src/agent/testing.ts'
+import { writeSampleImage } from '../src/agent/image/sample.ts'
+import type { Benchmark } from './benchmark.ts'
+import { type BenchCloud, startBenchCloud } from './cloud.ts'
+import { missingForVms } from './deploy-to-answer.ts'
+import { inTurns, ratioOfRounds } from './turns.ts'
+
+const rounds = 3
+const count = 10
+const memoryMib = 512 as const
+
+/** Deploys a second until the last of them runs. */
+async function throughTheCloud(cloud: BenchCloud, round: number): Promise<number> {
+  const names = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
+  await Promise.all(names.map(name => cloud.client.createApp({ body: { name, git_url: '' } })))
+  const began = performance.now()
+  const body = { image: 'oci:sample:latest', memory_mib: memoryMib }
+  await Promise.all(names.map(name => cloud.client.deployApp({ app_name: name, body })))
+  for (const deadline = began + 300_000; ; await pause(20)) {
+    const live = await cloud.client.listActiveDeployments({ query: { limit: 100 } })
+    if (live.filter(one => one.status === 'running').length === count) break
+    if (performance.now() > deadline) throw new Error('the deploys did not all run within five minutes')
+  }
+  const rate = (count * 1000) / (performance.now() - began)
+  await Promise.all(names.map(name => cloud.client.deleteApp({ app_name: name })))
+  while ((await cloud.client.listApps({ query: { limit: 100 } })).length > 0) await pause(50)
+  return rate
+}
+
+/** VMs a second until the last of them is healthy. */
+async function byTheAgent(host: TestAgent, round: number): Promise<number> {
+  const ids = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
+  const began = performance.now()
+  await Promise.all(
+    ids.map(async vmId => {
+      await host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ memoryMib }) })
+      await host.until(vmId, 'healthy', vm => vm.healthy)
+    }),
+  )
+  const rate = (count * 1000) / (performance.now() - began)
+  await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
+  await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))
+  return rate
+}
+
+export const burst: Benchmark = {
+  name: 'burst',
+  goal: 'ten deploys at once run at 90 % of the rate at which the agent alone starts ten such VMs',
+  covers: ['B9'],
+  how: `Real VMs of ${memoryMib} MiB. ${count} deploys are asked for at once and timed until the last is reported as running: API, plan limits, placement, agent, health, status. In turns with an agent of the same settings that is told over its bus to start as many.`,
+  reading:
+    'Ten, not a hundred: so many emulated VMs do not fit two cores. Both start from the same template of the image, and both share the cores with what they start.',
+  unable: missingForVms,
+  async run(report) {
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    await using cloud = await startBenchCloud('qemu')
+    await writeSampleImage(join(cloud.dir, 'images', 'sample'))
+    await using host = await testAgent({ hypervisor: 'qemu', network })
+    let round = 0
+    const found = await inTurns(rounds, {
+      cloud: () => throughTheCloud(cloud, round++),
+      agent: () => byTheAgent(host, round++),
+    })
+    report.samples(`${count} deploys at once`, '/s', found.cloud)
+    report.samples(`agent alone, ${count} VMs`, '/s', found.agent)
+    report.atLeast('deploys / VMs of the agent', ratioOfRounds(found.cloud, found.agent), 0.9)
+  },
+}

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { controlSettings } from '../src/control/config.ts'
+import { controlSettings } from '../src/control/settings.ts'
 import { gatewaySettings } from '../src/gateway/config.ts'
 import { programSettings } from '../src/programs/settings.ts'
 

@@ -38,7 +38,7 @@ const imports = sources.flatMap(importsOf)
 const show = ({ from, to }: Import) => `${from} -> ${to}`
 
 /** Rooms of `control` that are not features: what features are built from. */
-const shared = ['http', 'scheduler', 'http', 'deps.ts', 'config.ts', 'app.ts', 'main.ts']
+const shared = ['http', 'scheduler', 'http', 'deps.ts', 'config.ts', 'setting.ts', 'settings.ts', 'app.ts', 'main.ts']
 
 describe('layers', () => {
   it('finds imports at all', () => expect(imports.length).toBeGreaterThan(500))

@@ -167,7 +167,8 @@ function parameterList(place: 'path' | 'query', schema: TSchema | undefined, com
 }
 
 function requestBody(operation: Operation, components: Map<string, unknown>): Json {
-  if (operation.rawBody) return { requestBody: { required: true, content: { 'application/octet-stream': {} } } }
+  if (operation.rawBody || operation.upload)
+    return { requestBody: { required: true, content: { 'application/octet-stream': {} } } }
   if (!operation.body) return {}
   return {
     requestBody: {
@@ -199,7 +200,7 @@ function success(operation: Operation, components: Map<string, unknown>): Json {
 function failures(operation: Operation): ErrorStatus[] {
   const bearer: ErrorStatus[] = operation.auth === 'bearer' ? [401, 403] : []
   const found: ErrorStatus[] = operation.params || operation.project !== 'none' ? [404] : []
-  const body: ErrorStatus[] = operation.body || operation.rawBody ? [413] : []
+  const body: ErrorStatus[] = operation.body || operation.rawBody || operation.upload ? [413] : []
   const media: ErrorStatus[] = operation.body ? [415] : []
   const state: ErrorStatus[] = operation.method === 'GET' ? [] : [409]
   return [400, ...bearer, ...found, ...state, ...body, ...media, 429, 500, 501, 503]

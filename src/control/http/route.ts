@@ -1,4 +1,5 @@
 /** One operation made ready to run: its schemas compiled, its handler found, its calls built. */
+import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
@@ -57,11 +58,17 @@ export function needsBody(operation: Operation): boolean {
 }
 
 function bodyOf(operation: Operation): Route['body'] {
-  const missing = () => invalidField('body', operation.rawBody ? 'is required' : 'is required, as application/json')
+  const missing = () =>
+    invalidField('body', operation.rawBody || operation.upload ? 'is required' : 'is required, as application/json')
   if (operation.rawBody)
     return bytes => {
       if (!Buffer.isBuffer(bytes) || bytes.length === 0) throw missing()
       return bytes
+    }
+  if (operation.upload)
+    return stream => {
+      if (!(stream instanceof Readable)) throw missing()
+      return stream
     }
   if (!operation.body) return () => undefined
   const required = needsBody(operation)

@@ -25,6 +25,7 @@ import { buildCall, createRoute, type RecordedNote, type Route } from './route.t
 import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
 import { runStream, type StreamContext } from './stream-route.ts'
 import { createTraces, requestIdOf } from './trace.ts'
+import { installUploadParser } from './upload.ts'
 import { runWrite } from './write.ts'
 
 const bodyLimitBytes = 1 << 20
@@ -59,7 +60,9 @@ export function createServer(options: ServerOptions): ApiServer {
   const handlers = handlersOf([...options.features, docsFeature(operations)])
   for (const [id, operation] of Object.entries(operations)) {
     const route = createRoute(id, operation, handlers.get(id), options.checkAnswers ?? false)
-    registerRoute(app, route, (request, reply) => run(options, context, route, request, reply))
+    const handler: Run = (request, reply) => run(options, context, route, request, reply)
+    if (operation.upload) app.register(async uploads => takeUploads(uploads, route, handler))
+    else registerRoute(app, route, handler)
   }
   registerDocsAssets(app)
   options.pages?.register(app)
@@ -197,15 +200,20 @@ function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: re
   })
 }
 
+function takeUploads(app: FastifyInstance, route: Route, handler: Run): void {
+  installUploadParser(app)
+  registerRoute(app, route, handler)
+}
+
 type Run = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
-  const { answer, method, path, rawBody } = route.operation
+  const { answer, method, path, rawBody, upload } = route.operation
   app.route({
     method,
     url: routePath(path),
     config: { mote: { id: route.id, operation: route.operation } },
-    bodyLimit: rawBody ? rawBodyLimitBytes : bodyLimitBytes,
+    bodyLimit: upload?.maxBytes ?? (rawBody ? rawBodyLimitBytes : bodyLimitBytes),
     // A HEAD of a stream would never end.
     exposeHeadRoute: method === 'GET' && answer !== 'stream',
     ...(typeof answer === 'string' ? {} : { schema: { response: { 200: answer } } }),

@@ -1,0 +1,31 @@
+/** Bodies that are too large for memory: the handler reads them as they arrive. */
+import { Transform } from 'node:stream'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { ApiError } from './errors.ts'
+
+const tooLarge = (maxBytes: number) =>
+  new ApiError('payload_too_large', `The body may have ${Math.floor(maxBytes / 2 ** 20)} MiB.`)
+
+/**
+ * The parser of routes whose operation has `upload`. The stream is one behind the request's own, so that a handler that
+ * gives up does not cut the connection: the client still gets its answer, and what it sends meanwhile is dropped.
+ */
+export function installUploadParser(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', async (request: FastifyRequest, payload: NodeJS.ReadableStream) => {
+    const maxBytes = request.routeOptions.config.mote?.operation.upload?.maxBytes ?? 0
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
+    let bytes = 0
+    const limited = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        bytes += chunk.length
+        if (bytes > maxBytes) done(tooLarge(maxBytes))
+        else done(null, chunk)
+      },
+    })
+    // Whoever reads it hears of it; a handler that never does must not take the process down.
+    limited.on('error', () => undefined)
+    limited.once('close', () => payload.resume())
+    return payload.pipe(limited)
+  })
+}

@@ -1,0 +1,81 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { invalidState } from './errors.ts'
+import { bearer, createFixture, thing } from './fixture.ts'
+
+const fixture = createFixture()
+const { app } = fixture
+afterAll(() => app.close())
+
+const json = { 'content-type': 'application/json' }
+const ann = bearer('ann')
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS' | 'TRACE'
+
+async function ask(method: Method, url: string, headers: Record<string, string> = {}, payload?: string) {
+  // light-my-request does not list TRACE among its methods, though it sends it.
+  return app.inject({ method: method as 'GET', url, headers, ...(payload === undefined ? {} : { payload }) })
+}
+
+describe('writes', () => {
+  it('record who, from where and what', async () => {
+    fixture.audited.length = 0
+    await ask('POST', '/v1/things', { ...ann, ...json, 'user-agent': 'test', 'x-request-id': 'r1' }, '{"name":"x"}')
+    expect(fixture.audited).toEqual([
+      {
+        action: 'thing.created',
+        resourceType: 'thing',
+        userId: 'ann',
+        projectId: 'ann',
+        via: { kind: 'session', sessionId: 'session-ann' },
+        origin: { ip: '127.0.0.1', userAgent: 'test', requestId: 'r1' },
+        operation: 'createThing',
+      },
+    ])
+  })
+
+  it('with the same key and body happen once', async () => {
+    fixture.audited.length = 0
+    const headers = { ...ann, ...json, 'idempotency-key': '"k1"' }
+    const first = await ask('POST', '/v1/things', headers, '{"name":"once"}')
+    const second = await ask('POST', '/v1/things', { ...headers, 'idempotency-key': 'k1' }, '{"name":"once"}')
+    expect(first.headers['idempotent-replayed']).toBeUndefined()
+    expect(second.headers['idempotent-replayed']).toBe('true')
+    expect(second.body).toBe(first.body)
+    expect(fixture.audited).toHaveLength(1)
+    const other = await ask('POST', '/v1/things', headers, '{"name":"other"}')
+    expect([other.statusCode, other.json().code]).toEqual([409, 'idempotency_key_reused'])
+    const elsewhere = await ask('POST', '/v1/things/x/poke', headers, '{"name":"once"}')
+    expect(elsewhere.statusCode).toBe(409)
+    expect((await ask('POST', '/v1/things', { ...headers, ...bearer('bob') }, '{"name":"bob"}')).statusCode).toBe(200)
+  })
+
+  it('that fail leave the key unused', async () => {
+    let fail = true
+    const other = createFixture({
+      handlers: {
+        pokeThing: {
+          write: async call => async () => {
+            if (fail) throw invalidState('not now')
+            call.audit({ action: 'thing.poked', resourceType: 'thing' })
+            return { ok: true }
+          },
+        },
+      },
+    })
+    const poke = () =>
+      other.app.inject({
+        method: 'POST',
+        url: '/v1/things/x/poke',
+        headers: { ...ann, ...json, 'idempotency-key': 'k' },
+        payload: '{}',
+      })
+    expect((await poke()).statusCode).toBe(409)
+    fail = false
+    expect((await poke()).json()).toEqual({ ok: true })
+    await other.app.close()
+  })
+
+  it('must have the form that makes them one transaction', () => {
+    const build = () => createFixture({ handlers: { createThing: { read: async () => thing('x') } } })
+    expect(build).toThrow('createThing changes something')
+  })
+})

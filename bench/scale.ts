@@ -206,6 +206,7 @@ async function idle(hosts: readonly InstantHost[], counts: Counts, report: Repor
 const seconds = (ms: number) => (ms / 1000).toFixed(1)
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (const end = performance.now() + 300_000; performance.now() < end; await pause(50)) if (await condition()) return
-  throw new Error('it did not happen within five minutes')
+  const limitMs = Math.max(300_000, vms * 12)
+  for (const end = performance.now() + limitMs; performance.now() < end; await pause(50)) if (await condition()) return
+  throw new Error(`it did not happen within ${limitMs / 60_000} minutes`)
 }

@@ -110,10 +110,14 @@ void disk_mount(const struct config *config, const char *id, char *text) {
   control_say("%s ok\n", id);
 }
 
-/* `<volume> <mount point>`: its disk has become larger, and its file system shall. */
+/*
+ * `<volume> <mount point> [MiB]`: its disk has become larger, and its file system shall. `err absent` until the kernel has
+ * heard of as much: the host asks again.
+ */
 void disk_grow(const char *id, char *text) {
   char serial[64], at[512], name[256], device[300];
-  if (sscanf(text, "%63s %511s", serial, at) != 2) {
+  unsigned long long mib = 0;
+  if (sscanf(text, "%63s %511s %llu", serial, at, &mib) < 2) {
     control_say("%s err grow what\n", id);
     return;
   }
@@ -124,7 +128,8 @@ void disk_grow(const char *id, char *text) {
   }
   snprintf(device, sizeof device, "/dev/%s", name);
   disk_rescan(name);
-  if (disk_fill(device, at) < 0) control_say("%s err cannot grow %s: %s\n", id, at, strerror(errno));
+  if (disk_bytes(device) < mib << 20) control_say("%s err absent\n", id);
+  else if (disk_fill(device, at) < 0) control_say("%s err cannot grow %s: %s\n", id, at, strerror(errno));
   else control_say("%s ok\n", id);
 }
 

@@ -20,7 +20,7 @@ void disk_rescan(const char *name) {
   close(fd);
 }
 
-static uint64_t bytes_of(const char *device) {
+uint64_t disk_bytes(const char *device) {
   uint64_t bytes = 0;
   int fd = open(device, O_RDONLY | O_CLOEXEC);
   if (fd >= 0 && ioctl(fd, BLKGETSIZE64, &bytes) < 0) bytes = 0;
@@ -35,7 +35,7 @@ int disk_fill(const char *device, const char *at) {
   if (fd < 0) return -1;
   int result = fstatfs(fd, &stat_of);
   if (result == 0) {
-    uint64_t blocks = bytes_of(device) / (uint64_t)stat_of.f_bsize;
+    uint64_t blocks = disk_bytes(device) / (uint64_t)stat_of.f_bsize;
     result = blocks ? ioctl(fd, EXT4_IOC_RESIZE_FS, &blocks) : -1;
   }
   close(fd);

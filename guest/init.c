@@ -158,6 +158,7 @@ int main(void) {
   } else {
     load_late_modules();
     enter_root(base_type);
+    warm_up();
   }
   ports_open(&config);
 

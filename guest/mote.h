@@ -66,11 +66,15 @@ void disk_thaw_all(void);
 
 /* grow.c */
 void disk_rescan(const char *name);
+uint64_t disk_bytes(const char *device);
 int disk_fill(const char *device, const char *at);
 
 /* identity.c */
 void identity_renew(struct config *config, const char *id, char *text);
 int identity_begin(struct config *config, char *text);
+
+/* warm.c */
+void warm_up(void);
 
 /* vsock.c */
 int vsock_listen(unsigned port);

@@ -39,6 +39,7 @@ const packages = [
   { group: 'test', name: 'tcpdump', probe: ['tcpdump'], why: 'what the mesh suite sees on the wire' },
   { group: 'test', name: 'btrfs-progs', probe: ['mkfs.btrfs'], why: 'storage pools with reflinks' },
   { group: 'test', name: 'xfsprogs', probe: ['mkfs.xfs'], why: 'storage pools with reflinks' },
+  { group: 'test', name: 'zfs-fuse', probe: ['zfs'], why: 'storage pools of ZFS' },
   { group: 'test', name: 'postgresql-client', probe: ['psql'], why: 'databases through their tunnel commands' },
   { group: 'test', name: 'openssh-server', probe: ['sshd'], why: 'a git host that is reached by ssh' },
   { group: 'test', name: 'sshpass', probe: ['sshpass'], why: 'databases through their tunnel commands' },

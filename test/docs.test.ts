@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { controlSettings } from '../src/control/settings.ts'
+import { errorStatus } from '../src/control/http/errors.ts'
 import { gatewaySettings } from '../src/gateway/config.ts'
 import { programSettings } from '../src/programs/settings.ts'
 
@@ -17,5 +18,11 @@ it('docs/operating.md lists every setting with its default', () => {
     ({ env, fallback, help }) => `| \`${env}\` | ${fallback && `\`${fallback}\``} | ${help} |`,
   )
   const missing = [...programs, ...control, ...gateway].filter(row => !operating.includes(row))
+  expect(missing).toEqual([])
+})
+
+it('docs/errors.md explains every code with its status', () => {
+  const page = readFileSync('docs/errors.md', 'utf8')
+  const missing = Object.entries(errorStatus).filter(([code, status]) => !page.includes(`| \`${code}\` | ${status} |`))
   expect(missing).toEqual([])
 })

@@ -84,7 +84,7 @@ function bodyOf(json: Json, where: string): { readonly type: string; readonly re
   if (!isJson(json.requestBody)) return undefined
   const { required, content } = json.requestBody
   const media = object(content, where)['application/json']
-  const type = isJson(media) ? typeOf(media.schema, where) : 'string | Uint8Array<ArrayBuffer>'
+  const type = isJson(media) ? typeOf(media.schema, where) : 'string | Uint8Array<ArrayBuffer> | Blob'
   return { type, required: required === true }
 }
 

@@ -18,6 +18,8 @@ export interface Beats {
   readonly offers: () => HypervisorOffer[]
   readonly pools: () => readonly PoolOffer[]
   readonly privateNetwork: () => Promise<NetworkObserved>
+  /** Undefined: images mean nothing here. */
+  readonly databaseImages: () => Promise<string[]> | undefined
   readonly reconciler: Reconciler
   readonly bus: Bus
 }
@@ -55,6 +57,7 @@ async function publishBeat(
   full: boolean,
   capacity: Capacity,
 ): Promise<void> {
+  const images = await beats.databaseImages()
   const message: HostBeat = {
     ...{ hostId: beats.hostId, name: config.hostName, incarnation: beats.incarnation, version: beats.version },
     ...{ arch: arch(), ...capacity, hypervisors: beats.offers(), network: beats.network },
@@ -62,6 +65,7 @@ async function publishBeat(
     stats: await allStats(reconciler),
     pools: [...beats.pools()],
     privateNetwork: await beats.privateNetwork(),
+    ...(images ? { databaseImages: images } : {}),
   }
   await bus.publish(subjects.beat(beats.hostId), message)
 }

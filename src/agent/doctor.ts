@@ -5,6 +5,7 @@ import type { AgentConfig } from './config.ts'
 import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
 import { vmmPlatforms } from './drivers.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
+import { findOneWay } from './image/oneway.ts'
 import { probeQemu } from './hypervisor/qemu/probe.ts'
 import { probeVmm } from './hypervisor/vmm/probe.ts'
 import { run } from '../lib/exec.ts'
@@ -72,7 +73,7 @@ export async function inspectHost(
   onProgress: (line: string) => void = () => undefined,
 ): Promise<Finding[]> {
   const findings = await Promise.all(tools.map(inspectTool))
-  findings.push(tapFinding(), await reflinkFinding(config.cacheDir))
+  findings.push(tapFinding(), await wayOutFinding(config.cacheDir), await reflinkFinding(config.cacheDir))
   const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernelDir ?? undefined)
   const made = await kernel().then(
     ({ version, devices }): Finding => ({
@@ -121,6 +122,15 @@ function tapFinding(): Finding {
   if (root && existsSync('/dev/net/tun')) return { name: 'tap', ok: 'yes', detail: 'root and /dev/net/tun', fix: null }
   const detail = 'user networking: guests have no egress and the host cannot enforce rules per guest'
   return { name: 'tap', ok: 'limited', detail, fix: root ? 'modprobe tun' : 'run the agent as root' }
+}
+
+/** Registries that users name are asked by a program that must not reach the host itself (image/way-out.ts). */
+async function wayOutFinding(cacheDir: string): Promise<Finding> {
+  const found = await findOneWay(cacheDir)
+  if (found.program !== undefined)
+    return { name: 'registries', ok: 'yes', detail: 'are reached from a network of their own', fix: null }
+  const detail = `a registry can have skopeo ask a port of this host's loopback: ${found.reason}`
+  return { name: 'registries', ok: 'limited', detail, fix: 'run the agent as root, or let users make user namespaces' }
 }
 
 /** Tries it where the disks are made: the name of a file system does not say how it was formatted. */

@@ -25,6 +25,8 @@ import { createSnapshots } from './snapshot/snapshots.ts'
 import { snapshotStore } from './snapshot/store.ts'
 import { openStateDir } from './state.ts'
 import { healthTiming } from './vm/health.ts'
+import { databaseImages } from './image/engines.ts'
+import { contentOfImages } from './image/volume-content.ts'
 import { createStorage } from './volume/service.ts'
 
 export interface AgentDeps {
@@ -72,9 +74,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
     check: vmId => reconciler.checkSnapshot(vmId),
-    take: (vmId, dir) => reconciler.takeSnapshot(vmId, dir),
+    take: (wish, dir) => reconciler.takeSnapshot(wish, dir),
+    disksOf: vmId => (reconciler.wishOf(vmId)?.spec.disks ?? []).map(disk => disk.volumeId),
+    dropCopy: (volumeId, snapshotId) => storage.volumes.dropCopy(volumeId, snapshotId),
     inUse: snapshotId => reconciler.usesSnapshot(snapshotId),
     onSeen: seen => {
+      reconciler.look(seen.vmId)
       bus.publish(subjects.snapshot(state.hostId), seen).catch((err: unknown) => log.warn({ err }, 'cannot publish'))
     },
     log,
@@ -84,11 +89,14 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     ...{ pools: config.pools, dataDir, hostId: state.hostId, bus, log },
     still: (vmId, volumeId, act) => reconciler.still(vmId, volumeId, act),
     grow: (vmId, volumeId, sizeMib) => reconciler.growVolume(vmId, volumeId, sizeMib),
+    copierOf: vmId => [...drivers.values()].map(driver => driver.copierOf?.(vmId)).find(copier => copier !== undefined),
+    contentOf: contentOfImages(config, line => log.info(line), end.signal),
   })
   const reconciler: Reconciler = createReconciler({
     ...{ state, drivers, bus, log, health: healthTiming, logLimits: config.log, stopGraceMs: config.stopGraceMs },
     guard: network,
     ...{ volumes: storage.volumes, snapshot: snapshots.source, onRelease: snapshots.poke },
+    hasSnapshot: snapshots.has,
     bootSlots,
     ready: probes.done,
   })
@@ -120,6 +128,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     offers: probes.offers,
     pools: storage.offers,
     privateNetwork: privateNetwork.observed,
+    databaseImages: () => databaseImages(config),
   }
   startBeats(beats, err => log.error({ err }, 'cannot publish the beat'), end.signal)
 

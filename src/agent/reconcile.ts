@@ -3,6 +3,7 @@ import {
   subjects,
   type HypervisorName,
   type LogBatch,
+  type SnapshotPut,
   type VmExec,
   type VmExecAnswer,
   type VmForget,
@@ -23,6 +24,7 @@ import { VmActor } from './vm/actor.ts'
 import { StepError } from './vm/errors.ts'
 import { notRunning } from './vm/jobs.ts'
 import type { HealthTiming } from './vm/health.ts'
+import { type News, newsOf } from './vm/news.ts'
 import { newRecord } from './vm/record.ts'
 
 export interface ReconcilerDeps {
@@ -36,10 +38,11 @@ export interface ReconcilerDeps {
   readonly stopGraceMs: number
   /** Resolves when the drivers have been probed. */
   readonly ready: Promise<void>
-  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'learn'>
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'learn' | 'copy' | 'rewind'>
   readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
+  readonly hasSnapshot: (snapshotId: string) => boolean
   /** A VM has gone, or what it was started from has changed. */
   readonly onRelease: () => void
 }
@@ -65,7 +68,9 @@ export interface Reconciler {
   /** @throws StepError `unsupported_by_hypervisor` when the VM is here and its hypervisor has no snapshots */
   checkSnapshot(vmId: string): void
   /** Fills the directory. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
-  takeSnapshot(vmId: string, dir: string): Promise<SnapshotMade>
+  takeSnapshot(wish: SnapshotPut, dir: string): Promise<SnapshotMade>
+  /** A snapshot has come or gone, on which the VM may depend. */
+  look(vmId: string): void
   /** Acts while the VM stands still; for how long, ms. @throws StepError `vm_not_running` */
   still(vmId: string, volumeId: string, act: () => Promise<void>): Promise<number>
   /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
@@ -78,6 +83,7 @@ export interface Reconciler {
 interface Entry {
   readonly actor: VmActor
   readonly vmLog: VmLog
+  readonly news: News
 }
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
@@ -88,17 +94,19 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const open = ({ wish, record }: StoredVm, driver: Driver): Entry => {
     const { vmId } = wish
     const log = openLog(deps, () => entries.get(vmId)?.actor.wish ?? wish)
+    const news = newsOf(seen => {
+      deps.bus
+        .publish(subjects.seen(deps.state.hostId), seen)
+        .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; the next full beat tells'))
+    })
     const actor = new VmActor(
       {
         ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: logOf(deps.log, wish), ready: deps.ready },
         ...{ bootSlots: deps.bootSlots, health: deps.health, stopGraceMs: deps.stopGraceMs },
         ...{ volumes: deps.volumes, snapshot: deps.snapshot, guard: deps.guard },
+        hasSnapshot: deps.hasSnapshot,
         saveRecord: next => deps.state.saveRecord(vmId, next),
-        onSeen: seen => {
-          deps.bus
-            .publish(subjects.seen(deps.state.hostId), seen)
-            .catch((err: unknown) => deps.log.warn({ err }, 'cannot publish; the next full beat tells'))
-        },
+        onSeen: news.tell,
         bury: async generation => {
           await deps.state.bury(vmId, generation, await log.read({ tail: tailLines, afterUs: 0 }))
           entries.delete(vmId)
@@ -108,7 +116,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       wish,
       record,
     )
-    const entry = { actor, vmLog: log }
+    const entry = { actor, vmLog: log, news }
     entries.set(vmId, entry)
     return entry
   }
@@ -183,11 +191,12 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       return actor.exec(request)
     },
     checkSnapshot: vmId => entries.get(vmId)?.actor.checkSnapshot(),
-    takeSnapshot: async (vmId, dir) => {
-      const actor = entries.get(vmId)?.actor
+    takeSnapshot: async (wish, dir) => {
+      const actor = entries.get(wish.vmId)?.actor
       if (!actor) throw notRunning()
-      return actor.takeSnapshot(dir)
+      return actor.takeSnapshot(wish, dir)
     },
+    look: vmId => entries.get(vmId)?.actor.look(),
     still: async (vmId, volumeId, act) => {
       const actor = entries.get(vmId)?.actor
       if (!actor) throw notRunning()
@@ -202,6 +211,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     stop: async stopVms => {
       await Promise.all([...turns.values()].map(turn => turn.catch(() => undefined)))
       await Promise.all([...entries.values()].map(({ actor }) => actor.stop(stopVms)))
+      for (const { news } of entries.values()) news.stop()
     },
   }
 }

@@ -64,8 +64,12 @@ export async function openStateDir(dataDir: string, wantedId: string | null = nu
       await writeFileAtomic(join(vmDir(wish.vmId), 'wish.json'), JSON.stringify(wish))
     },
     // Not durable: a power cut ends the VMs too, and the wish alone brings them back. Saves 2 ms at each step of a boot.
-    saveRecord: (vmId, record) =>
-      writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record), { durable: false }),
+    saveRecord(vmId, record) {
+      // After a power cut no VM runs, and what the record says of them is found out anew; but for these, which keep volumes
+      // from being given to a guest that does not know them.
+      const durable = record.origin !== undefined || record.keptFor !== undefined
+      return writeFileAtomic(join(vmDir(vmId), 'record.json'), JSON.stringify(record), { durable })
+    },
     async buriedGeneration(vmId) {
       return Number((await readIfExists(join(dirs.gone, vmId))) ?? 0)
     },

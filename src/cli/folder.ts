@@ -7,6 +7,8 @@ import type { Call } from './verb.ts'
 export interface Linked {
   readonly app: string
   readonly project?: string
+  /** What is deployed is the folder itself, not a repository. */
+  readonly source?: 'folder'
 }
 
 export const linkFile = 'mote.json'
@@ -17,9 +19,9 @@ export async function readLink(dir = process.cwd()): Promise<Linked | undefined>
   const parsed: unknown = JSON.parse(text)
   const field = (name: string): unknown =>
     typeof parsed === 'object' && parsed !== null ? Reflect.get(parsed, name) : undefined
-  const [app, project] = [field('app'), field('project')]
+  const [app, project, source] = [field('app'), field('project'), field('source')]
   if (typeof app !== 'string') throw new Error(`${linkFile} names no "app": remove it and run "mote launch"`)
-  return { app, ...(typeof project === 'string' ? { project } : {}) }
+  return { app, ...(typeof project === 'string' ? { project } : {}), ...(source === 'folder' ? { source } : {}) }
 }
 
 export const writeLink = (link: Linked, dir = process.cwd()) =>

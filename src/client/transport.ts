@@ -70,7 +70,7 @@ export function createTransport(options: ClientOptions): Transport {
 
 function headersOf(options: ClientOptions, request: ApiRequest, call: CallOptions): Record<string, string> {
   const project = call.project ?? options.project?.()
-  const isBytes = typeof request.body === 'string' || request.body instanceof Uint8Array
+  const isBytes = typeof request.body === 'string' || request.body instanceof Uint8Array || request.body instanceof Blob
   return {
     accept: 'application/json, text/event-stream, */*;q=0.1',
     ...(request.body === undefined
@@ -93,8 +93,8 @@ function urlOf(options: ClientOptions, { path, query }: ApiRequest): string {
 }
 
 /** Bytes as they are, anything else as JSON. */
-function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | undefined {
-  if (body === undefined || typeof body === 'string') return body
+function payloadOf(body: unknown): string | Uint8Array<ArrayBuffer> | Blob | undefined {
+  if (body === undefined || typeof body === 'string' || body instanceof Blob) return body
   return body instanceof Uint8Array ? new Uint8Array(body) : JSON.stringify(body)
 }
 

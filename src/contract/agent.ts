@@ -101,7 +101,10 @@ export const VmState = Type.Enum([
 ])
 export type VmState = Static<typeof VmState>
 
-/** One timed step of bringing a VM up: `image`, `base`, `disk`, `spawn`, `boot`, `healthy`. */
+/**
+ * One timed step of bringing a VM up: `image`, `base`, `disk`, `spawn`, `boot`, `healthy`; from a snapshot `prepare`, `disk`,
+ * `spawn`, `load`, `resume`, `healthy`.
+ */
 export const VmStep = Type.Object({ name: Type.String(), ms: Type.Number() })
 export type VmStep = Static<typeof VmStep>
 
@@ -132,6 +135,8 @@ export const VmObserved = Type.Object({
   vmId: Type.String(),
   /** The generation this observation is about: the newest wish that the host has accepted. */
   generation: Type.Integer(),
+  /** The host's clock when it saw this. An answer may overtake messages: what is smaller is older. */
+  atUs: Type.Optional(Type.Integer()),
   state: VmState,
   /** True once the health check has passed and as long as it passes. */
   healthy: Type.Boolean(),
@@ -178,9 +183,11 @@ export type Capabilities = Static<typeof Capabilities>
 
 /**
  * What a VM may need of its hypervisor on this host. `raw-drives`: shows files of the host to the guest (builds).
- * `private-network`: reaches other VMs, and its app's rules hold.
+ * `private-network`: reaches other VMs, and its app's rules hold. `kept-volumes`: snapshots of VMs that have volumes.
  */
-export const HypervisorFeature = Type.Enum(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network'])
+export const HypervisorFeature = Type.Enum([
+  ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
+])
 export type HypervisorFeature = Static<typeof HypervisorFeature>
 
 export const HypervisorOffer = Type.Object({
@@ -227,6 +234,8 @@ export const HostBeat = Type.Object({
   stats: Type.Array(VmStats),
   pools: Type.Optional(Type.Array(PoolOffer)),
   privateNetwork: Type.Optional(NetworkObserved),
+  /** Images of database engines in the host's image directory, such as `postgres:15`. */
+  databaseImages: Type.Optional(Type.Array(Type.String())),
 })
 export type HostBeat = Static<typeof HostBeat>
 
@@ -240,8 +249,25 @@ export const SnapshotPut = Type.Object({
   vmId: Type.String(),
   generation: Type.Integer({ minimum: 1 }),
   want: Type.Enum(['present', 'absent']),
+  /**
+   * What becomes of a VM that has volumes. `go-on` (default): the snapshot has a copy of each. `stay`: there are no copies,
+   * and the VM is not let run again as long as the snapshot is there, so that its volumes stay as they are.
+   */
+  afterwards: Type.Optional(Type.Enum(['go-on', 'stay'])),
 })
 export type SnapshotPut = Static<typeof SnapshotPut>
+
+/** A volume that a VM had when its snapshot was taken. */
+export const SnapshotDisk = Type.Object({
+  volumeId: Type.String(),
+  /** Of its attachment then. */
+  generation: Type.Integer(),
+  mountPoint: Type.String(),
+  readOnly: Type.Boolean(),
+  /** The snapshot has the volume's content of that moment. */
+  copied: Type.Boolean(),
+})
+export type SnapshotDisk = Static<typeof SnapshotDisk>
 
 /** Published on `subjects.snapshot(...)` on every change, and the answer of `snapshot.put` and `snapshot.get`. */
 export const SnapshotObserved = Type.Object({
@@ -257,6 +283,8 @@ export const SnapshotObserved = Type.Object({
   /** How long the guest stood still. */
   pauseMs: Type.Union([Type.Number(), Type.Null()]),
   error: Type.Union([Type.String(), Type.Null()]),
+  /** Absent: the VM had no volumes. */
+  disks: Type.Optional(Type.Array(SnapshotDisk)),
 })
 export type SnapshotObserved = Static<typeof SnapshotObserved>
 
@@ -274,6 +302,8 @@ export const VolumePut = Type.Object({
   pool: Type.String(),
   sizeMib: Type.Integer({ minimum: 1 }),
   from: Type.Optional(Type.Object({ volumeId: Type.String(), snapshotId: Type.String() })),
+  /** A new one begins with what this image has for volumes (`/usr/share/mote/volume`). */
+  image: Type.Optional(Type.String()),
   restore: Type.Optional(Type.Object({ snapshotId: Type.String(), count: Type.Integer({ minimum: 1 }) })),
   /** As in `DiskSpec`. */
   key: Type.Optional(Type.String()),

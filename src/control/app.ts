@@ -6,7 +6,7 @@ import { auditFeature, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
 import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
 import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
-import { buildFeature, buildLogRetention, buildMachine } from './builds/index.ts'
+import { buildFeature, buildLogRetention, buildMachine, sourceRetention } from './builds/index.ts'
 import {
   branchMachine,
   databaseBackups,
@@ -97,6 +97,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   scmReports(deps, createSourceHost(deps)),
   scmUpkeep(deps),
   buildLogRetention(deps),
+  sourceRetention(deps),
   usageCounting(deps),
   budgetKeeping(deps),
   deadHosts(deps),

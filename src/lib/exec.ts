@@ -22,8 +22,12 @@ export class CommandError extends Error {
 
 const keptOutputBytes = 4 << 20
 
-/** Whether programs that are run find a proxy for HTTPS in their environment: the host's own way out. */
-export const inheritsProxy = (): boolean => (process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? '') !== ''
+/** The proxy for HTTPS that programs which are run find in their environment: the host's own way out. */
+export function hostProxy(): URL | undefined {
+  const given = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
+  if (given === '') return undefined
+  return URL.parse(given.includes('://') ? given : `http://${given}`) ?? undefined
+}
 
 /**
  * Runs a program without a shell and answers its stdout. Only the program's name, never its arguments, is in the error.

@@ -6,13 +6,13 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
-import { connect, type Socket } from 'node:net'
+import { connect, createServer as createTcp, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { checkPublicHost, internetOnly, type HostPolicy, type Lookup, PrivateHostError } from './public-host.ts'
 
 export interface GuardedProxy extends AsyncDisposable {
-  /** For the program. Go's HTTP client still asks loopback directly when it is told an address of it. */
+  /** For the program. Go's HTTP client still asks loopback directly when it is told an address of it: give it one of its own. */
   readonly environment: Readonly<Record<string, string>>
   /** Names that were refused, in the order in which they were asked for. */
   readonly refused: readonly string[]
@@ -20,10 +20,20 @@ export interface GuardedProxy extends AsyncDisposable {
 
 const connectLimitMs = 10_000
 
-/** Listens on loopback, for who knows its password. */
+/** Where a program in a network namespace of its own finds a proxy: something there leads from the port to the socket. */
+export interface InsidePlace {
+  readonly socket: string
+  readonly port: number
+}
+
+/**
+ * For who knows its password.
+ * @param inside left out: it listens on the host's loopback
+ */
 export async function guardedProxy(
   policy: Pick<HostPolicy, 'allowed'> = internetOnly,
   lookup?: Lookup,
+  inside?: InsidePlace,
 ): Promise<GuardedProxy> {
   const password = randomBytes(24).toString('hex')
   const expected = `Basic ${Buffer.from(`mote:${password}`).toString('base64')}`
@@ -49,14 +59,38 @@ export async function guardedProxy(
         },
       )
   })
-  server.listen(0, '127.0.0.1')
+  if (inside) server.listen(inside.socket)
+  else server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('BUG: a TCP server has a port')
-  const url = `http://mote:${password}@127.0.0.1:${address.port}`
+  const port = typeof address === 'object' && address ? address.port : inside?.port
   return {
-    environment: { HTTPS_PROXY: url, HTTP_PROXY: url, NO_PROXY: '', https_proxy: url, http_proxy: url, no_proxy: '' },
+    environment: proxyEnvironment(`http://mote:${password}@127.0.0.1:${port}`),
     refused,
+    async [Symbol.asyncDispose]() {
+      for (const client of open) client.destroy()
+      await new Promise(resolve => server.close(resolve))
+    },
+  }
+}
+
+/** Whatever a program may call the variables in which it looks for a proxy. */
+export const proxyEnvironment = (url: string): Readonly<Record<string, string>> => ({
+  ...{ HTTPS_PROXY: url, HTTP_PROXY: url, NO_PROXY: '', https_proxy: url, http_proxy: url, no_proxy: '' },
+})
+
+/** Leads from a unix socket to that host, byte by byte. */
+export async function tunnelTo({ hostname, port }: URL, socket: string): Promise<AsyncDisposable> {
+  const open = new Set<Duplex>()
+  const server = createTcp({ allowHalfOpen: true }, client => {
+    open.add(client)
+    client.on('close', () => open.delete(client)).on('error', () => client.destroy())
+    const outside = connect({ host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 80), allowHalfOpen: true })
+    outside.on('error', () => client.destroy())
+    both(client, outside)
+  }).listen(socket)
+  await once(server, 'listening')
+  return {
     async [Symbol.asyncDispose]() {
       for (const client of open) client.destroy()
       await new Promise(resolve => server.close(resolve))

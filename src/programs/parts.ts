@@ -90,6 +90,7 @@ export async function openControl(
       MOTE_GATEWAY_URL: `http://localhost:${gatewayPort}`,
       ...(settings.sshPort ? { MOTE_SSH_PORT: settings.sshPort } : {}),
       ...env,
+      MOTE_SOURCES: env.MOTE_SOURCES || join(resolve(settings.data), 'sources'),
     },
     parts.secretFile,
   )

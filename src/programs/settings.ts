@@ -113,7 +113,7 @@ export const programSettings = {
     flag: '--pools <list>',
     env: 'MOTE_POOLS',
     fallback: 'local=dir',
-    help: 'where volumes are, name=kind:place and so on: dir:/path, dir-luks:/path, lvm-thin:group/thin-pool, rbd:pool@client',
+    help: 'where volumes are, name=kind:place and so on: dir:/path, dir-luks:/path, lvm-thin:group/thin-pool, zfs:pool/dataset, rbd:pool@client',
   },
   cache: {
     flag: '--cache <dir>',

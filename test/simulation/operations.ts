@@ -5,7 +5,15 @@ import * as deployments from '../../src/control/deployments/store.ts'
 import { can, statusOf, type Verb } from '../../src/control/deployments/rules.ts'
 import { wakeApp } from '../../src/control/fleet/index.ts'
 import { cordon, reserve } from '../../src/control/hosts/index.ts'
-import { cancelMigration, createSnapshot, dropSnapshots, startMigration } from '../../src/control/vms/index.ts'
+import { ApiError } from '../../src/control/http/errors.ts'
+import { putBack } from '../../src/control/runtime/index.ts'
+import {
+  cancelMigration,
+  createSnapshot,
+  dropSnapshots,
+  listSnapshots,
+  startMigration,
+} from '../../src/control/vms/index.ts'
 import { refreshRoute } from '../../src/control/routing/index.ts'
 import { poke } from '../../src/engine/runner.ts'
 import type { Simulation } from './simulation.ts'
@@ -20,7 +28,7 @@ const allowed = (verb: Verb, d: deployments.Deployment) => {
   const statuses: readonly string[] = can[verb]
   return statuses.includes(statusOf(d)) && d.appWant === 'live'
 }
-/** One without volumes: the others have no snapshots and no migration (409 `volumes_attached`). */
+/** One without volumes: the others have no migration (409). */
 const runningVm = async (sim: Simulation, d: deployments.Deployment | undefined) => {
   if (!d) return undefined
   const held = await sim.world.rows<{ id: string }>(
@@ -145,13 +153,34 @@ export const operations: readonly Operation[] = [
     2,
     async sim => {
       const d = await anyDeployment(sim)
-      const vm = await runningVm(sim, d)
-      if (!d || !vm?.hostId || d.outcome) return
+      const vm = d && runningOf(d, new Set())
+      if (!d || !vm?.hostId || !vm.canSnapshot || d.outcome) return
       const { hostId } = vm
       const name = `s${sim.history.length}`
       await sim.world.db.tx(tx =>
         createSnapshot(tx, { ...d, deploymentId: d.id, vmId: vm.id, hostId, kind: 'user', name }),
       )
+    },
+  ],
+  [
+    'go back to a snapshot',
+    2,
+    async sim => {
+      const d = await anyDeployment(sim)
+      if (!d || d.outcome) return
+      const kept = (await listSnapshots(sim.world.db, d.id)).filter(one =>
+        d.vms.some(
+          vm => vm.id === one.vmId && vm.want !== 'absent' && vm.hostId === one.hostId && !vm.migrating && vm.seenState,
+        ),
+      )
+      const snapshot = sim.random.pick(kept.filter(one => one.state === 'ready'))
+      if (!snapshot) return
+      // What the rules refuse is refused.
+      await sim.world.db
+        .tx(tx => putBack(tx, snapshot))
+        .catch((error: unknown) => {
+          if (!(error instanceof ApiError)) throw error
+        })
     },
   ],
   [

@@ -82,6 +82,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       },
       ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null },
       ...{ madeBy: 'sim', pauseMs: 1, error: null },
+      ...(found && found.disks.length > 0 ? { disks: [...found.disks] } : {}),
     }
   }
 
@@ -112,12 +113,30 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     if (known) known.put = wish
     else if (wish.want === 'present') {
       if (!source || !running.has(source.state)) throw new Refused('invalid_state', 'the VM does not run')
-      snapshots.set(wish.snapshotId, { put: wish, state: 'creating', memory: source.memory, identity: source.identity })
+      const stays = wish.afterwards === 'stay'
+      const { memory, identity } = source
+      const disks = source.wish.spec.disks
+        .filter(disk => source.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached'))
+        .map(({ volumeId, generation, mountPoint, readOnly }) => ({
+          ...{ volumeId, generation, mountPoint, readOnly, copied: !stays && !readOnly },
+        }))
+      const contents = new Map(disks.map(({ volumeId }) => [volumeId, storage.volumes.get(volumeId)?.content ?? '']))
+      snapshots.set(wish.snapshotId, { put: wish, state: 'creating', memory, identity, disks, contents, stays })
+      if (!stays || disks.length === 0) return snapshotSeen(wish.snapshotId)
+      source.record = { ...source.record, paused: true, keptFor: wish.snapshotId }
+      source.healthy = false
     }
     return snapshotSeen(wish.snapshotId)
   }
 
-  const step = simSteps({ hostId: id, wires, vms, snapshots, gone, behaviour, stepDisks: storage.stepDisks })
+  const step = simSteps({
+    ...{ hostId: id, wires, vms, snapshots, gone, behaviour, stepDisks: storage.stepDisks },
+    contentOf: volumeId => storage.volumes.get(volumeId)?.content,
+    rewind: (volumeId, content) => {
+      const volume = storage.volumes.get(volumeId)
+      if (volume) volume.content = content
+    },
+  })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
       snapshots.delete(snapshotId)
@@ -185,6 +204,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       hypervisors: [
         {
           ...{ name: 'fake', available: true, detail: 'simulated' },
+          features: [...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const)],
           capabilities: {
             ...{ pause: true, snapshot: true, hotplugDisk: true, balloon: true },
             migrate: options.migrate ?? 'live',

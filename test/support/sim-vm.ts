@@ -4,15 +4,18 @@
  */
 import { decide, type VmAction, type VmFacts } from '../../src/agent/vm/decide.ts'
 import { migrationFact } from '../../src/agent/vm/migration.ts'
+import { obstacleOf, originKey } from '../../src/agent/vm/origin.ts'
 import { isCrashed, observe, type Stage } from '../../src/agent/vm/observe.ts'
 import { bootKey, newRecord, type VmRecord } from '../../src/agent/vm/record.ts'
 import type {
   DiskObserved,
   MigrationObserved,
+  SnapshotDisk,
   SnapshotObserved,
   SnapshotPut,
   VmObserved,
   VmPut,
+  VmSpec,
   VmState,
 } from '../../src/contract/agent.ts'
 
@@ -40,6 +43,10 @@ export interface SimSnapshot {
   state: SnapshotObserved['state']
   memory: string
   identity: string
+  /** Volumes that the guest has mounted, and what it knows to be on them. */
+  disks: readonly SnapshotDisk[]
+  contents: ReadonlyMap<string, string>
+  stays: boolean
 }
 
 /** Everything of one simulated host that its VMs touch. */
@@ -53,6 +60,9 @@ export interface SimWorld {
   readonly gone: Map<string, number>
   readonly behaviour: ReadonlyMap<string, 'unhealthy' | 'crash'>
   readonly stepDisks: (vm: SimVm) => boolean
+  /** Contents of this host's volumes. */
+  readonly contentOf: (volumeId: string) => string | undefined
+  readonly rewind: (volumeId: string, content: string) => void
 }
 
 export const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
@@ -91,12 +101,13 @@ export function crash(vm: SimVm): void {
   vm.record = { ...vm.record, crash: { generation, code: 'exited', message: 'the workload ended with code 1' } }
 }
 
-function factsOf({ wish, record, workload, disks }: SimVm): VmFacts {
+function factsOf({ wish, record, workload, disks }: SimVm, snapshots: SimWorld['snapshots']): VmFacts {
   const { want, spec } = wish
   return {
     ...{ want, workload, machine: record.running === null ? 'none' : record.paused ? 'paused' : 'running' },
     ...{ current: bootKey(spec) === record.bootKey, crashed: isCrashed(wish, record) },
     ...{ restartsLeft: record.recentRestarts < spec.maxRestarts, migration: migrationFact(spec, record) },
+    kept: record.keptFor !== undefined && snapshots.get(record.keptFor)?.put.want === 'present',
     adjusted:
       disks.length === spec.disks.length &&
       spec.disks.every(disk => disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached')),
@@ -143,14 +154,14 @@ export function simSteps(world: SimWorld) {
     const before = JSON.stringify([observedOf(vm), vm.workload])
     move.stopListening(vm)
     // A wish that wants something else ends the step under way.
-    const { action } = decided(vm)
+    const { action } = decided(vm, world.snapshots)
     perform(vm, action)
     return !world.vms.has(vm.vmId) || JSON.stringify([observedOf(vm), vm.workload]) !== before
   }
 }
 
-function decided(vm: SimVm): { readonly action: VmAction } {
-  const action = decide(factsOf(vm))
+function decided(vm: SimVm, snapshots: SimWorld['snapshots']): { readonly action: VmAction } {
+  const action = decide(factsOf(vm, snapshots))
   if (vm.stage !== null && (action !== 'boot' || vm.bringing !== bootKey(vm.wish.spec))) end(vm)
   return { action }
 }
@@ -164,8 +175,13 @@ function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | undefined): void {
   } else vm.healthy = behaviour !== 'unhealthy'
 }
 
+function goesOn({ disks, stays }: SimSnapshot, spec: VmSpec): boolean {
+  const since = spec.from?.renew ? (stays ? 'asleep' : 'gone on') : 'restored'
+  return disks.length === 0 || obstacleOf(disks, spec.disks, since) === undefined
+}
+
 /** Boot, or the start from a snapshot, in three steps; volumes come before the workload starts. */
-function bringing({ hostId, snapshots, stepDisks }: SimWorld) {
+function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld) {
   let boots = 0
   return (vm: SimVm): void => {
     const { spec, generation } = vm.wish
@@ -176,12 +192,22 @@ function bringing({ hostId, snapshots, stepDisks }: SimWorld) {
       vm.disks = []
       vm.record = { ...vm.record, boot: vm.record.boot + 1, crash: null, exitCode: null }
     } else if (vm.stage === 'preparing') {
-      const source = spec.from && snapshots.get(spec.from.snapshotId)
-      if (spec.from && source?.state !== 'ready') {
+      const went = vm.record.origin === originKey(spec)
+      const found = spec.from && !went ? snapshots.get(spec.from.snapshotId) : undefined
+      if (spec.from && !went && (found?.state !== 'ready' || found.put.want === 'absent')) {
         end(vm)
         const message = 'there is no such snapshot on this host'
         vm.record = { ...vm.record, crash: { generation, code: 'snapshot_missing', message } }
         return
+      }
+      const source = found && goesOn(found, spec) ? found : undefined
+      if (source && source.disks.length > 0) {
+        for (const { volumeId, copied } of source.disks)
+          if (copied && !spec.from?.renew) rewind(volumeId, source.contents.get(volumeId) ?? '')
+        for (const { volumeId } of source.disks)
+          if (contentOf(volumeId) !== source.contents.get(volumeId))
+            throw new Error(`VM ${vm.vmId} goes on with volume ${volumeId}, which holds something else by now`)
+        vm.record = { ...vm.record, origin: originKey(spec) }
       }
       vm.memory = source?.memory ?? `${hostId}/${boots}`
       vm.identity = source && !spec.from?.renew ? source.identity : `${vm.vmId}/${boots}`
@@ -210,7 +236,7 @@ function inhabit(vm: SimVm): void {
 }
 
 /** The two ends of a live migration. */
-function moving({ hostId, wires }: SimWorld) {
+function moving({ hostId, wires, snapshots }: SimWorld) {
   const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
     const migration: MigrationObserved = {
@@ -224,7 +250,7 @@ function moving({ hostId, wires }: SimWorld) {
     /** Nobody comes where nobody waits. */
     stopListening(vm: SimVm): void {
       const at = `at ${addressOf(vm)}`
-      if (wires.get(at) !== vm || decide(factsOf(vm)) === 'receive') return
+      if (wires.get(at) !== vm || decide(factsOf(vm, snapshots)) === 'receive') return
       wires.delete(at)
       const { migration } = vm.record
       if (migration?.phase === 'listening') note(vm, { ...migration, phase: 'cancelled' })

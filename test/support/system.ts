@@ -61,6 +61,7 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const config: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
     rateLimits: { tenantPerMinute: 1e6, anonymousPerMinute: 1e6, loginPerMinute: 1e6, createsPerSecond: 1e6 },
+    sourceDir: join(dir, 'sources'),
     ...options.config,
   }
   const start = () =>

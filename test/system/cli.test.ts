@@ -75,7 +75,7 @@ describe('an app', () => {
       ['launch', `'${folder}'`],
       [
         [/What shall the app be called\?/, 'shop'],
-        [/What shall be deployed\?/, '\u001b[B'],
+        [/What shall be deployed\?/, '\u001b[B\u001b[B'],
         [/Which image\?/, 'oci:hello'],
         [/Which port/, '8080'],
       ],
@@ -183,13 +183,13 @@ describe('every command', () => {
 describe('launching a folder', () => {
   const folders = [
     { holds: 'nothing', files: {}, port: '8080', offers: 'an OCI image' },
-    { holds: 'a Node app', files: { 'package.json': '{}' }, port: '3000', offers: 'a git repository' },
-    { holds: 'a Dockerfile', files: { Dockerfile: 'FROM x\nEXPOSE 9000\n' }, port: '9000', offers: 'a git repository' },
+    { holds: 'a Node app', files: { 'package.json': '{}' }, port: '3000', offers: 'this folder' },
+    { holds: 'a Dockerfile', files: { Dockerfile: 'FROM x\nEXPOSE 9000\n' }, port: '9000', offers: 'this folder' },
   ]
   it.each(folders)('that holds $holds proposes what fits, and serves', async ({ holds, files, port, offers }) => {
     const folder = await mkdtemp(join(home, `${holds.replaceAll(/[^a-z]/gi, '-').toLowerCase()}-`))
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
-    const down = offers === 'an OCI image' ? '' : '\u001b[B'
+    const down = offers === 'an OCI image' ? '' : '\u001b[B\u001b[B'
     const { code, out } = await moteOnTerminal(
       ['launch', `'${folder}'`],
       [

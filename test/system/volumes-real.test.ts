@@ -172,6 +172,41 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await user.delete(`/v1/volumes/${id}`)
   })
 
+  it('goes back with its VM, which goes on writing where it was', async () => {
+    const id = await create('with-vm')
+    const appId = await app('returner')
+    await attach(appId, id)
+    const job = await deploy('returner')
+    const at = (path: string) => `/v1/apps/returner/deployments/${job}/${path}`
+    const boot = await sh(
+      'returner',
+      job,
+      'echo then > /data/file; echo then > /tmp/file; cat /proc/sys/kernel/random/boot_id',
+    )
+    await user.post(at('snapshot'), { snapshot_name: 'then' })
+    const kept = async () => (await user.get(at('snapshots'))).body[0]
+    await until(async () => (await kept())?.status === 'ready', { timeoutMs: 30_000, what: 'the snapshot' })
+    expect((await kept()).volumes).toEqual([{ volume_id: id, mount_point: '/data', read_only: false }])
+    await sh('returner', job, 'echo now > /data/file; echo now > /tmp/file; sync')
+    await user.post(at('snapshot/then/restore'), {})
+    const back = async () => (await sh('returner', job, 'cat /tmp/file')) === 'then'
+    await until(back, { timeoutMs: 60_000, what: 'it is back' })
+    expect(await sh('returner', job, 'cat /data/file /proc/sys/kernel/random/boot_id')).toBe(`then\n${boot}`)
+    // What was there before can be looked at.
+    const before = (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
+    expect(before).toMatchObject({ status: 'ready', name: expect.stringMatching(/^before-restore-/) })
+    const copy = (await user.post(`/v1/volumes/${id}/clone`, { name: 'before', snapshot_name: before.name })).body.id
+    const mount = { volume_id: copy, mount_point: '/srv/before', read_only: true }
+    await user.post(at('volumes/attach'), mount)
+    const seen = async () => (await sh('returner', job, 'cat /srv/before/file')) === 'now'
+    await until(seen, { timeoutMs: 30_000, what: 'the clone of it is there' })
+    await user.delete('/v1/apps/returner')
+    for (const volume of [copy, id]) {
+      await free(volume)
+      await user.delete(`/v1/volumes/${volume}`)
+    }
+  })
+
   it('goes with everything else', async () => {
     await user.delete('/v1/apps/keeper')
     await until(async () => (await user.get('/v1/apps')).body.length === 0, {

@@ -258,13 +258,27 @@ describe('a running VM', () => {
     await user.delete(`/v1/apps/${one.name}`)
   })
 
-  it('with volumes is not moved and not kept as a snapshot, and says why', async () => {
-    const [{ id }, { name }] = [await create(), await app()]
+  it('with volumes is kept and put back with them; it is not moved and not forked, and says why', async () => {
+    const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (path: string) => `/v1/apps/${name}/deployments/${job}/${path}`
     await user.post(at('volumes/attach'), { volume_id: id, mount_point: '/data' })
-    const snapshot = await user.post(at('snapshot'), { snapshot_name: 'one' })
-    expect(snapshot.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('volume') })
+    const ready = async () => (await user.get(at('snapshots'))).body[0]?.status === 'ready'
+    const attached = async () => (await user.get(`/v1/apps/${appId}/volumes`)).body[0]?.status === 'attached'
+    await until(attached, { what: 'it is attached' })
+    await user.post(at('snapshot'), { snapshot_name: 'one' })
+    await until(ready, { timeoutMs: 15_000, what: 'the snapshot' })
+    expect((await user.get(at('snapshots'))).body[0].volumes).toEqual([
+      { volume_id: id, mount_point: '/data', read_only: false },
+    ])
+    const fork = await user.post(at('snapshot/one/fork'), { app_name: `${name}-fork` })
+    expect(fork.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('Clone the volumes') })
+    expect((await user.post(at('snapshot/one/restore'), {})).body).toMatchObject({ status: 'restoring' })
+    const before = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
+    await until(async () => (await before())?.status === 'ready', { timeoutMs: 15_000, what: 'what was before' })
+    expect((await before()).name).toMatch(/^before-restore-/)
+    const runs = async () => (await user.get(`/v1/apps/${name}/deployments/${job}`)).body.status === 'running'
+    await until(runs, { timeoutMs: 15_000, what: 'it runs again' })
     const moved = await user.post(at('migration/start'), { target_host: 'host-1', target_uri: '' })
     expect(moved.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('volume') })
   })

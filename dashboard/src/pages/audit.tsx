@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { ChevronLeft, ChevronRight, ScrollText } from 'lucide-react'
 import { useState } from 'react'
 import { queries } from '../api/queries.ts'
+import { fieldOf } from '../api/shapes.ts'
 import { useProject } from '../shell/use-project.ts'
 import { Button } from '../ui/button.tsx'
 import { DialogButton } from '../ui/dialog.tsx'
@@ -111,6 +112,12 @@ export function Audit() {
   )
 }
 
+/** What people call it, where the row says so. */
+function subjectOf({ details, resource_id }: AuditLog): string {
+  const named = ['name', 'email', 'app'].map(key => fieldOf(details, key)).find(text => text !== '')
+  return named ?? (resource_id ? shortId(resource_id) : '')
+}
+
 function AuditTable({ rows, nameOf }: { readonly rows: readonly AuditLog[]; readonly nameOf: (id: string) => string }) {
   return (
     <Table
@@ -139,7 +146,7 @@ function AuditTable({ rows, nameOf }: { readonly rows: readonly AuditLog[]; read
           wideOnly: true,
           cell: row => (
             <span className="text-muted">
-              {row.resource_type.replaceAll('_', ' ')} <Mono>{row.resource_id ? shortId(row.resource_id) : ''}</Mono>
+              {row.resource_type.replaceAll('_', ' ')} <Mono>{subjectOf(row)}</Mono>
             </span>
           ),
         },

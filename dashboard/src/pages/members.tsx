@@ -165,7 +165,7 @@ function Invitations({
       rows={invitations}
       keyOf={one => one.id}
       columns={[
-        { title: 'E-mail', cell: one => one.email },
+        { title: 'E-mail', cell: one => <span className="wrap-anywhere">{one.email}</span> },
         { title: 'Role', cell: one => <Badge>{one.role}</Badge> },
         { title: 'Ends', at: one => one.expires_at },
       ]}

@@ -107,7 +107,14 @@ function Map({
           >
             <circle cx={x} cy={y} r="20" fill="var(--surface)" stroke="var(--line-strong)" />
             <circle cx={x} cy={y} r="7" fill={colourOf(node.status)} />
-            <text x={x} y={y + 38} textAnchor="middle" fill="var(--text)" fontSize="13" fontWeight="500">
+            <text
+              x={x}
+              y={y + 38}
+              textAnchor="middle"
+              fill="var(--text)"
+              fontWeight="500"
+              className="text-[13px] max-sm:translate-y-2.5 max-sm:text-[26px]"
+            >
               {node.name}
             </text>
           </g>

@@ -1,7 +1,7 @@
 import type { Repository } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { Container, GitBranch, type LucideIcon } from 'lucide-react'
+import { Container, FolderUp, GitBranch, type LucideIcon } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../api/client.ts'
 import { queries, refreshAll } from '../api/queries.ts'
@@ -10,9 +10,10 @@ import { ActionButton } from '../ui/action.tsx'
 import { cx } from '../ui/cx.ts'
 import { Field, Form, type Values } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
+import { FolderField, sendFolder } from '../source/folder-field.tsx'
 import { SizeFields, sizeOf } from './app/size-fields.tsx'
 
-type Source = 'image' | 'repository'
+type Source = 'image' | 'repository' | 'folder'
 
 const sources = [
   { value: 'image', icon: Container, name: 'Container image', text: 'From any registry that can be reached.' },
@@ -20,8 +21,9 @@ const sources = [
     value: 'repository',
     icon: GitBranch,
     name: 'Git repository',
-    text: 'A Dockerfile, Node, Python, Go or a static site; built again with each push.',
+    text: 'Built again with each push.',
   },
+  { value: 'folder', icon: FolderUp, name: 'Folder', text: 'Of this computer, without a repository.' },
 ] as const satisfies readonly { value: Source; icon: LucideIcon; name: string; text: string }[]
 
 export function NewApp() {
@@ -43,7 +45,11 @@ export function NewApp() {
     try {
       const { job_id } = await api.deployApp({
         app_name: name,
-        body: { image: values.optional('image'), ...sizeOf(values) },
+        body: {
+          image: values.optional('image'),
+          source: await sendFolder(name, values.files('folder')),
+          ...sizeOf(values),
+        },
       })
       await navigate({ to: '/apps/$app/deployments/$job', params: { app: name, job: job_id } })
     } catch (cause) {
@@ -54,7 +60,7 @@ export function NewApp() {
   }
   return (
     <Page title="New app" lead="Say what to run. It is placed on a host, started, checked, and put online.">
-      <div role="radiogroup" aria-label="Source" className="mb-4 grid gap-3 sm:grid-cols-2">
+      <div role="radiogroup" aria-label="Source" className="mb-4 grid gap-3 sm:grid-cols-3">
         {sources.map(({ value, icon: Icon, name, text }) => (
           <button
             key={value}
@@ -101,8 +107,10 @@ export function NewApp() {
               autoComplete="off"
               spellCheck={false}
             />
-          ) : (
+          ) : source === 'repository' ? (
             <RepositoryField known={repositories.data} />
+          ) : (
+            <FolderField required />
           )}
           <div className="grid gap-3 sm:grid-cols-2">
             <Field

@@ -76,7 +76,7 @@ export function Notifications() {
                             {!one.is_read && <span className="sr-only">Unread: </span>}
                             {one.title}
                           </span>
-                          <span className="line-clamp-2 whitespace-pre-line text-muted">{one.body}</span>
+                          <span className="line-clamp-3 whitespace-pre-line text-muted wrap-anywhere">{one.body}</span>
                         </span>
                         <span className="text-xs text-faint">
                           <Ago at={one.created_at} />

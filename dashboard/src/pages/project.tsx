@@ -23,7 +23,7 @@ export function ProjectSettings() {
           if (!project) return <Notice tone="warn">You are not a member of a project that is called {slug}.</Notice>
           return (
             <div className="space-y-4">
-              <Card title="Name">
+              <Card title="Project">
                 <Form
                   key={project.name}
                   className="max-w-xl"

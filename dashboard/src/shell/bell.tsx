@@ -53,7 +53,7 @@ export function NotificationBell() {
                 {!notification.is_read && <span className="sr-only">Unread: </span>}
                 {notification.title}
               </span>
-              <span className="line-clamp-2 text-xs text-muted">{notification.body}</span>
+              <span className="line-clamp-2 text-xs text-muted wrap-anywhere">{notification.body}</span>
               <span className="block text-xs text-faint">
                 <Ago at={notification.created_at} />
               </span>

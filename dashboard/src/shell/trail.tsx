@@ -57,6 +57,33 @@ function PathLink({ path, children }: { readonly path: string; readonly children
 /** Parts of addresses that are no page by themselves. */
 const unlinked = new Set(['projects'])
 
+/** Parts that name no thing of the project, where they stand in addresses. */
+const words = new Map([
+  ...([
+    ['1 new', 'New app'],
+    ['1 ssh-keys', 'SSH keys'],
+    ['1 tokens', 'Access tokens'],
+  ] as const),
+  ...(
+    [
+      '1 security',
+      '1 sessions',
+      '2 deployments',
+      '2 logs',
+      '2 metrics',
+      '2 scale',
+      '2 environment',
+      '2 network',
+    ] as const
+  ).map(titled),
+  ...(['2 volumes', '2 settings', '2 members'] as const).map(titled),
+])
+
+function titled(key: string): [string, string] {
+  const word = key.slice(2)
+  return [key, word.charAt(0).toUpperCase() + word.slice(1)]
+}
+
 const isLongId = (text: string) => /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(text)
 
 /** Volumes and databases have addresses by id; their names are known once their page has read them. */
@@ -68,6 +95,6 @@ function useNames(): (part: string, index: number) => string {
     const named = [...(volumes.data ?? []), ...(databases.data ?? [])].find(one => one.id === text)
     if (named) return named.name
     if (isLongId(text)) return shortId(text)
-    return index === 0 ? text.charAt(0).toUpperCase() + text.slice(1) : text
+    return words.get(`${index} ${text}`) ?? (index === 0 ? text.charAt(0).toUpperCase() + text.slice(1) : text)
   }
 }

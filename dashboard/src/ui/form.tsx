@@ -24,6 +24,8 @@ export interface Values {
   optional(name: string): string | undefined
   number(name: string): number | undefined
   checked(name: string): boolean
+  /** Of a file field; empty when none were picked. */
+  files(name: string): readonly File[]
 }
 
 function valuesOf(data: FormData): Values {
@@ -36,6 +38,8 @@ function valuesOf(data: FormData): Values {
     optional: name => text(name) || undefined,
     number: name => (text(name) === '' ? undefined : Number(text(name))),
     checked: name => data.get(name) === 'on',
+    // A field without a file has one without a name.
+    files: name => data.getAll(name).filter(value => value instanceof File && value.name !== '') as File[],
   }
 }
 
@@ -112,7 +116,13 @@ interface Labelled {
   readonly hint?: ReactNode
 }
 
-function Around({ id, label, name, hint, children }: Labelled & { readonly id: string; readonly children: ReactNode }) {
+export function Around({
+  id,
+  label,
+  name,
+  hint,
+  children,
+}: Labelled & { readonly id: string; readonly children: ReactNode }) {
   const fault = useContext(Errors)[name]
   return (
     <div className="min-w-0">
@@ -138,7 +148,7 @@ function Around({ id, label, name, hint, children }: Labelled & { readonly id: s
 export const controlLook =
   'h-8 w-full min-w-0 rounded-md border bg-surface px-2.5 text-sm transition-colors hover:border-faint disabled:opacity-60'
 
-function useControl(name: string, hint: ReactNode) {
+export function useControl(name: string, hint: ReactNode) {
   const id = useId()
   const isWrong = useContext(Errors)[name] !== undefined
   const described = isWrong || hint ? { 'aria-describedby': `${id}-note` } : {}

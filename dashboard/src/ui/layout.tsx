@@ -79,7 +79,7 @@ export function Fact({
   return (
     <div className={cx('min-w-0', wide && 'col-span-2')}>
       <dt className="text-xs text-muted">{name}</dt>
-      <dd className="mt-0.5 min-w-0 truncate font-medium tabular-nums">{children}</dd>
+      <dd className="mt-0.5 min-w-0 font-medium tabular-nums wrap-anywhere">{children}</dd>
     </div>
   )
 }

@@ -118,7 +118,7 @@ export function Notice({
   return (
     <div
       role={tone === 'bad' ? 'alert' : 'status'}
-      className={cx('rounded-md px-3 py-2 text-sm break-words', looks[tone])}
+      className={cx('rounded-md px-3 py-2 text-sm break-words first-letter:uppercase', looks[tone])}
     >
       {children}
     </div>

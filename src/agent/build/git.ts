@@ -16,14 +16,18 @@ export interface Commit {
   readonly message: string
 }
 
-export interface Repository {
-  readonly commit: Commit
+/** What is to be built, as far as the host looks at it. */
+export interface SourceTree {
   /** Names at the top of the tree, and of the directories that were asked for. */
   list(dir?: string): Promise<string[]>
   /** Undefined when there is no such file. At most 1 MiB. */
   read(path: string): Promise<string | undefined>
   /** The whole tree as a tar archive, with what submodules have where they belong. */
   archive(file: string): Promise<void>
+}
+
+export interface Repository extends SourceTree {
+  readonly commit: Commit
 }
 
 /** A repository on this host with the one commit that is wanted of it. */

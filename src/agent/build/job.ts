@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Bus } from '../../bus/bus.ts'
 import type { BuildPut, VmSpec } from '../../contract/agent.ts'
 import { run } from '../../lib/exec.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
@@ -10,15 +11,18 @@ import type { RegistryConfig } from '../image/registry.ts'
 import type { VmLog } from '../logs/vm-log.ts'
 import { composeImage } from './compose.ts'
 import { BuildFault } from './fault.ts'
-import { type Commit, fetchSource, type Repository } from './git.ts'
+import { type Commit, fetchSource, type SourceTree } from './git.ts'
 import { keepBuilt, pushBuilt } from './keep.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
 import { looksAt, planBuild, type Plan } from './plan.ts'
 import { type Recipe, recipeOf } from './recipe.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
+import { fetchUpload, partsOf } from './upload.ts'
 import { runInVm } from './vm.ts'
 
 export interface JobDeps extends ToolImageDirs {
+  readonly bus: Bus
+  readonly hostId: string
   readonly driver: Driver
   readonly bootSlots: Semaphore
   readonly registries: readonly RegistryConfig[]
@@ -48,12 +52,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
   job.onState('fetching')
-  say(`fetching ${withoutUser(spec.source.url)}${spec.source.branch ? ` (${spec.source.branch})` : ''}`)
-  const source = await fetchSource(spec.source, join(work, 'git'), {
-    ...{ maxBytes: maxSourceBytes, timeoutMs: spec.timeLimitMs, signal },
-  })
-  job.onCommit(source.commit)
-  say(`commit ${source.commit.hash.slice(0, 12)} of ${source.commit.branch}: ${source.commit.message.split('\n')[0]}`)
+  const source = await (spec.source.upload === undefined ? fetchCommit(job, signal) : fetchSent(deps, job, signal))
   const plan = planBuild(await look(source))
   say(`found ${describe(plan)}`)
   const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
@@ -71,7 +70,27 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   return image
 }
 
-async function look(source: Repository) {
+async function fetchCommit({ spec, work, log, onCommit }: Job, signal: AbortSignal): Promise<SourceTree> {
+  const { url, branch } = spec.source
+  log.say(`fetching ${withoutUser(url)}${branch ? ` (${branch})` : ''}`)
+  const repository = await fetchSource(spec.source, join(work, 'git'), {
+    ...{ maxBytes: maxSourceBytes, timeoutMs: spec.timeLimitMs, signal },
+  })
+  const { commit } = repository
+  onCommit(commit)
+  log.say(`commit ${commit.hash.slice(0, 12)} of ${commit.branch}: ${commit.message.split('\n')[0]}`)
+  return repository
+}
+
+function fetchSent({ bus, hostId }: JobDeps, job: Job, signal: AbortSignal): Promise<SourceTree> {
+  const { spec, work, log, buildId } = job
+  const digest = spec.source.upload ?? ''
+  log.say(`fetching the source that was sent, sha256:${digest.slice(0, 12)}`)
+  const read = partsOf(bus, hostId, buildId, signal)
+  return fetchUpload(read, digest, join(work, 'sent.tar'), { maxBytes: maxSourceBytes, signal })
+}
+
+async function look(source: SourceTree) {
   const files = new Map<string, string>()
   const names = new Set(await source.list())
   for (const name of looksAt) {
@@ -93,7 +112,7 @@ const describe = (plan: Plan) =>
 
 const disksOf = (work: string) => ({ source: join(work, 'source.tar'), output: join(work, 'output.img') })
 
-async function makeDisks(deps: JobDeps, { spec, work }: Job, source: Repository): Promise<void> {
+async function makeDisks(deps: JobDeps, { spec, work }: Job, source: SourceTree): Promise<void> {
   const disks = disksOf(work)
   await source.archive(disks.source)
   await rm(join(work, 'git'), { recursive: true, force: true })

@@ -5,11 +5,12 @@ import { dirPool } from './dir-pool.ts'
 import { lvmThinPool } from './lvm-thin-pool.ts'
 import type { VolumePool } from './pool.ts'
 import { rbdPool } from './rbd-pool.ts'
+import { zfsPool } from './zfs-pool.ts'
 
 export const PoolConfig = Type.Object({
   name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,31}$' }),
-  kind: Type.Union([Type.Literal('dir'), Type.Literal('dir-luks'), Type.Literal('lvm-thin'), Type.Literal('rbd')]),
-  /** A directory, `group/thin-pool`, or `pool` or `pool@client` of Ceph; empty: the kind's own choice. */
+  kind: Type.Enum(['dir', 'dir-luks', 'lvm-thin', 'zfs', 'rbd']),
+  /** A directory, `group/thin-pool`, a dataset of ZFS, or `pool` or `pool@client` of Ceph; empty: the kind's own choice. */
   place: Type.String(),
 })
 export type PoolConfig = Static<typeof PoolConfig>
@@ -23,6 +24,7 @@ const places = {
   dir: { pattern: /^(|\/.*)$/, form: 'dir or dir:/path' },
   'dir-luks': { pattern: /^(|\/.*)$/, form: 'dir-luks or dir-luks:/path' },
   'lvm-thin': { pattern: /^([\w+.-]+)\/([\w+.-]+)$/, form: 'lvm-thin:group/thin-pool' },
+  zfs: { pattern: /^[\w.:-]+(\/[\w.:-]+)*$/, form: 'zfs:pool/dataset' },
   rbd: { pattern: /^([\w.-]+)(?:@([\w.-]+))?$/, form: 'rbd:pool or rbd:pool@client' },
 } as const satisfies Record<Kind, { readonly pattern: RegExp; readonly form: string }>
 
@@ -61,6 +63,7 @@ const openers = {
     const [, group = '', thinPool = ''] = places['lvm-thin'].pattern.exec(place) ?? []
     return lvmThinPool({ name, group, thinPool })
   },
+  zfs: ({ name, place }) => zfsPool({ name, dataset: place }),
   rbd: ({ name, place }, ownDir) => {
     const [, pool = '', client = null] = places.rbd.pattern.exec(place) ?? []
     return rbdPool({ name, pool, client, scratchDir: ownDir })

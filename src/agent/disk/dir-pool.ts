@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
-import { mkdir, open, readdir, rename, rm, stat, statfs, truncate } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { mkdir, mkdtemp, readdir, rm, stat, statfs, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
 import { StepError } from '../vm/errors.ts'
 import { makeEmpty } from './ext4.ts'
 import { luksHeaderBytes, makeLuks } from './luks.ts'
 import { checkedId, type VolumePool } from './pool.ts'
+import { appear, copy, sync } from './whole-file.ts'
 
 /**
  * Sparse raw files in a directory: works anywhere. Where the file system has reflinks (btrfs, xfs), snapshots, clones and
@@ -22,18 +23,30 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
     if (existsSync(file)) return file
     throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
   }
+  let reflinks: Promise<boolean> | undefined
+  const snapshotBy: VolumePool['snapshotBy'] = async (volumeId, snapshotId, write) => {
+    const target = snapshotOf(volumeId, snapshotId)
+    const { size } = await stat(existing(volumeId))
+    if (existsSync(target)) return
+    await mkdir(snapshotsOf(volumeId), { recursive: true, mode: 0o700 })
+    await appear(target, async partial => {
+      await writeFile(partial, '', { mode: 0o600, flag: 'wx' })
+      await truncate(partial, size)
+      await write(partial)
+    })
+  }
   return {
     ...{ name, kind: encrypted ? 'dir-luks' : 'dir', shared: false, encrypted },
     async create(volumeId, sizeMib, from, key) {
       const file = fileOf(volumeId)
       if (existsSync(file)) return
       await mkdir(dir, { recursive: true, mode: 0o700 })
-      if (from) {
+      if (from && 'snapshotId' in from) {
         const source = snapshotOf(from.volumeId, from.snapshotId)
         if (!existsSync(source)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
         await appear(file, partial => copy(source, partial))
-      } else if (!encrypted) await appear(file, partial => makeEmpty(partial, sizeMib))
-      else if (key) await appear(file, partial => makeLuks(partial, sizeMib, key))
+      } else if (!encrypted) await appear(file, partial => makeEmpty(partial, sizeMib, from?.directory))
+      else if (key) await appear(file, partial => makeLuks(partial, sizeMib, key, from?.directory))
       else throw new StepError('volume_locked', `volume ${volumeId} cannot be made without its key`)
     },
     open: async volumeId => existing(volumeId),
@@ -49,6 +62,7 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
       await mkdir(snapshotsOf(volumeId), { recursive: true, mode: 0o700 })
       await appear(target, partial => copy(source, partial))
     },
+    ...(encrypted ? {} : { snapshotBy, copies: async () => !(await (reflinks ??= hasReflinks(dir))) }),
     async removeSnapshot(volumeId, snapshotId) {
       await rm(snapshotOf(volumeId, snapshotId), { force: true })
     },
@@ -76,31 +90,18 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
   }
 }
 
-/** The file is there whole, on the disk, or not at all; what a crash left of an earlier try is overwritten. */
-async function appear(target: string, make: (partial: string) => Promise<void>): Promise<void> {
-  const partial = `${target}.partial`
-  await rm(partial, { force: true })
+/** Whether two files of the directory can share blocks. */
+async function hasReflinks(dir: string): Promise<boolean> {
+  const trial = await mkdtemp(join(dir, '.reflink-'))
   try {
-    await make(partial)
-    await sync(partial)
-    await rename(partial, target)
-    await sync(dirname(target))
-  } catch (error) {
-    await rm(partial, { force: true })
-    throw error
-  }
-}
-
-async function copy(from: string, to: string): Promise<void> {
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
-}
-
-async function sync(path: string): Promise<void> {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
+    const file = join(trial, 'one')
+    await writeFile(file, Buffer.alloc(4096, 1))
+    return await run('cp', ['--reflink=always', '--', file, join(trial, 'two')]).then(
+      () => true,
+      () => false,
+    )
   } finally {
-    await handle.close()
+    await rm(trial, { recursive: true, force: true })
   }
 }
 

@@ -11,17 +11,17 @@ const stretchMs = 10
 const memoryDir = '/dev/shm'
 
 /**
- * Makes a container with an empty ext4 in it. The key's text is the passphrase, which has to be UTF-8. Only what the
+ * Makes a container with an ext4 in it that is empty or has the content of a directory. The key's text is the passphrase, which has to be UTF-8. Only what the
  * file system wrote is encrypted and stored; the rest is a hole that reads as noise, and the file system never looks at it.
  */
-export async function makeLuks(file: string, sizeMib: number, key: string): Promise<void> {
+export async function makeLuks(file: string, sizeMib: number, key: string, content?: string): Promise<void> {
   const plain = `${file}.plain`
   const keyFile = join(memoryDir, `mote-${randomUUID()}`)
   const secret = ['--object', `secret,id=key,file=${keyFile}`]
   try {
     await writeFile(keyFile, key, { mode: 0o600, flag: 'wx' })
     await rm(plain, { force: true })
-    await makeEmpty(plain, sizeMib)
+    await makeEmpty(plain, sizeMib, content)
     await writeFile(file, '', { mode: 0o600, flag: 'wx' })
     const options = ['-o', `key-secret=key,iter-time=${stretchMs}`]
     await run('qemu-img', ['create', '-q', '-f', 'luks', ...secret, ...options, file, `${sizeMib}M`])

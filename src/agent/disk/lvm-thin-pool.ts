@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { run } from '../../lib/exec.ts'
 import { StepError } from '../vm/errors.ts'
-import { emptyFileSystem } from './ext4.ts'
+import { newFileSystem } from './ext4.ts'
 import { checkedId, type VolumePool } from './pool.ts'
 
 export type RunProgram = (program: string, args: readonly string[]) => Promise<string>
@@ -74,11 +74,11 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
       const all = await settled(volumeId)
       if (has(all, volume)) return
       if (has(all, making)) await remove(making)
-      if (from) await fork(await snapshotOf(from.volumeId, from.snapshotId), making)
+      if (from && 'snapshotId' in from) await fork(await snapshotOf(from.volumeId, from.snapshotId), making)
       else {
         const thin = ['--type', 'thin', '--virtualsize', `${sizeMib}m`, '--thinpool', thinPool]
         await exec('lvcreate', ['--yes', '--quiet', ...thin, '--name', making, group])
-        await exec('mke2fs', emptyFileSystem(`${devDir}/${group}/${making}`))
+        await exec('mke2fs', await newFileSystem(`${devDir}/${group}/${making}`, from?.directory))
       }
       await rename(making, volume)
     },

@@ -8,11 +8,12 @@ export interface VolumePool {
   /** Volumes are LUKS containers, and only a hypervisor that opens those can have them. */
   readonly encrypted: boolean
   /**
-   * Makes the volume: with an empty ext4, or with the content of a snapshot. Complete or not at all; idempotent.
+   * Makes the volume: with an ext4 that is empty or has a directory's content, or with the content of a snapshot. Complete
+   * or not at all; idempotent.
    * @param key base64, where the pool is encrypted
    * @throws StepError `snapshot_missing`, `volume_locked` without the key
    */
-  create(volumeId: string, sizeMib: number, from?: SnapshotRef, key?: string): Promise<void>
+  create(volumeId: string, sizeMib: number, from?: SnapshotRef | Content, key?: string): Promise<void>
   /**
    * The volume as a raw file or block device for a VM. Idempotent.
    * @param generation of the attachment; where several hosts reach it, whoever has a smaller one is cut off
@@ -25,6 +26,13 @@ export interface VolumePool {
   remove(volumeId: string): Promise<void>
   /** Keeps the volume's content of now. Nobody writes meanwhile. Complete or not at all; one that is there stays. */
   snapshot(volumeId: string, snapshotId: string): Promise<void>
+  /**
+   * As `snapshot`, of a volume that somebody writes to: `write` fills a file of the volume's size that reads as zeros.
+   * Absent: the pool's own snapshot is there in no time, or nobody else can make it.
+   */
+  snapshotBy?(volumeId: string, snapshotId: string, write: (file: string) => Promise<void>): Promise<void>
+  /** Whether `snapshot` copies all the volume holds, so that it is `snapshotBy` that shall be used while a VM runs. */
+  copies?(): Promise<boolean>
   /** Idempotent. */
   removeSnapshot(volumeId: string, snapshotId: string): Promise<void>
   /** The volume's content is the snapshot's, or what it was: nothing between. Nobody has it open. Idempotent. */
@@ -42,6 +50,11 @@ export interface VolumePool {
 export interface SnapshotRef {
   readonly volumeId: string
   readonly snapshotId: string
+}
+
+/** Files that a new volume begins with, with their owners. */
+export interface Content {
+  readonly directory: string
 }
 
 export interface PoolUsage {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readFile, readdir, stat } from 'node:fs/promises'
+import { chown, mkdir, open, readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fakeLvm } from '../../../test/support/fake-lvm.ts'
@@ -11,7 +11,8 @@ import { dirPool } from './dir-pool.ts'
 import { lvmThinPool } from './lvm-thin-pool.ts'
 import type { VolumePool } from './pool.ts'
 import { rbdPool } from './rbd-pool.ts'
-import { type LoopFileSystem, loopFileSystem, whyNoLoop } from './testing.ts'
+import { type LoopFileSystem, loopFileSystem, whyNoLoop, whyNoZfs, zfsPoolInFile } from './testing.ts'
+import { zfsPool } from './zfs-pool.ts'
 
 interface Place extends AsyncDisposable {
   readonly pool: VolumePool
@@ -25,6 +26,8 @@ interface Kind {
   readonly missing: string | undefined
   /** Snapshots and clones share the blocks with what they were made of. */
   readonly sharesBlocks: boolean
+  /** What was written counts with the next snapshot, or up to half a minute later. */
+  readonly countsLate?: boolean
   open(dir: string): Promise<Place>
 }
 
@@ -52,6 +55,20 @@ const kinds: readonly Kind[] = [
   },
   await onLoop('btrfs'),
   await onLoop('xfs'),
+  {
+    ...{ name: 'zfs', missing: await whyNoZfs(), sharesBlocks: true, countsLate: true },
+    async open(dir) {
+      const place = await zfsPoolInFile(dir, 640)
+      const { dataset } = place
+      const names = async () =>
+        (await run('zfs', ['list', '-H', '-r', '-t', 'all', '-o', 'name', dataset])).trim().split('\n')
+      return {
+        pool: zfsPool({ name: 'tank', dataset }),
+        names: async () => (await names()).filter(name => name !== dataset),
+        [Symbol.asyncDispose]: async () => place[Symbol.asyncDispose](),
+      }
+    },
+  },
   {
     ...{ name: 'lvm-thin (strict fake)', missing: undefined, sharesBlocks: false },
     async open(dir) {
@@ -123,7 +140,7 @@ async function realCluster(dir: string): Promise<Place> {
 }
 
 /** Every pool keeps the same promises. */
-describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKind }) => {
+describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, countsLate, open: openKind }) => {
   const it = test.skipIf(missing !== undefined)
   const because = missing === undefined ? '' : ` (skipped: ${name} ${missing})`
 
@@ -152,6 +169,10 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
     const before = await pool.usage('v1')
     const file = await pool.open('v1', 1)
     await fill(file, 40 * mib, 60 * mib)
+    if (countsLate) {
+      await pool.snapshot('v1', 'now')
+      await pool.removeSnapshot('v1', 'now')
+    }
     const { usedBytes, snapshotBytes } = await pool.usage('v1')
     expect(usedBytes - before.usedBytes).toBeGreaterThanOrEqual(12 * mib)
     expect(usedBytes).toBeLessThanOrEqual(64 * mib)
@@ -260,6 +281,25 @@ describe.each(kinds)('pool $name', ({ name, missing, sharesBlocks, open: openKin
       await expect(place.pool.remove(id)).rejects.toThrow(/id/)
     }
   })
+})
+
+describe('a new volume', () => {
+  test.skipIf(process.getuid?.() !== 0)(
+    'begins with the content of a directory, and its owners (needs root)',
+    async () => {
+      await using dir = await testDir()
+      const directory = join(dir.path, 'content')
+      await mkdir(join(directory, 'below'), { recursive: true })
+      await writeFile(join(directory, 'below', 'file'), 'from the image')
+      for (const path of [directory, join(directory, 'below')]) await chown(path, 999, 998)
+      const pool = dirPool('local', join(dir.path, 'pool'))
+      await pool.create('v1', 64, { directory })
+      const file = await pool.open('v1', 1)
+      const debugfs = (command: string) => run('debugfs', ['-R', command, file])
+      expect(await debugfs('cat /below/file')).toBe('from the image')
+      for (const path of ['/', '/below']) expect(await debugfs(`stat ${path}`)).toMatch(/User:\s+999\s+Group:\s+998/)
+    },
+  )
 })
 
 describe('lvm-thin', () => {

@@ -78,12 +78,12 @@ export function rbdPool(options: RbdOptions): VolumePool {
     for (const snapshot of await snapshotsOf(spec)) await rbd('snap', 'rm', '--no-progress', `${spec}@${snapshot}`)
     await rbd('rm', '--no-progress', spec)
   }
-  const importEmpty = async (spec: string, sizeMib: number) => {
+  const importNew = async (spec: string, sizeMib: number, content?: string) => {
     await mkdir(scratchDir, { recursive: true, mode: 0o700 })
     const file = join(scratchDir, spec.replace('/', '.'))
     try {
       await rm(file, { force: true })
-      await makeEmpty(file, sizeMib)
+      await makeEmpty(file, sizeMib, content)
       await rbd('import', '--no-progress', '--image-feature', features, file, spec)
     } finally {
       await rm(file, { force: true })
@@ -107,11 +107,11 @@ export function rbdPool(options: RbdOptions): VolumePool {
       const [spec, partial] = [image(volumeId), making(volumeId)]
       if (await has(spec)) return
       await dropImage(partial)
-      if (from) {
+      if (from && 'snapshotId' in from) {
         const source = image(from.volumeId)
         await needSnapshot(source, from.snapshotId)
         await rbd('clone', '--rbd-default-clone-format', '2', `${source}@${from.snapshotId}`, partial)
-      } else await importEmpty(partial, sizeMib)
+      } else await importNew(partial, sizeMib, from?.directory)
       await rbd('rename', partial, spec)
     },
     async open(volumeId, generation) {

@@ -1,10 +1,16 @@
 /** File systems of a test, on loop devices. Needs root. */
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { mkdir, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { run } from '../../lib/exec.ts'
+import { machineLock } from '../../lib/machine-lock.ts'
 import { hasProgram } from '../../lib/programs.ts'
+import { until } from '../../../test/support/wait.ts'
 
-export type LoopFileSystem = 'btrfs' | 'xfs'
+export type LoopFileSystem = 'btrfs' | 'ext4' | 'xfs'
 
 /** Why there is none on this machine; undefined when there is. */
 export async function whyNoLoop(kind: LoopFileSystem): Promise<string | undefined> {
@@ -28,6 +34,55 @@ export async function loopFileSystem(
     path,
     async [Symbol.asyncDispose]() {
       await run('umount', [path])
+    },
+  }
+}
+
+/** Why there is no ZFS on this machine; undefined when there is: in the kernel, or as a program (zfs-fuse). */
+export async function whyNoZfs(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return 'needs root'
+  if (!(await hasProgram('zpool'))) return 'needs zpool'
+  return existsSync('/dev/zfs') || (await hasProgram('zfs-fuse')) ? undefined : 'needs the module or zfs-fuse'
+}
+
+/** A pool of ZFS in a file. One at a time on a machine: zfs-fuse has one socket. */
+export async function zfsPoolInFile(
+  dir: string,
+  sizeMib: number,
+): Promise<{ readonly dataset: string } & AsyncDisposable> {
+  await using stack = new AsyncDisposableStack()
+  const lock = await machineLock('zfs of tests')
+  stack.defer(() => lock.release())
+  if (!existsSync('/dev/zfs')) stack.use(await zfsInUserSpace())
+  const [dataset, file] = [`motetest${randomBytes(4).toString('hex')}`, join(dir, 'zfs.img')]
+  await writeFile(file, '')
+  await truncate(file, sizeMib * 2 ** 20)
+  await run('zpool', ['create', '-o', 'cachefile=none', '-m', join(dir, 'zfs'), dataset, file])
+  // A file that was just closed keeps it busy for a moment.
+  const destroyed = async () => {
+    await run('zpool', ['destroy', '-f', dataset]).catch(() => undefined)
+    return !(await run('zpool', ['list', '-H', '-o', 'name'])).split('\n').includes(dataset)
+  }
+  stack.defer(async () => void (await until(destroyed, { timeoutMs: 20_000, what: 'the pool is gone' })))
+  const all = stack.move()
+  return { dataset, [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+async function zfsInUserSpace(): Promise<AsyncDisposable> {
+  await mkdir('/var/run/zfs', { recursive: true })
+  await mkdir('/var/lock/zfs', { recursive: true })
+  const daemon = spawn('zfs-fuse', ['--no-daemon'], { stdio: 'ignore' })
+  const ended = once(daemon, 'exit')
+  const answers = () =>
+    run('zpool', ['list']).then(
+      () => true,
+      () => false,
+    )
+  await until(answers, { timeoutMs: 20_000, what: 'zfs-fuse answers' })
+  return {
+    async [Symbol.asyncDispose]() {
+      daemon.kill('SIGTERM')
+      await ended
     },
   }
 }

@@ -22,13 +22,14 @@ export async function initSourceHash(): Promise<string> {
 export async function buildInit(cacheDir: string, onProgress: (line: string) => void): Promise<string> {
   const dir = await cachedDir(join(cacheDir, 'init', await initSourceHash()), async target => {
     onProgress('compiling the guest init')
-    await compile(join(target, 'init'))
+    const files = (await sources()).filter(file => file.endsWith('.c')).map(file => join(sourceDir, file))
+    await compileStatic(join(target, 'init'), files)
   })
   return join(dir, 'init')
 }
 
-async function compile(target: string): Promise<void> {
-  const files = (await sources()).filter(file => file.endsWith('.c')).map(file => join(sourceDir, file))
+/** A program for guests: it needs nothing of them. @throws Error that names what to install */
+export async function compileStatic(target: string, files: readonly string[]): Promise<void> {
   for (const compiler of compilers) {
     try {
       await run(compiler, ['-static', '-Os', '-s', '-o', target, ...files])
@@ -37,7 +38,7 @@ async function compile(target: string): Promise<void> {
       if (!hasCode(error, 'ENOENT')) throw error
     }
   }
-  throw new Error('no C compiler for the guest init: install musl-tools (or gcc with libc6-dev)')
+  throw new Error('no C compiler for programs of guests: install musl-tools (or gcc with libc6-dev)')
 }
 
 async function sources(): Promise<string[]> {

@@ -12,6 +12,7 @@ import { semaphore } from '../../lib/semaphore.ts'
 import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
 import { openIsolation, vmUsers } from './isolation.ts'
 import { driverCases, type DriverCase } from './testing.ts'
+import { devicesOf } from './testing-tap.ts'
 
 /** What every driver that has processes promises about the host: who a VM is there, and which of its files it is shown. */
 const cases = (await driverCases()).filter(({ name }) => name !== 'fake')
@@ -19,7 +20,7 @@ const cgroupMount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync('/proc/self/mounts'
 
 describe.each(cases)('driver $name', ({ config, spec, skip }) => {
   test.skipIf(skip || process.getuid?.() !== 0)(
-    'two VMs are two users, each in a cgroup of its own and behind a system call filter; nothing of it stays (needs root)',
+    'two VMs are two users, each in a cgroup of its own (with taps in a network, too), behind a system call filter; nothing of it stays (needs root)',
     { timeout: 180_000 },
     async () => {
       await using host = await testAgent(config)
@@ -52,6 +53,10 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
           .running.process
         const status = await readFile(`/proc/${pid}/status`, 'utf8')
         const filtered = readdirSync(`/proc/${pid}/task`).map(thread => isFiltered(`/proc/${pid}/task/${thread}`))
+        if (config.network === 'tap')
+          expect(await devicesOf(pid), 'its network').toMatchObject([
+            { ifname: 'lo', operstate: 'DOWN', addr_info: [] },
+          ])
         const group = /^0::(.*)$/m.exec(await readFile(`/proc/${pid}/cgroup`, 'utf8'))?.[1] ?? ''
         return { pid, filtered, group, uid: Number(/^Uid:\s+\d+\s+(\d+)/m.exec(status)?.[1]) }
       }

@@ -135,10 +135,24 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
         await host.volume({ volumeId: 'vol-1' })
         await host.put(wish(2, 'running', { disks: [disk] }))
         await host.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
+        await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })
+        await until(async () => (await host.volume({ volumeId: 'vol-1', generation: 2, sizeMib: 64 })).sizeMib === 64, {
+          what: 'the volume has grown',
+          timeoutMs: 20_000,
+        })
+        if (spec.hypervisor !== 'fake') {
+          const { stdout } = await host.exec('vm-1', ['/bin/sh', '-c', 'df -Pm /data'])
+          expect(Number(/ (\d+) .*\/data$/m.exec(stdout)?.[1]), stdout).toBeGreaterThan(48)
+        }
         await host.put(wish(3, 'running'))
         await host.until('vm-1', 'detached', vm => vm.disks === undefined)
       }
-      if (capabilities.balloon) await host.put(wish(4, 'running', { balloonTargetMib: 100 }))
+      if (capabilities.balloon) {
+        const beats = await statsOf(host, 'vm-1')
+        await host.put(wish(4, 'running', { balloonTargetMib: 100 }))
+        const isTaken = () => beats.some(one => one.balloonActualMib === 100 && one.ramUsedBytes > 0)
+        await until(isTaken, { what: 'what the balloon leaves to it, in a beat', timeoutMs: 20_000 })
+      }
       if (capabilities.snapshot) {
         expect(await host.snapshot('snap-1', 'vm-1')).toMatchObject({ state: 'ready', error: null })
         const from = { snapshotId: 'snap-1', renew: true }
@@ -191,6 +205,15 @@ async function offerOf({ bus, agent }: TestAgent): Promise<HypervisorOffer> {
   await subscription.stop()
   if (offer === undefined) throw new Error('a host without a hypervisor')
   return offer
+}
+
+/** What beats say of this VM from now on. */
+async function statsOf({ bus, agent }: TestAgent, vmId: string): Promise<readonly HostBeat['stats'][number][]> {
+  const seen: HostBeat['stats'] = []
+  await bus.subscribe(subjects.beat(agent.hostId), ({ data }) => {
+    seen.push(...(data as HostBeat).stats.filter(one => one.vmId === vmId))
+  })
+  return seen
 }
 
 function processOf(record: string): unknown {

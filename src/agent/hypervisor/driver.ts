@@ -1,4 +1,11 @@
-import type { Capabilities, DiskSpec, HypervisorName, VmExecAnswer, VmSpec } from '../../contract/agent.ts'
+import type {
+  Capabilities,
+  DiskSpec,
+  HypervisorName,
+  SnapshotDisk,
+  VmExecAnswer,
+  VmSpec,
+} from '../../contract/agent.ts'
 import type { Frame } from '../guest/frames.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
 
@@ -33,6 +40,20 @@ export interface SnapshotMade {
   readonly pauseMs: number
   /** The driver's own notes. */
   readonly notes: Prepared['notes']
+  /** Volumes that it had. */
+  readonly disks?: readonly SnapshotDisk[]
+  /** The VM was not let run any more: its volumes are as they were then, unless somebody else has had them. */
+  readonly stays?: boolean
+  /** Its app was well. */
+  readonly healthy?: boolean
+}
+
+/** A volume that is open for a VM. */
+export interface OpenDisk {
+  readonly disk: DiskSpec
+  readonly file: string
+  /** Of the LUKS container that the file is, base64. */
+  readonly key?: string
 }
 
 export interface SnapshotSource {
@@ -41,6 +62,10 @@ export interface SnapshotSource {
   readonly made: SnapshotMade
   /** A clone: it gets a new identity. Clock and entropy are renewed in any case. */
   readonly renew: boolean
+  /** The volumes that the snapshot's guest has mounted, as they were then. */
+  readonly disks?: readonly OpenDisk[]
+  /** Awaited when all is loaded, before the guest runs. */
+  readonly beforeRun?: () => Promise<void>
 }
 
 /** How far a migration is. */
@@ -92,6 +117,15 @@ export interface Watcher {
   readonly onGone: (detail: string) => void
 }
 
+/** A copy of a volume that is to be made; disposed of, nothing of it goes on. */
+export interface DiskCopy extends AsyncDisposable {
+  /** The instant that it is of. */
+  begin(): Promise<void>
+  /** Resolves when it is whole. @throws StepError `vm_not_running`, or what the hypervisor says */
+  whole(): Promise<void>
+}
+export type DiskCopier = (volumeId: string, target: string) => Promise<DiskCopy>
+
 export type WorkloadState = { readonly state: 'running' } | { readonly state: 'exited'; readonly code: number }
 
 /** Raw counters; the agent makes rates of them. */
@@ -119,6 +153,8 @@ export interface Machine {
   listening(port: number): Promise<boolean>
   /** Asks the guest to end, ends it by force after `graceMs`. Resolves when no process is left. */
   stop(graceMs: number): Promise<void>
+  /** Ends it at once, without letting a guest that stands still do anything more. */
+  kill(): Promise<void>
   pause(): Promise<void>
   resume(): Promise<void>
   stats(): Promise<MachineStats>
@@ -126,6 +162,8 @@ export interface Machine {
   setBalloon?(targetMib: number | null): Promise<void>
   /** Runs a program in the guest, without a shell. */
   exec?(command: readonly string[], timeoutMs: number): Promise<VmExecAnswer>
+  /** Copies what the volume holds at one instant into the file while the guest goes on. Without it the guest stands still. */
+  copyDisk?(volumeId: string, target: string): Promise<DiskCopy>
   /** Writes memory, devices and scratch disk into the empty directory; the guest is then as it was. Capability `snapshot`. */
   snapshot?(dir: string): Promise<SnapshotMade>
   /** Shows the file to the guest as a disk and mounts it there. Idempotent. Capability `hotplugDisk`. */
@@ -174,6 +212,8 @@ export interface Driver {
   readonly opensLuks?: boolean
   /** Its machines can be shown `VmHome.drives`. */
   readonly showsDrives?: boolean
+  /** Starts from snapshots of VMs that have volumes: `SnapshotSource.disks`. */
+  readonly keepsVolumes?: boolean
   /** How guests are connected, for the host's beat. */
   readonly network: string
   /** Whether it works here, and how (`kvm`, `tcg`) or why not. */
@@ -188,6 +228,8 @@ export interface Driver {
   boot(home: VmHome, prepared: Prepared, boot: number, watcher: Watcher, context: PrepareContext): Promise<Machine>
   /** Finds a VM that outlived the agent. `fromSeq`: the last log frame that is safe. Undefined: it has gone. */
   adopt(home: VmHome, running: Running, fromSeq: number, watcher: Watcher): Promise<Machine | undefined>
+  /** What copies volumes of this VM while it runs; undefined: nothing can. */
+  copierOf?(vmId: string): DiskCopier | undefined
   /** Gives back all that `prepare` took. Idempotent, also without a successful `prepare`. */
   release(vmId: string, dir: string): Promise<void>
   /** At start, before any VM: removes what belongs to none of `keep`. */

@@ -39,6 +39,9 @@ describe.each(fakedVmms)('$name, faked', fake => {
       for (const readOnly of [false, true]) {
         const spec = { ...disk, generation: 1, mountPoint: '/data', readOnly }
         for (const _twice of [1, 2]) await machine.attachDisk?.(spec, file)
+        const sizeMib = readOnly ? 3 : 2
+        await truncate(file, sizeMib * 2 ** 20)
+        for (const _twice of [1, 2]) await machine.growDisk?.(spec, sizeMib)
         for (const _twice of [1, 2]) await machine.detachDisk?.(spec)
       }
 

@@ -6,11 +6,18 @@ const has = {
   'raw-drives': driver => driver.showsDrives === true,
   volumes: driver => driver.capabilities.hotplugDisk,
   'encrypted-volumes': driver => driver.capabilities.hotplugDisk && driver.opensLuks === true,
+  'kept-volumes': driver => driver.keepsVolumes === true,
   // User networking lets nothing out, and has no rules.
   'private-network': driver => driver.network !== 'user',
 } satisfies Record<HypervisorFeature, (driver: Driver) => boolean>
 
-const all: readonly HypervisorFeature[] = ['raw-drives', 'volumes', 'encrypted-volumes', 'private-network']
+const all: readonly HypervisorFeature[] = [
+  'raw-drives',
+  'volumes',
+  'encrypted-volumes',
+  'private-network',
+  'kept-volumes',
+]
 
 /** For the host's beat: the scheduler places by it. */
 export const featuresOf = (driver: Driver): HypervisorFeature[] => all.filter(feature => has[feature](driver))

@@ -24,6 +24,9 @@ export function beginning(mac?: string): string {
   return spoken([...fresh(), ...(mac === undefined ? [] : [['mac', mac] as const])])
 }
 
+/** For a guest that stood still: the time of now. Its answer is worth no wait. */
+export const afterPause = (): string => spoken(fresh())
+
 const fresh = (): Array<readonly [string, string]> => [
   ['seed', randomBytes(64).toString('hex')],
   ['now_us', String(Date.now() * 1000)],

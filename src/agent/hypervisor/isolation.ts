@@ -17,7 +17,9 @@ export interface Isolation {
   /** The VM's own user; undefined: the agent is not root, and VMs run as its own user. */
   userOf(vmId: string): VmUser | undefined
   readonly cgroups: Cgroups | undefined
-  /** The program that starts a VMM without a network but its tap (netless.c); undefined: VMMs are in the host's. */
+  /** Whether the agent may make network namespaces. */
+  readonly ownNetworks: boolean
+  /** The program that starts a VMM without a network but its tap (netless.c); undefined: QEMU is in the host's. */
   readonly netless: string | undefined
 }
 
@@ -31,15 +33,19 @@ export const uidCount = 2 ** 27
  */
 export async function openIsolation(dataDir: string, netless?: string): Promise<Isolation> {
   const root = process.getuid?.() === 0
+  const ownNetworks = root && holds({ netAdmin: 12, sysAdmin: 21 })
   return {
     userOf: vmUsers(dataDir),
     cgroups: root ? await openCgroups(dataDir) : undefined,
-    netless: root && holds({ netAdmin: 12, sysAdmin: 21 }) ? netless : undefined,
+    ownNetworks,
+    netless: ownNetworks ? netless : undefined,
   }
 }
 
 /** For agents that give VMs neither users nor groups, such as a probe. */
-export const noIsolation: Isolation = { userOf: () => undefined, cgroups: undefined, netless: undefined }
+export const noIsolation: Isolation = {
+  ...{ userOf: () => undefined, cgroups: undefined, ownNetworks: false, netless: undefined },
+}
 
 /** See `Isolation.userOf`. */
 export function vmUsers(dataDir: string): Isolation['userOf'] {

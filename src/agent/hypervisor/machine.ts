@@ -5,6 +5,7 @@ import type { GuestChannel } from '../guest/channel.ts'
 import { execInGuest } from '../guest/exec.ts'
 import { encodeWord } from '../guest/words.ts'
 import type { Machine, MachineStats, Running, Watcher, WorkloadState } from './driver.ts'
+import { afterPause } from './identity.ts'
 import { endProcess, untilGone } from './process.ts'
 
 export const answerMs = 2_000
@@ -20,7 +21,7 @@ export interface GuestMemory {
 /** What a machine asks of its hypervisor. */
 export interface Vmm
   extends Required<Pick<Machine, 'inspect' | 'pause' | 'resume' | 'setBalloon' | 'attachDisk' | 'detachDisk'>>,
-    Pick<Machine, 'growDisk'> {
+    Pick<Machine, 'growDisk' | 'copyDisk'> {
   readMemory(): Promise<GuestMemory>
   /** @param logSeq the last log line that the agent has safely */
   snapshot(dir: string, logSeq: number): ReturnType<NonNullable<Machine['snapshot']>>
@@ -83,8 +84,16 @@ export function machineOf(parts: MachineParts): Machine {
       timer.abort()
       await end()
     },
+    async kill() {
+      detached = true
+      await end()
+    },
     pause: vmm.pause,
-    resume: vmm.resume,
+    async resume() {
+      await vmm.resume()
+      // Its clock stood still with it.
+      guest.request(`identity ${afterPause()}`, answerMs).catch(() => undefined)
+    },
     stats: () => readStats(parts),
     setBalloon: vmm.setBalloon,
     exec: (command, timeoutMs) => execInGuest(guest, command, timeoutMs),
@@ -92,6 +101,7 @@ export function machineOf(parts: MachineParts): Machine {
     attachDisk: vmm.attachDisk,
     detachDisk: vmm.detachDisk,
     ...(vmm.growDisk ? { growDisk: vmm.growDisk } : {}),
+    ...(vmm.copyDisk ? { copyDisk: vmm.copyDisk } : {}),
     freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
     thawDisk: async () => void (await guest.request('thaw', answerMs)),
     async handOver(uri, onProgress, signal) {

@@ -1,14 +1,19 @@
 /** What somebody who has taken over the process of a VM could speak to. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readlinkSync } from 'node:fs'
+import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import { chmod } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { run } from '../../lib/exec.ts'
+import { tapNetwork } from '../net/tap.ts'
 import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
 import { openIsolation } from './isolation.ts'
 import { buildNetless, tapFd } from './netless.ts'
+import { endProcess } from './process.ts'
+import { bring, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
+import { devicesOf } from './testing-tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
 
@@ -66,19 +71,67 @@ test.skipIf(why !== '')(
 
     const inside = ['nsenter', '-t', String(pid), '-n']
     expect(readlinkSync(`/proc/${pid}/ns/net`)).not.toBe(readlinkSync('/proc/self/ns/net'))
-    expect(JSON.parse(await run('nsenter', [...inside.slice(1), 'ip', '-json', 'address']))).toMatchObject([
-      { ifname: 'lo', operstate: 'DOWN', addr_info: [] },
-    ])
+    expect(await devicesOf(pid)).toMatchObject([{ ifname: 'lo', operstate: 'DOWN', addr_info: [] }])
     for (const before of [inside, [...inside, ...asUser]])
       expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
 
-    // A VMM that has no namespace of its own (Firecracker, Cloud Hypervisor) is kept silent by its user.
+    // Its user is a second wall: of a VMM that had no namespace of its own it would let nothing out.
     const network = targets.filter(target => target !== abstract)
     expect(Object.values(await outcome(asUser, network)).filter(result => result === 'open')).toEqual([])
     expect(await outcome(['setpriv', '--reuid=65534', '--clear-groups'], [`127.0.0.1:${port}`])).toEqual({
       [`127.0.0.1:${port}`]: 'open',
     })
     expect((await host.get('taken')).healthy).toBe(true)
+  },
+)
+
+test.skipIf(process.getuid?.() !== 0).each(fakedVmms)(
+  '$name speaks to nobody either: its tap comes to the host, it stays in a namespace without one (faked; needs root)',
+  { timeout: 120_000 },
+  async fake => {
+    await using dir = await testDir()
+    await chmod(dir.path, 0o755)
+    const isolation = await openIsolation(dir.path)
+    const ownerOf = (vmId: string) => isolation.userOf(vmId)?.uid
+    const network = await tapNetwork({ dataDir: dir.path, subnet: null, ownerOf })
+    const { driver } = await fakedHost(fake, dir.path, isolation, network)
+    const abstract = `mote-test-${process.pid}-${fake.name}`
+    const control = createServer(socket => socket.end()).listen(0, '0.0.0.0')
+    const local = createServer(socket => socket.end()).listen(`\0${abstract}`)
+    await Promise.all([once(control, 'listening'), once(local, 'listening')])
+    using _closing = { [Symbol.dispose]: () => void [control.close(), local.close()] }
+    const { port } = control.address() as AddressInfo
+    const home = await homeIn(dir.path, 'taken')
+    const { machine } = await bring(driver, home, watcher())
+    try {
+      const { pid } = machine.running.process
+      const { tap, guest } = machine.running.prepared.notes
+      const { ip, gateway } = JSON.parse(String(guest))
+      expect(readFileSync(`/sys/class/net/${tap}/owner`, 'utf8').trim()).toBe(String(ownerOf('taken')))
+      expect(await run('ip', ['-4', '-o', 'address', 'show', 'dev', String(tap)])).toContain(`${gateway}/31`)
+      expect(await run('ip', ['neighbour', 'show', 'dev', String(tap)])).toContain(ip)
+      expect(await devicesOf(pid)).toMatchObject([{ ifname: 'lo', operstate: 'DOWN', addr_info: [] }])
+
+      const targets = [`127.0.0.1:${port}`, `${gateway}:${port}`, `[::1]:${port}`, abstract]
+      const inside = ['nsenter', `--net=/proc/${pid}/ns/net`]
+      const asUser = ['setpriv', `--reuid=${ownerOf('taken')}`, '--clear-groups']
+      expect(await outcome([], targets.slice(0, 2))).toEqual({ [targets[0] ?? '']: 'open', [targets[1] ?? '']: 'open' })
+      expect(await outcome(asUser, [abstract]), 'without a namespace').toEqual({ [abstract]: 'open' })
+      for (const before of [inside, [...inside, ...asUser]])
+        expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])
+
+      // It is started again on the host of its tap, as after a crash.
+      await machine.stop(500)
+      const again = await bring(driver, home, watcher())
+      expect(again.machine.running.prepared.endpoint).toEqual(machine.running.prepared.endpoint)
+      expect(await devicesOf(again.machine.running.process.pid)).toHaveLength(1)
+      await endProcess(again.machine.running)
+      await driver.release('taken', home.dir)
+      expect(existsSync(`/sys/class/net/${tap}`)).toBe(false)
+    } finally {
+      await endProcess(machine.running)
+      await driver.close()
+    }
   },
 )
 

@@ -20,6 +20,8 @@ export interface PrepareDeps {
   readonly kernel: () => Promise<GuestKernel>
   /** How guests of this hypervisor talk to the host; absent: virtio-serial. */
   readonly ports?: 'vsock'
+  /** Who makes a VM's tap (`Network.connect`); default: the network. */
+  readonly device?: 'apart'
 }
 
 /** Image, network and config disk. */
@@ -27,7 +29,7 @@ export async function prepareVm(deps: PrepareDeps, home: VmHome, context: Prepar
   // Given up when a newer wish comes; the base and the kernel are made to the end, others may want them.
   const made = Promise.all([deps.images.base(home.spec.image, context), deps.kernel()])
   const [base, { devices }] = await abortable(made, context.signal)
-  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec))
+  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))
   // Always of one size: a guest that goes on from a template has seen how large the disk was.
   await truncate(join(home.dir, configFile), configBytes)
@@ -53,7 +55,7 @@ export async function prepareFrom(
   await access(base).catch((cause: unknown) => {
     throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is no more here', { cause })
   })
-  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec))
+  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   const config = join(home.dir, configFile)
   await rm(config, { force: true })
   await copyFile(join(dir, configFile), config)

@@ -27,14 +27,19 @@ export interface VmmCommand {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Without root's rights. */
   readonly user?: { readonly uid: number; readonly gid: number }
+  /** Default: the host's. */
+  readonly network?: VmmNetwork
 }
+
+/** The network namespace of a process: `own` is an empty one, which goes with it. */
+export type VmmNetwork = 'host' | 'own'
 
 /**
  * Starts a VMM in a session of its own, so that it outlives the agent.
  * @throws Error when the program is not installed.
  */
 export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
-  const { name, program, args, dir, cwd = dir, env, user } = command
+  const { name, program, args, dir, cwd = dir, env, user } = command.network === 'own' ? apart(command) : command
   const errors = openSync(join(dir, errorFile), 'w', 0o600)
   try {
     const child = spawn(program, args, {
@@ -59,6 +64,12 @@ export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
   } finally {
     closeSync(errors)
   }
+}
+
+/** unshare(1) makes the namespace while it is root, gives its rights up, and becomes the program: the process stays one. */
+function apart({ user, program, args, ...rest }: VmmCommand): VmmCommand {
+  const as = user ? ['--setgid', String(user.gid), '--setuid', String(user.uid)] : []
+  return { ...rest, program: 'unshare', args: ['--net', ...as, '--', program, ...args] }
 }
 
 const errorChars = 2048

@@ -48,6 +48,21 @@ test.skipIf(!hasQemu)(
   },
 )
 
+test.skipIf(!hasQemu)('a pause does not leave the guest in the past (needs qemu)', limit, async () => {
+  await using host = await testAgent(qemu)
+  await host.put(wish(1))
+  await healthy(host)
+  await host.put(wish(2, {}, 'vm-1', 'paused'))
+  const { state } = await host.until('vm-1', 'paused', vm => vm.state === 'paused')
+  expect(state).toBe('paused')
+  const since = Date.now()
+  await until(() => Date.now() - since > 4_000, { what: 'four seconds', timeoutMs: 10_000 })
+  await host.put(wish(3))
+  await healthy(host)
+  const behindMs = async () => Date.now() - Number((await host.exec('vm-1', ['date', '+%s'])).stdout) * 1000
+  await until(async () => (await behindMs()) < 3_000, { what: 'the time of the host', timeoutMs: 20_000 })
+})
+
 test.skipIf(!hasQemu)(
   'balloon: the target is followed without a reboot, and keeps a floor (needs qemu)',
   limit,

@@ -33,17 +33,18 @@ export async function fakedHost(
   { name, platform }: (typeof fakedVmms)[number],
   root: string,
   isolation = noIsolation,
+  network: Network = loopback(),
 ): Promise<{ driver: Driver; program: string }> {
   const program = join(root, `${name}-fake`)
   const child = fileURLToPath(new URL(`./${name}/testing-child.ts`, import.meta.url))
   await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${child}' "$@"\n`)
   await chmod(program, 0o755)
   for (const file of ['vmlinux', 'init.cpio', 'base.erofs']) await writeFile(join(root, file), 'fake')
-  return { driver: vmmDriver(depsIn(root, isolation), platform(root, program)), program }
+  return { driver: vmmDriver(depsIn(root, isolation, network), platform(root, program)), program }
 }
 
 /** As the agent would have it, without images and devices. */
-function depsIn(root: string, isolation: Isolation): VmmDriverDeps {
+function depsIn(root: string, isolation: Isolation, network: Network): VmmDriverDeps {
   const config: RunConfig = {
     ...{ digest: 'sha256:0', baseType: 'erofs', argv: { entrypoint: ['/bin/app'], cmd: [] }, env: {}, cwd: '/' },
     ...{ uid: 1, gid: 1, groups: [], stopSignal: 15 },
@@ -51,7 +52,7 @@ function depsIn(root: string, isolation: Isolation): VmmDriverDeps {
   return {
     ...{ cacheDir: root, isolation, bootLimitMs: 30_000, migrationHost: () => '127.0.0.1' },
     images: { base: async () => ({ file: join(root, 'base.erofs'), config }) },
-    network: loopback(),
+    network,
     kernel: async () => ({
       ...{ kernel: join(root, 'vmlinux'), initrd: join(root, 'init.cpio'), version: '0', devices: 'acpi' },
     }),

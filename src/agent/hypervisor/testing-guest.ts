@@ -12,6 +12,8 @@ interface Hooks {
   readonly onOff: () => void
   /** Whether the machine has a disk with this serial now. */
   readonly hasDisk: (serial: string) => boolean
+  /** How large, in bytes, the guest knows the disk with this serial to be. */
+  readonly sizeOf: (serial: string) => number
   /** The drive that a guest finds when it looks for this serial as `findDisk` (build/recipe.ts) does. */
   readonly drive: (serial: string) => { readonly readOnly: boolean } | undefined
   /** A paused guest hears nothing. */
@@ -71,6 +73,7 @@ function control(socket: Socket, line: string, hooks: Hooks): void {
     identity: () => (words.some(word => word.startsWith('seed=')) ? 'ok' : 'err no entropy'),
     mount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
     unmount: () => (hooks.hasDisk(words[0] ?? '') ? 'ok' : 'err absent'),
+    grow: () => (hooks.sizeOf(words[0] ?? '') >= Number(words[2]) * 2 ** 20 ? 'ok' : 'err absent'),
     // `drive <serial>` ends with 0 for one to write to, 1 for one to read, 2 for none.
     exec: () => `ok ${words[1] === 'drive' ? kindOf(hooks.drive(words[2] ?? '')) : 0} 0`,
     off: () => 'ok',

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A guest's kernel finds a new disk within some 50 ms. */
+/** A guest's kernel finds a new disk, and what a disk has grown by, within some 50 ms. */
 const foundMs = 10_000
 
-/** Asks the guest to mount until its kernel has found the disk; `absent` is the guest's word for "not yet". */
+/** Asks the guest until its kernel has found the disk, or its new size; `absent` is the guest's word for "not yet". */
 export async function untilThere(ask: () => Promise<string>): Promise<void> {
   const deadline = performance.now() + foundMs
   for (;;) {

@@ -17,6 +17,7 @@ import {
   refName,
 } from './layout.ts'
 import { ImageError } from './reference.ts'
+import { keepSeed } from './seed.ts'
 
 /** One value for all: the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
@@ -42,6 +43,7 @@ export async function buildBase(
     const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
     const run = await runConfigOf(rootfs, config)
     const baseType = await makeFileSystem(rootfs, join(dir, 'base.img'), signal)
+    await keepSeed(rootfs, dir, signal)
     const stored: RunConfig = { digest, baseType, ...run }
     await writeFile(join(dir, 'image.json'), JSON.stringify(stored), { mode: 0o600 })
   } finally {

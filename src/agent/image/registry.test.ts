@@ -150,7 +150,7 @@ test.skipIf(!existsSync('/usr/bin/skopeo'))(
       answers.push(answers.length === 0 ? '93.184.215.14' : '127.0.0.1')
       return answers.slice(-1)
     }
-    const asked = manifestDigest(reference, [], AbortSignal.timeout(30_000), flips)
+    const asked = manifestDigest(reference, [], AbortSignal.timeout(30_000), { lookup: flips })
     await expect(asked).rejects.toMatchObject({
       code: 'invalid_image',
       message: expect.stringContaining('flips.example has a private address'),

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
-import { CommandError, inheritsProxy, run } from '../../lib/exec.ts'
-import { guardedProxy } from '../../lib/guarded-proxy.ts'
+import { CommandError, run } from '../../lib/exec.ts'
 import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '../../lib/public-host.ts'
 import { Index, platform } from './layout.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
+import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
 
 /** What the operator says about one registry. */
 export const RegistryConfig = Type.Object({
@@ -27,7 +27,7 @@ export async function manifestDigest(
   reference: RegistryReference,
   registries: readonly RegistryConfig[],
   signal: AbortSignal,
-  lookup?: Lookup,
+  ways: Ways = {},
 ): Promise<string> {
   const use = async (skopeo: Skopeo) => {
     const raw = await skopeo([
@@ -44,7 +44,7 @@ export async function manifestDigest(
     if (fits) return fits.digest
     throw new ImageError('image_unusable', `the image has nothing for ${platform.os}/${platform.architecture}`)
   }
-  return withSkopeo(reference, registries, signal, use, lookup)
+  return withSkopeo(reference, registries, signal, use, ways)
 }
 
 /** Copies the image for this machine into an OCI layout at `dir`, tagged `image`. skopeo checks every digest. */
@@ -53,9 +53,10 @@ export async function copyImage(
   dir: string,
   registries: readonly RegistryConfig[],
   signal: AbortSignal,
+  ways: Ways = {},
 ): Promise<void> {
   const platformArgs = ['--override-os', platform.os, '--override-arch', platform.architecture]
-  await withSkopeo(reference, registries, signal, skopeo =>
+  const copy = (skopeo: Skopeo) =>
     skopeo([
       ...platformArgs,
       'copy',
@@ -63,8 +64,8 @@ export async function copyImage(
       ...noVerify(reference, registries, '--src-tls-verify=false'),
       source(reference),
       `oci:${dir}:image`,
-    ]),
-  )
+    ])
+  await withSkopeo(reference, registries, signal, copy, ways)
 }
 
 /**
@@ -113,15 +114,16 @@ function privateRegistry(registry: string, cause?: unknown): ImageError {
   return new ImageError('invalid_image', `the registry ${registry} has a private address; ${how}`, { cause })
 }
 
-/**
- * skopeo resolves names itself, and goes where a registry sends it for blobs and tokens: all of that goes through a proxy
- * that judges each address it connects to. What an operator has named is asked directly, as is everything where the
- * host's own way out is a proxy: there it is the one that resolves.
- */
-async function guardFor(reference: RegistryReference, registries: readonly RegistryConfig[], lookup?: Lookup) {
-  if (registries.some(({ host }) => host === reference.registry)) return undefined
-  await refusePrivate(reference, lookup)
-  return inheritsProxy() ? undefined : guardedProxy(internetOnly, lookup)
+/** What an operator has named is asked directly. */
+async function wayTo(
+  reference: RegistryReference,
+  registries: readonly RegistryConfig[],
+  dir: string,
+  ways: Ways,
+): Promise<WayOut> {
+  if (registries.some(({ host }) => host === reference.registry)) return directly
+  await refusePrivate(reference, ways.lookup)
+  return guardedWay(dir, ways)
 }
 
 const pullLimitMs = 10 * 60_000
@@ -134,11 +136,13 @@ async function withSkopeo<T>(
   registries: readonly RegistryConfig[],
   signal: AbortSignal,
   use: (skopeo: Skopeo) => Promise<T>,
-  lookup?: Lookup,
+  ways: Ways = {},
 ): Promise<T> {
-  await using guard = await guardFor(reference, registries, lookup)
   const dir = await mkdtemp(join(tmpdir(), 'mote-skopeo-'))
+  let refused: readonly string[] = []
   try {
+    await using way = await wayTo(reference, registries, dir, ways)
+    refused = way.refused
     const policy = join(dir, 'policy.json')
     const auth = join(dir, 'auth.json')
     await writeFile(policy, '{"default":[{"type":"insecureAcceptAnything"}]}')
@@ -146,11 +150,11 @@ async function withSkopeo<T>(
     return await use(([...args]) => {
       const verb = args.findIndex(arg => arg === 'copy' || arg === 'inspect')
       args.splice(verb + 1, 0, '--authfile', auth)
-      const options = { signal, timeoutMs: pullLimitMs, env: guard?.environment ?? {} }
-      return run('skopeo', ['--policy', policy, ...args], options)
+      const command = way.command('skopeo', ['--policy', policy, ...args])
+      return run(command.program, command.args, { signal, timeoutMs: pullLimitMs, env: way.environment })
     })
   } catch (error) {
-    if (guard?.refused.length) throw privateRegistry(guard.refused.join(', '), error)
+    if (refused.length > 0) throw privateRegistry(refused.join(', '), error)
     throw error instanceof CommandError ? explained(reference, error) : error
   } finally {
     await rm(dir, { recursive: true, force: true })

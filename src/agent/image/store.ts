@@ -6,12 +6,16 @@ import type { PrepareContext } from '../hypervisor/driver.ts'
 import { buildBase } from './base.ts'
 import { RunConfig } from './config.ts'
 import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
+import { type OneWay, oneWayIn } from './oneway.ts'
 import { copyImage, manifestDigest, type RegistryConfig } from './registry.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
+import { seedOf } from './seed.ts'
 
 export interface Base {
   readonly file: string
   readonly config: RunConfig
+  /** What new volumes of its VMs begin with, as a directory; absent: nothing. */
+  readonly seed?: string
 }
 
 export interface ImageStoreConfig {
@@ -20,6 +24,10 @@ export interface ImageStoreConfig {
   readonly registries: readonly RegistryConfig[]
   /** Bound on the unpacked size of one image. */
   readonly maxImageMib: number
+}
+
+interface StoreDeps extends ImageStoreConfig {
+  readonly oneWay: () => Promise<OneWay>
 }
 
 export interface ImageStore {
@@ -32,12 +40,11 @@ export interface ImageStore {
  * is built once however many deploys ask at the same time, in this process or another.
  */
 export function imageStore(config: ImageStoreConfig): ImageStore {
+  const deps: StoreDeps = { ...config, oneWay: oneWayIn(config.cacheDir) }
   return {
     async base(image, context) {
       const reference = parseImage(image)
-      return reference.kind === 'layout'
-        ? fromLayout(config, reference, context)
-        : fromRegistry(config, reference, context)
+      return reference.kind === 'layout' ? fromLayout(deps, reference, context) : fromRegistry(deps, reference, context)
     },
   }
 }
@@ -55,20 +62,16 @@ async function fromLayout(
   return context.time('base', () => ensureBase(config, found.digest, context, (_partial, use) => use(layoutDir, found)))
 }
 
-async function fromRegistry(
-  config: ImageStoreConfig,
-  reference: RegistryReference,
-  context: PrepareContext,
-): Promise<Base> {
+async function fromRegistry(config: StoreDeps, reference: RegistryReference, context: PrepareContext): Promise<Base> {
   const digest =
     reference.digest ??
-    (await context.time('image', () => manifestDigest(reference, config.registries, context.signal)))
+    (await context.time('image', () => manifestDigest(reference, config.registries, context.signal, config)))
   return context.time('base', () =>
     ensureBase(config, digest, context, async (partial, use) => {
       const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
-        await copyImage({ ...reference, digest }, dir, config.registries, context.signal)
+        await copyImage({ ...reference, digest }, dir, config.registries, context.signal, config)
         const found = await findManifest(dir, 'image')
         if (compressedBytes(found) > config.maxImageMib * 2 ** 20) throw tooLarge(config)
         await use(dir, found)
@@ -97,7 +100,9 @@ async function ensureBase(
     ),
   )
   const text = await readFile(join(dir, 'image.json'), 'utf8')
-  return { file: join(dir, 'base.img'), config: parseDocument(RunConfig, text, 'image.json') }
+  const seed = seedOf(dir)
+  const base = { file: join(dir, 'base.img'), config: parseDocument(RunConfig, text, 'image.json') }
+  return { ...base, ...(seed === undefined ? {} : { seed }) }
 }
 
 const buildLimitMs = 15 * 60_000

@@ -2,6 +2,8 @@
  * Who reaches whom, with real packets: namespaces stand for guests, connected by the same code. Every pair is tried in
  * both directions, and each refusal has a control beside it: something that passes by the same way.
  */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cpus, loadavg } from 'node:os'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -50,12 +52,14 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     make: Map<string, string>,
     vmId: string,
     ipv6Address: string,
+    device: 'here' | 'apart' = 'here',
   ): Promise<Guest> => {
     const made = stack.use(await place(shortName('mg')))
     make.set('next', made.name)
     const spec = { port: appPort, ipv6Address }
-    const nic = await network.connect(vmId, appPort, networkPlan(spec))
+    const nic = await network.connect(vmId, appPort, networkPlan(spec), device)
     stack.defer(() => network.release(vmId))
+    if (device === 'apart') await passThrough(network, vmId)
     await becomeGuest(made, nic)
     await made.listen(appPort)
     await made.listen(otherPort)
@@ -66,6 +70,14 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
       rules: (...rules) =>
         network.guard(vmId, networkPlan({ ...spec, firewall: { version: ++version, rules: rules.map(rule) } })),
     }
+  }
+  /** As the taps of VMMs that have a network namespace of their own do. */
+  const passThrough = async (network: Network, vmId: string) => {
+    const vmm = spawn('unshare', ['--net', '--', 'sh', '-c', 'echo; exec sleep 600'])
+    stack.defer(() => void vmm.kill('SIGKILL'))
+    await once(vmm.stdout, 'data')
+    await network.apart?.make(vmId, vmm.pid ?? 0)
+    await network.apart?.bring(vmId, vmm.pid ?? 0)
   }
   const agent = async () => {
     const dir = stack.use(await testDir())
@@ -81,7 +93,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
   beforeAll(async () => {
     const [first, second] = [await agent(), await agent()]
     one = await guest(first.network, first.make, 'one', 'fd77:1:1:1::1')
-    sibling = await guest(first.network, first.make, 'sibling', 'fd77:1:1:1::2')
+    sibling = await guest(first.network, first.make, 'sibling', 'fd77:1:1:1::2', 'apart')
     cousin = await guest(second.network, second.make, 'cousin', 'fd77:1:1:1::3')
     stranger = await guest(first.network, first.make, 'stranger', 'fd77:1:1:2::1')
     host = stack.use(await place(null))

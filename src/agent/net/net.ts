@@ -25,6 +25,17 @@ export interface Guard {
   guarded(vmId: string): FirewallObserved | undefined
 }
 
+/**
+ * Taps of VMMs that have a network namespace of their own, and open their tap by its name: it is made in there, and brought
+ * to the host when it is open. What is open stays so.
+ */
+export interface TapsApart {
+  /** In the empty network namespace of this process. One that the VM has on the host, of an earlier start, goes. */
+  make(vmId: string, pid: number): Promise<void>
+  /** To the host, with the VM's addresses: its traffic passes from here on. */
+  bring(vmId: string, pid: number): Promise<void>
+}
+
 export interface Network extends Guard {
   readonly mode: 'tap' | 'user' | 'fake'
   /** What other hosts have to know to reach guests here; undefined where nobody can. Changes with `adopt`. */
@@ -34,8 +45,11 @@ export interface Network extends Guard {
   /**
    * Idempotent for one VM: the same VM gets the same addresses as long as it is not released. Its rules hold before its
    * first packet; without a plan it has no IPv6 address and the default rules.
+   * @param device `apart`: its VMM brings it, by `apart`
    */
-  connect(vmId: string, appPort: number, plan?: NetworkPlan): Promise<Nic>
+  connect(vmId: string, appPort: number, plan?: NetworkPlan, device?: 'here' | 'apart'): Promise<Nic>
+  /** Undefined where there are no taps. */
+  readonly apart?: TapsApart
   /** The VM that has this IPv4 address. */
   vmAt(address: string): string | undefined
   release(vmId: string): Promise<void>

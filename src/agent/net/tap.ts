@@ -5,11 +5,21 @@ import { contains, parseCidr } from '../../lib/cidr.ts'
 import { createTurns } from '../../lib/turns.ts'
 import { addressBook } from './address-book.ts'
 import { gateway6, guestRoute6, type NetworkPlan, networkOf, sliceOf } from './addresses.ts'
-import { addLoopback, enableForwarding, makeTap, removeLoopback, removeTap, tapAddresses, tapNames } from './devices.ts'
+import {
+  addLoopback,
+  enableForwarding,
+  makeTap,
+  removeLoopback,
+  removeTap,
+  type Tap,
+  tapAddresses,
+  tapNames,
+} from './devices.ts'
 import { Firewall } from './firewall.ts'
 import type { Network, Nic, OnHealed } from './net.ts'
 import { tapPrefix } from './rules.ts'
 import { claimSlot, releaseSlot } from './slot.ts'
+import { tapsApart } from './taps-apart.ts'
 import { macOf } from './user.ts'
 
 /** How long a rule that somebody else has changed stays so. */
@@ -46,6 +56,8 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   const turns = createTurns()
   /** By tap: those that were connected or guarded since the agent's start. */
   const vms = new Map<string, string>()
+  /** By VM. */
+  const connected = new Map<string, Tap>()
   const nameOf = (vmId: string) => `${prefix}${createHash('sha256').update(vmId).digest('hex').slice(0, 9)}`
   const tableNow = () => ({
     ...book.addresses,
@@ -117,7 +129,8 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       const tap = book.tapAt(address)
       return tap === undefined ? undefined : vms.get(tap)
     },
-    async connect(vmId, appPort, given): Promise<Nic> {
+    apart: tapsApart(connected),
+    async connect(vmId, appPort, given, where = 'here'): Promise<Nic> {
       const tap = nameOf(vmId)
       const plan = given ?? { ...noPlan, appPort }
       const ipv6 = hasIpv6 ? plan.ipv6 : null
@@ -136,10 +149,11 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       }
       try {
         await guard(vmId, plan)
-        if (isNew) await makeTap(device)
+        if (isNew && where === 'here') await makeTap(device)
+        connected.set(vmId, device)
       } catch (error) {
         if (isNew) {
-          await removeTap(tap)
+          if (where === 'here') await removeTap(tap)
           book.free(tap)
         }
         throw error
@@ -162,6 +176,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       await firewall.remove(tap)
       guarded.delete(vmId)
       vms.delete(tap)
+      connected.delete(vmId)
       book.free(tap)
     },
     async reclaim(keep) {

@@ -9,7 +9,11 @@ export interface SnapshotsDeps {
   /** @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
   /** Fills the directory with a snapshot of the running VM. */
-  readonly take: (vmId: string, dir: string) => Promise<SnapshotMade>
+  readonly take: (wish: SnapshotPut, dir: string) => Promise<SnapshotMade>
+  /** Volumes that the VM has, if it is here. */
+  readonly disksOf: (vmId: string) => readonly string[]
+  /** Removes what the snapshot has of a volume. Idempotent. */
+  readonly dropCopy: (volumeId: string, snapshotId: string) => Promise<void>
   /** Some VM of this host was started from it and may need its files. */
   readonly inUse: (snapshotId: string) => boolean
   readonly onSeen: (seen: SnapshotObserved) => void
@@ -27,6 +31,8 @@ export interface Snapshots {
   get(snapshotId: string): Promise<SnapshotObserved>
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   source(snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>>
+  /** It is here, or is being taken. */
+  has(snapshotId: string): boolean
   /** A VM has gone: what only it needed can go too. */
   poke(): void
   /** Resolves when nothing is being done any more. */
@@ -54,6 +60,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     const work = async () => {
       if (entry.wish.want === 'present' && isDue(entry)) await take(deps, entry)
       else if (entry.wish.want === 'absent' && !deps.inUse(entry.wish.snapshotId)) {
+        await dropCopies(deps, entry)
         await store.bury(entry.wish)
         entries.delete(entry.wish.snapshotId)
         deps.onSeen(absent(entry.wish))
@@ -123,6 +130,11 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
       await verify(entry, outcome.sha256)
       return { dir: store.filesDir(snapshotId), made: outcome.made }
     },
+    has(snapshotId) {
+      const entry = entries.get(snapshotId)
+      const failed = entry?.outcome !== undefined && 'error' in entry.outcome
+      return entry?.wish.want === 'present' && !failed
+    },
     poke() {
       for (const entry of entries.values()) if (entry.wish.want === 'absent') follow(entry)
     },
@@ -149,9 +161,9 @@ async function take(deps: SnapshotsDeps, entry: Entry): Promise<void> {
 }
 
 async function outcomeOf({ store, log, ...deps }: SnapshotsDeps, wish: SnapshotPut): Promise<Outcome> {
-  const { snapshotId, vmId, generation } = wish
+  const { snapshotId, generation } = wish
   try {
-    const made = await store.make(snapshotId, dir => deps.take(vmId, dir))
+    const made = await store.make(snapshotId, dir => deps.take(wish, dir))
     return { made, ...(await digestOf(store.filesDir(snapshotId))) }
   } catch (error) {
     log.warn({ snapshotId, err: error }, 'cannot take the snapshot')
@@ -166,7 +178,15 @@ function observe({ wish, outcome }: Entry): SnapshotObserved {
   if (outcome === undefined) return { ...base, state: 'creating' }
   if ('error' in outcome) return { ...base, state: 'failed', error: outcome.error }
   const { sha256, sizeBytes, made } = outcome
-  return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs }
+  const disks = made.disks ? { disks: [...made.disks] } : {}
+  return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs, ...disks }
+}
+
+/** Of one that failed, or was never finished, some may be there. */
+async function dropCopies({ dropCopy, disksOf }: SnapshotsDeps, { wish, outcome }: Entry): Promise<void> {
+  const made = outcome && 'made' in outcome ? (outcome.made.disks ?? []) : undefined
+  const volumeIds = made?.filter(disk => disk.copied).map(disk => disk.volumeId) ?? disksOf(wish.vmId)
+  for (const volumeId of volumeIds) await dropCopy(volumeId, wish.snapshotId)
 }
 
 function absent({

@@ -3,8 +3,9 @@ import { chmod, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
-import { SnapshotPut } from '../../contract/agent.ts'
+import { SnapshotDisk, SnapshotPut } from '../../contract/agent.ts'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { digestSparse } from '../disk/extents.ts'
 
 const Made = Type.Object({
@@ -12,6 +13,9 @@ const Made = Type.Object({
   imageDigest: Type.String(),
   pauseMs: Type.Number(),
   notes: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()])),
+  disks: Type.Optional(Type.Array(SnapshotDisk)),
+  stays: Type.Optional(Type.Boolean()),
+  healthy: Type.Optional(Type.Boolean()),
 })
 
 /** How the taking of a snapshot ended. Written last: without it, what lies beside it is half-done. */
@@ -19,7 +23,9 @@ const Outcome = Type.Union([
   Type.Object({ made: Made, sha256: Type.String(), sizeBytes: Type.Integer() }),
   Type.Object({ error: Type.String(), generation: Type.Integer() }),
 ])
-export type Outcome = Static<typeof Outcome>
+export type Outcome =
+  | { readonly made: SnapshotMade; readonly sha256: string; readonly sizeBytes: number }
+  | { readonly error: string; readonly generation: number }
 
 export interface StoredSnapshot {
   readonly wish: SnapshotPut

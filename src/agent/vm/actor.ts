@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
+import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } from '../../contract/agent.ts'
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { Adjuster } from './adjust.ts'
 import { Body } from './body.ts'
@@ -7,6 +7,7 @@ import { decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
 import { Jobs, notRunning } from './jobs.ts'
+import { keepVm } from './keep.ts'
 import { migrationFact } from './migration.ts'
 import { Notebook } from './notebook.ts'
 import { isCrashed, observe, type Stage } from './observe.ts'
@@ -73,11 +74,18 @@ export class VmActor {
   }
 
   observed(): VmObserved {
-    return observe({
+    const seen = observe({
       ...{ wish: this.#wish, record: this.#notebook.record, stage: this.#stage, healthy: this.#body.healthy },
       ...{ fault: this.#retry.fault, disks: this.#adjuster.observed() },
       firewall: this.#deps.guard.guarded(this.#wish.vmId),
     })
+    // Grows as long as the agent runs, whatever becomes of the clock.
+    return { ...seen, atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) }
+  }
+
+  /** What it depends on beyond its wish has changed. */
+  look(): void {
+    this.#poke()
   }
 
   /** Publishes what is seen. */
@@ -104,16 +112,13 @@ export class VmActor {
   }
 
   /** Between two steps. @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `volumes_attached` */
-  async takeSnapshot(dir: string): Promise<SnapshotMade> {
+  async takeSnapshot(wish: SnapshotPut, dir: string): Promise<SnapshotMade> {
     this.checkSnapshot()
+    const { driver, volumes } = this.#deps
+    const onStill = () => this.#body.unhealthy()
     const taken = this.#jobs.add(async machine => {
-      if (!machine.snapshot) throw unsupported(this.#deps.driver.name)
-      if ((this.#notebook.record.disks ?? []).length > 0)
-        throw new StepError(
-          'volumes_attached',
-          'a VM with volumes has no snapshots: detach them, or snapshot the volumes',
-        )
-      return machine.snapshot(dir)
+      const { healthy } = this.#body
+      return { ...(await keepVm({ driver, volumes, notebook: this.#notebook, onStill }, machine, wish, dir)), healthy }
     })
     this.#poke()
     return taken
@@ -264,6 +269,7 @@ export class VmActor {
       ...{ current: bootKey(spec) === record.bootKey, crashed: isCrashed(this.#wish, record) },
       ...{ restartsLeft: this.#notebook.restartsLeft(spec.maxRestarts), migration: migrationFact(spec, record) },
       adjusted: this.#adjuster.isDone(spec),
+      kept: this.#steps.isKept(),
     }
   }
 

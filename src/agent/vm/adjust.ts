@@ -1,5 +1,5 @@
 import type { DiskObserved, DiskSpec, VmSpec } from '../../contract/agent.ts'
-import type { Driver, Machine } from '../hypervisor/driver.ts'
+import type { Driver, Machine, OpenDisk } from '../hypervisor/driver.ts'
 import { networkPlan } from '../net/addresses.ts'
 import type { Guard } from '../net/net.ts'
 import type { Volumes } from '../volume/volumes.ts'
@@ -48,6 +48,17 @@ export class Adjuster {
     // Whoever opens one of them next comes after this.
     for (const { volumeId } of notebook.record.disks ?? []) volumes.close(volumeId, vmId).catch(onError)
     notebook.note({ disks: [] })
+  }
+
+  /** Opens the volumes for a machine that does not exist yet. @throws StepError as `Volumes.open` */
+  async open(disks: readonly DiskSpec[]): Promise<OpenDisk[]> {
+    const { notebook, volumes, vmId } = this.#deps
+    const opened: OpenDisk[] = []
+    for (const disk of disks) {
+      opened.push({ disk, ...(await volumes.open(disk, vmId)) })
+      await notebook.save({ disks: opened.map(one => one.disk) })
+    }
+    return opened
   }
 
   /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or what the guest said */

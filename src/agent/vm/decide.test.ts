@@ -13,7 +13,7 @@ const every: VmFacts[] = wants.flatMap(want =>
           flags.flatMap(restartsLeft =>
             flags.flatMap(adjusted =>
               migrations.map(migration => ({
-                ...{ want, machine, workload, current, crashed, restartsLeft, adjusted, migration },
+                ...{ want, machine, workload, current, crashed, restartsLeft, adjusted, migration, kept: false },
               })),
             ),
           ),
@@ -59,5 +59,17 @@ test.each(every)(
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')
     if (facts.want === 'absent' || facts.want === 'stopped') expect(taken).not.toContain('boot')
     if (start.crashed) expect(taken.filter(action => action !== 'stop')).toEqual([])
+  },
+)
+
+test.each(every)(
+  'kept for a snapshot, from $want $machine $workload current=$current crashed=$crashed migration=$migration it never runs',
+  start => {
+    let facts: VmFacts = { ...start, kept: true }
+    for (let n = 0, action = decide(facts); action !== 'rest' && action !== 'release'; action = decide(facts)) {
+      expect(action).toBe('stop')
+      expect((n += 1)).toBeLessThan(2)
+      facts = perform(facts, action)
+    }
   },
 )

@@ -12,6 +12,8 @@ export interface VmFacts {
   readonly crashed: boolean
   readonly restartsLeft: boolean
   readonly migration: MigrationFact
+  /** A snapshot of it is there whose volumes have to stay as they are: it does not run on. */
+  readonly kept: boolean
   /** Balloon and volumes are as wished. */
   readonly adjusted: boolean
 }
@@ -35,6 +37,7 @@ export function decide(facts: VmFacts): VmAction {
   const { machine, migration } = facts
   if (facts.want === 'absent') return machine === 'none' ? 'release' : 'stop'
   if (facts.want === 'stopped' || facts.crashed || migration === 'left') return machine === 'none' ? 'rest' : 'stop'
+  if (facts.kept) return 'rest'
   if (machine === 'none') return migration === 'incoming' ? 'receive' : 'boot'
   // Before anything else is done to a machine that may be half-way elsewhere.
   if (migration === 'outgoing') return 'hand-over'

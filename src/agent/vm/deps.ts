@@ -17,10 +17,12 @@ export interface ActorDeps {
   readonly bootSlots: Semaphore
   readonly health: HealthTiming
   readonly stopGraceMs: number
-  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt'>
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'copy' | 'rewind'>
   readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>
+  /** The snapshot is here, or is being taken. */
+  readonly hasSnapshot: (snapshotId: string) => boolean
   /** Resolves once the driver may boot: its proof is done. */
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>

@@ -21,8 +21,11 @@ export class HealthWatch {
     return this.#watch !== undefined
   }
 
-  /** Asks from now on with this probe; what was known stays known until it says otherwise. */
-  start(probe: Probe): void {
+  /**
+   * Asks from now on with this probe; what was known stays known until it says otherwise.
+   * @param first asked until it has passed once
+   */
+  start(probe: Probe, first: Probe = probe): void {
     this.#watch?.abort()
     const watch = new AbortController()
     this.#watch = watch
@@ -31,7 +34,13 @@ export class HealthWatch {
       this.#healthy = healthy
       this.#onChange(healthy, performance.now() - startedMs)
     }
-    void watchHealth(probe, this.#healthy, this.#timing, onChange, watch.signal)
+    let asked = first
+    const ask: Probe = async signal => {
+      const passed = await asked(signal)
+      if (passed) asked = probe
+      return passed
+    }
+    void watchHealth(ask, this.#healthy, this.#timing, onChange, watch.signal)
   }
 
   /** Nothing is asked any more, and nothing counts as healthy. */

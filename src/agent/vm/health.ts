@@ -16,6 +16,8 @@ export interface HealthTiming {
 
 export const healthTiming: HealthTiming = { startingMs: 25, steadyMs: 5_000, failingMs: 1_000, failuresAllowed: 3 }
 
+const firstPauseMs = 2
+
 /** Answers whether the app is well now; never throws. */
 export type Probe = (signal: AbortSignal) => Promise<boolean>
 
@@ -37,13 +39,16 @@ export async function watchHealth(
     if (now !== healthy) onChange(now)
     healthy = now
     const pauseMs = !healthy ? timing.startingMs : failures > 0 ? timing.failingMs : timing.steadyMs
+    // One that has just started is asked again at once.
+    const soon = healthy ? pauseMs : Math.min(pauseMs, firstPauseMs * 2 ** failures)
     // An app that stays unhealthy for long is asked less often.
-    const slower = healthy ? pauseMs : Math.min(timing.failingMs, pauseMs * (1 + failures / 40))
+    const slower = healthy ? pauseMs : Math.min(timing.failingMs, soon * (1 + failures / 40))
     await sleep(slower, undefined, { signal }).catch(() => undefined)
   }
 }
 
-const connectMs = 250
+/** A SYN sent before the guest's network is up would be repeated only after a second: the first tries are short. */
+const connectMs = (tries: number) => Math.min(250, 30 * 2 ** tries)
 const answerMs = 4_000
 
 /** Where the app is, and the host's own address to ask it from; undefined: any. */
@@ -52,39 +57,43 @@ export interface ProbePath {
   readonly from: string | undefined
 }
 
-const socketOf = ({ to, from }: ProbePath) => ({
-  ...{ host: to.host, port: to.port, timeout: connectMs },
+const socketOf = ({ to, from }: ProbePath, tries: number) => ({
+  ...{ host: to.host, port: to.port, timeout: connectMs(tries) },
   ...(from === undefined ? {} : { localAddress: from }),
 })
 
-/** 2xx and 3xx are healthy (contract, `healthCheckPath`). */
+/** 2xx and 3xx are healthy (contract, `healthCheckPath`); what cannot be asked for is not. */
 export function httpProbe(way: ProbePath, path: string): Probe {
-  return signal =>
-    new Promise(resolve => {
-      const asked = request({
-        ...socketOf(way),
-        path,
-        agent: false,
-        signal,
-        headers: { 'user-agent': 'mote-health' },
-      })
-      // A SYN sent before the guest's network is up would be repeated only after a second: give up early, try anew.
-      asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
-      asked.on('timeout', () => asked.destroy())
-      asked.on('error', () => resolve(false))
-      asked.on('response', response => {
-        const { statusCode = 0 } = response
-        response.destroy()
-        resolve(statusCode >= 200 && statusCode < 400)
-      })
-      asked.end()
+  let tries = 0
+  return signal => askOnce(way, path, tries++, signal).catch(() => false)
+}
+
+function askOnce(way: ProbePath, path: string, tries: number, signal: AbortSignal): Promise<boolean> {
+  return new Promise(resolve => {
+    const asked = request({
+      ...socketOf(way, tries),
+      path,
+      agent: false,
+      signal,
+      headers: { 'user-agent': 'mote-health' },
     })
+    asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
+    asked.on('timeout', () => asked.destroy())
+    asked.on('error', () => resolve(false))
+    asked.on('response', response => {
+      const { statusCode = 0 } = response
+      response.destroy()
+      resolve(statusCode >= 200 && statusCode < 400)
+    })
+    asked.end()
+  })
 }
 
 export function tcpProbe(way: ProbePath): Probe {
+  let tries = 0
   return () =>
     new Promise(resolve => {
-      const socket = connect(socketOf(way))
+      const socket = connect(socketOf(way, tries++))
       const end = (passed: boolean) => {
         socket.destroy()
         resolve(passed)

@@ -37,6 +37,10 @@ export const VmRecord = Type.Object({
   steps: Type.Array(VmStep),
   /** Volumes that the machine has, or was about to get. */
   disks: Type.Optional(Type.Array(DiskSpec)),
+  /** The snapshot for which it was stopped for good: as long as that is there, it does not run. */
+  keptFor: Type.Optional(Type.String()),
+  /** `originKey` of the snapshot with volumes that it went on from last: it does so once, and boots after that. */
+  origin: Type.Optional(Type.String()),
   /** The last one that this host took part in. */
   migration: Type.Optional(MigrationObserved),
 })

@@ -1,18 +1,20 @@
 import type { VmPut, VmStep } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
 import { unbindBelow } from '../hypervisor/bind.ts'
-import type { Machine, PrepareContext, VmHome } from '../hypervisor/driver.ts'
+import type { Machine, PrepareContext, SnapshotSource, VmHome } from '../hypervisor/driver.ts'
 import type { Adjuster } from './adjust.ts'
 import type { Body } from './body.ts'
 import type { VmAction } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
 import { receive, sendAway } from './migration.ts'
+import { originKey, originOf } from './origin.ts'
 import type { Notebook } from './notebook.ts'
 import type { Stage } from './observe.ts'
 import { bootKey } from './record.ts'
 import { stepContext } from './step-context.ts'
 
+/** Of a VM that goes for good and leaves nothing behind; one with volumes may have more to write. */
 const absentGraceMs = 2_000
 
 export interface StepsDeps extends ActorDeps {
@@ -69,10 +71,14 @@ export class Steps {
     this.#deps.adjuster.forget()
     await this.#deps.notebook.save({ boot, steps: [], crash: null, exitCode: null })
     const context = stepContext(vmLog.say, step => this.#deps.onStep(step), signal)
-    if (action === 'receive' || this.#deps.wish().spec.from) vmLog.join(boot)
+    const source =
+      action === 'boot' ? await originOf(this.#deps, this.#deps.wish(), this.#deps.notebook.record) : undefined
+    if (action === 'receive' || source) vmLog.join(boot)
     if (action === 'receive') return this.#receive(boot, context)
-    const home = { ...this.#home(), ...(await this.#source()) }
-    const prepared = await driver.prepare(home, context)
+    const prepare = () => driver.prepare({ ...this.#home(), ...(source ? { from: source } : {}) }, context)
+    // A boot times the parts of it: image, base.
+    const prepared = source ? await context.time('prepare', prepare) : await prepare()
+    const home = { ...this.#home(), ...(source ? { from: await this.#withVolumes(source) } : {}) }
     const release = await bootSlots.take(signal)
     try {
       this.#deps.onStage('booting')
@@ -81,20 +87,36 @@ export class Steps {
         .boot(home, prepared, boot, this.#deps.body.watcher(boot), context)
         .catch((error: unknown) => Promise.reject(StepError.wrap('boot_failed', error)))
       this.#deps.body.take(machine)
-      await this.#startWithVolumes(machine)
-      await this.#inhabit(machine)
+      await this.#startWithVolumes(machine, source === undefined)
+      await this.#inhabit(machine, source?.made.healthy)
     } finally {
       release()
     }
   }
 
-  /** A workload with volumes starts when it has them. */
-  async #startWithVolumes(machine: Machine): Promise<void> {
+  /** The volumes of the snapshot's guest, put back to what they were where the same VM goes on. */
+  async #withVolumes(source: SnapshotSource): Promise<SnapshotSource> {
+    if ((source.made.disks ?? []).length === 0) return source
+    const { adjuster, notebook, volumes, wish } = this.#deps
+    const { vmId, spec } = wish()
+    const { from, disks } = spec
+    for (const disk of disks)
+      if (from && !from.renew && !disk.readOnly) await volumes.rewind(disk, vmId, from.snapshotId)
+    return {
+      ...source,
+      disks: await adjuster.open(disks),
+      // From here on the guest may write: to go back once more would lose that.
+      beforeRun: () => notebook.save({ origin: originKey(spec) }),
+    }
+  }
+
+  /** A workload with volumes starts when it has them; one that goes on has been started. */
+  async #startWithVolumes(machine: Machine, begins: boolean): Promise<void> {
     const { spec } = this.#deps.wish()
     if (spec.disks.length === 0) return
     try {
       await this.#deps.adjuster.adjust(machine, spec)
-      await machine.startWorkload()
+      if (begins) await machine.startWorkload()
     } catch (error) {
       this.#deps.body.drop()
       await machine.stop(0)
@@ -102,16 +124,11 @@ export class Steps {
     }
   }
 
-  async #inhabit(machine: Machine): Promise<void> {
+  async #inhabit(machine: Machine, wasHealthy = false): Promise<void> {
     const { running } = machine
     const { imageDigest } = running.prepared
     await this.#deps.notebook.save({ running, bootKey: bootKey(this.#deps.wish().spec), imageDigest, paused: false })
-    await this.#deps.body.started()
-  }
-
-  async #source(): Promise<Pick<VmHome, 'from'>> {
-    const { from } = this.#deps.wish().spec
-    return from ? { from: { ...(await this.#deps.snapshot(from.snapshotId)), renew: from.renew } } : {}
+    await this.#deps.body.started(wasHealthy)
   }
 
   async #receive(boot: number, context: PrepareContext): Promise<void> {
@@ -165,9 +182,21 @@ export class Steps {
   async #stopMachine(): Promise<void> {
     this.#deps.onStage('stopping')
     this.#deps.body.quiet()
-    await this.#deps.body.machine?.stop(this.#deps.wish().want === 'absent' ? absentGraceMs : this.#deps.stopGraceMs)
+    const { machine } = this.#deps.body
+    if (this.isKept()) await machine?.kill()
+    else {
+      const hasVolumes = (this.#deps.notebook.record.disks ?? []).length > 0
+      const isBrief = this.#deps.wish().want === 'absent' && !hasVolumes
+      await machine?.stop(isBrief ? absentGraceMs : this.#deps.stopGraceMs)
+    }
     this.#deps.body.drop()
     await this.lost()
+  }
+
+  /** A snapshot counts on its volumes: not even its end may write to them. */
+  isKept(): boolean {
+    const { keptFor } = this.#deps.notebook.record
+    return keptFor !== undefined && this.#deps.hasSnapshot(keptFor)
   }
 
   async lost(): Promise<void> {

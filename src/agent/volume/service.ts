@@ -18,6 +18,8 @@ export interface StorageOptions {
   readonly log: Logger
   readonly still: VolumeSnapshotsDeps['still']
   readonly grow: VolumesDeps['grow']
+  readonly contentOf: VolumesDeps['contentOf']
+  readonly copierOf: VolumeSnapshotsDeps['copierOf']
 }
 
 export interface Storage {
@@ -34,7 +36,17 @@ export interface Storage {
 
 const measureEveryMs = 30_000
 
-export function createStorage({ dataDir, hostId, bus, log, still, grow, ...options }: StorageOptions): Storage {
+export function createStorage({
+  dataDir,
+  hostId,
+  bus,
+  log,
+  still,
+  grow,
+  contentOf,
+  copierOf,
+  ...options
+}: StorageOptions): Storage {
   const pools = openPools(options.pools, dataDir)
   const store = volumeStore(dataDir)
   const turns = createTurns()
@@ -51,14 +63,14 @@ export function createStorage({ dataDir, hostId, bus, log, still, grow, ...optio
   }
   const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
   const volumes = createVolumes({
-    ...{ ...shared, grow },
+    ...{ ...shared, grow, contentOf },
     onSeen: seen => {
       publish(subjects.volume(hostId), seen)
       if (seen.state === 'ready') lookSoon()
     },
   })
   const snapshots = createVolumeSnapshots({
-    ...{ ...shared, still },
+    ...{ ...shared, still, copierOf },
     onSeen: seen => {
       publish(subjects.volumeSnapshot(hostId), seen)
       if (seen.state === 'ready' || seen.state === 'absent') lookSoon()

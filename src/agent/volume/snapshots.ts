@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
 import { isVmId } from '../state.ts'
+import type { VolumePool } from '../disk/pool.ts'
+import type { DiskCopier } from '../hypervisor/driver.ts'
 import { StepError } from '../vm/errors.ts'
 import type { SnapshotDone, StoredSnapshot } from './store.ts'
 import { poolOf, type StorageDeps } from './volumes.ts'
@@ -11,6 +13,8 @@ export interface VolumeSnapshotsDeps extends StorageDeps {
    * @throws StepError `vm_not_running` when there is no machine any more
    */
   readonly still: (vmId: string, volumeId: string, act: () => Promise<void>) => Promise<number>
+  /** What copies volumes of the VM while it runs; undefined: it has to stand still for that. */
+  readonly copierOf: (vmId: string) => DiskCopier | undefined
   readonly onSeen: (seen: VolumeSnapshotObserved) => void
 }
 
@@ -129,8 +133,9 @@ async function outcomeOf(deps: VolumeSnapshotsDeps, wish: VolumeSnapshotPut): Pr
  * How long the VM that writes to the volume stood still; 0 when none does. Waiting for a VM never holds the volume's
  * turn: the VM may be waiting for that itself.
  */
-async function take(deps: VolumeSnapshotsDeps, { volumeId, snapshotId, pool: name }: VolumeSnapshotPut) {
-  const pool = poolOf(deps.pools, name)
+async function take(deps: VolumeSnapshotsDeps, wish: VolumeSnapshotPut) {
+  const { volumeId, snapshotId } = wish
+  const pool = poolOf(deps.pools, wish.pool)
   const writer = () => deps.holders.writer(volumeId)
   const act = () => pool.snapshot(volumeId, snapshotId)
   const withoutVm = async () => {
@@ -142,12 +147,32 @@ async function take(deps: VolumeSnapshotsDeps, { volumeId, snapshotId, pool: nam
     if (vmId === undefined) {
       if (await deps.turns.take(volumeId, withoutVm)) return 0
     } else {
-      const stoodMs = await deps.still(vmId, volumeId, act).catch(notRunning)
+      const copier = (await pool.copies?.()) === true ? deps.copierOf(vmId) : undefined
+      const taken = copier ? takeBy(deps, pool, wish, vmId, copier) : deps.still(vmId, volumeId, act)
+      const stoodMs = await taken.catch(notRunning)
       if (stoodMs !== undefined) return stoodMs
     }
     await sleep(pauseMs)
   }
   throw new StepError('volume_in_use', 'the VM that has the volume does not come to rest')
+}
+
+/** The VM stands still for the instant only; its hypervisor copies what the volume held then. */
+async function takeBy(
+  { still, turns }: VolumeSnapshotsDeps,
+  pool: VolumePool,
+  { volumeId, snapshotId }: VolumeSnapshotPut,
+  vmId: string,
+  copier: DiskCopier,
+): Promise<number> {
+  let stoodMs = 0
+  await pool.snapshotBy?.(volumeId, snapshotId, async file => {
+    await using copy = await copier(volumeId, file)
+    stoodMs = await still(vmId, volumeId, () => copy.begin())
+    // Nothing else is done to the volume meanwhile. The hypervisor waits for nobody.
+    await turns.take(volumeId, () => copy.whole())
+  })
+  return stoodMs
 }
 
 /** It has just ended, or does not run yet: who has the volume is looked up again. */

@@ -3,9 +3,11 @@ import type { Logger } from 'pino'
 import type { DiskSpec, VolumeObserved, VolumePut } from '../../contract/agent.ts'
 import type { Turns } from '../../lib/turns.ts'
 import type { Holders } from '../disk/holders.ts'
-import type { VolumePool } from '../disk/pool.ts'
+import type { Content, VolumePool } from '../disk/pool.ts'
 import { isVmId } from '../state.ts'
 import { StepError } from '../vm/errors.ts'
+import { type VolumeCopies, volumeCopies } from './copies.ts'
+import { absent, isRestoring, nextAction, observe, type VolumeAction } from './decide.ts'
 import { nothingDone, type StoredVolume, type VolumeDone, type VolumeStore } from './store.ts'
 
 /** What volumes and their snapshots have in common. */
@@ -21,6 +23,8 @@ export interface StorageDeps {
 export interface VolumesDeps extends StorageDeps {
   /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
+  /** What new volumes of an image's VMs begin with, as a directory; undefined: nothing. */
+  readonly contentOf: (image: string) => Promise<string | undefined>
   readonly onSeen: (seen: VolumeObserved) => void
 }
 
@@ -32,7 +36,7 @@ export interface Opened {
 }
 
 /** All volumes of this host: each follows its wish; VMs open and close them. */
-export interface Volumes {
+export interface Volumes extends VolumeCopies {
   /** Takes over what an earlier agent left. VMs may open volumes then. */
   load(stored: readonly StoredVolume[]): void
   /** Once it is known which VMs have which: goes on with what is not done yet. */
@@ -78,9 +82,15 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   }
   /** What cannot be opened waits until control tells the key, with its next wish. */
   const isLocked = ({ wish }: Entry) => deps.pools.get(wish.pool)?.encrypted === true && !keys.has(wish.volumeId)
-  const next = (entry: Entry): Action => {
+  const next = (entry: Entry): VolumeAction => {
     const action = nextAction(entry, holders.of(entry.wish.volumeId).length > 0)
     return action === 'create' && isLocked(entry) ? 'rest' : action
+  }
+  /** Without it the volume begins empty, and what the image's program finds missing it makes itself. */
+  const contentOf = async ({ volumeId, image }: VolumePut): Promise<Content | undefined> => {
+    const directory =
+      image && (await deps.contentOf(image).catch(err => void log.warn({ volumeId, err }, 'it begins empty')))
+    return directory ? { directory } : undefined
   }
   /** The one next thing; false when there is none now, `tell` when VMs that have it have to know. */
   const step = async (entry: Entry): Promise<boolean | 'tell'> => {
@@ -99,7 +109,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     }
     try {
       if (action === 'create') {
-        await pool.create(volumeId, wish.sizeMib, wish.from, keys.get(volumeId))
+        await pool.create(volumeId, wish.sizeMib, wish.from ?? (await contentOf(wish)), keys.get(volumeId))
         // What it was made of may be from a time when the volume was smaller.
         if (wish.from) await pool.grow(volumeId, wish.sizeMib)
         // A restore that was wished for before there was anything has nothing to do.
@@ -188,6 +198,11 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     }
   }
 
+  const find = (volumeId: string) => {
+    const wish = entries.get(volumeId)?.wish
+    return wish && { wish, pool: poolOf(deps.pools, wish.pool) }
+  }
+
   const closeNow = async (volumeId: string, vmId: string): Promise<void> => {
     if (!holders.of(volumeId).includes(vmId)) return
     const entry = entries.get(volumeId)
@@ -234,6 +249,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     learn: (volumeId, key) => void keys.set(volumeId, key),
     open: (disk, vmId) => turns.take(disk.volumeId, () => openNow(disk, vmId)),
     close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
+    ...volumeCopies({ turns, holders, open: openNow, find }),
     adopt: (disk, vmId) => holders.note(disk.volumeId, vmId, disk.readOnly ? 'read' : 'write'),
     ready: () =>
       [...entries.values()].filter(({ wish, done }) => wish.want === 'present' && done.created).map(({ wish }) => wish),
@@ -241,21 +257,6 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       stopped = true
     },
   }
-}
-
-const isRestoring = ({ wish, done }: Entry) =>
-  wish.restore !== undefined && wish.restore.count > done.restored && done.failure?.generation !== wish.generation
-
-type Action = 'create' | 'restore' | 'grow' | 'remove' | 'rest'
-
-/** A failure stands until there is a newer wish. */
-function nextAction(entry: Entry, held: boolean): Action {
-  const { wish, done } = entry
-  if (wish.want === 'absent') return held ? 'rest' : 'remove'
-  if (done.failure?.generation === wish.generation) return 'rest'
-  if (!done.created) return 'create'
-  if (isRestoring(entry)) return held ? 'rest' : 'restore'
-  return (done.sizeMib ?? 0) < wish.sizeMib ? 'grow' : 'rest'
 }
 
 /** It has just ended: its next start sees the volume as it is then. */
@@ -269,19 +270,3 @@ export function poolOf(pools: ReadonlyMap<string, VolumePool>, name: string): Vo
   if (pool) return pool
   throw new StepError('no_such_pool', `this host has no storage pool "${name}": it has ${[...pools.keys()].join(', ')}`)
 }
-
-function observe(entry: Entry): VolumeObserved {
-  const { wish, done } = entry
-  const { volumeId, generation } = wish
-  const failed = done.failure?.generation === generation
-  const error = failed ? (done.failure?.error ?? null) : null
-  const seen = { volumeId, generation, restored: done.restored, sizeMib: done.sizeMib ?? 0, error }
-  if (wish.want === 'absent') return { ...seen, state: 'removing' }
-  if (failed) return { ...seen, state: 'failed' }
-  if (!done.created) return { ...seen, state: 'creating' }
-  return { ...seen, state: isRestoring(entry) ? 'restoring' : 'ready' }
-}
-
-const absent = (volumeId: string, generation: number): VolumeObserved => ({
-  ...{ volumeId, generation, state: 'absent', restored: 0, error: null },
-})

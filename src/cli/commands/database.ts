@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Database } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { logFlags, printLog } from '../log-stream.ts'
-import { age, facts, listing, status } from '../output.ts'
+import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 import { connect, connection, databaseOf } from './database-connect.ts'
 
@@ -179,8 +179,8 @@ const snapshots: Verb = {
   says: 'Backup snapshots, newest first',
   async run(call) {
     const all = await call.client.listDatabaseSnapshots({ id: (await databaseOf(call)).id })
-    const rows = all.map(one => [one.name, status(one.status), one.size_bytes, age(one.created_at)])
-    return said(all, listing(['NAME', 'STATUS', 'BYTES', 'AGE'], rows, 'No snapshots.'))
+    const rows = all.map(one => [one.name, status(one.status), bytes(one.size_bytes), age(one.created_at)])
+    return said(all, listing(['NAME', 'STATUS', 'SIZE', 'AGE'], rows, 'No snapshots.'))
   },
 }
 

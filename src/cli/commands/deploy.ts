@@ -5,6 +5,7 @@ import type { DeployAppRequest, DeployResponse } from '../../client/index.ts'
 import { run } from '../../lib/exec.ts'
 import { appFlag, appNameFrom, appOf, inspectFolder, linkFile, readLink, writeLink } from '../folder.ts'
 import { followDeployment } from '../follow.ts'
+import { sendFolder } from '../upload.ts'
 import { age, listing, status } from '../output.ts'
 import { type Answer, type Call, type Flags, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 
@@ -50,7 +51,8 @@ const deploy: Verb = {
   says: 'Deploy the app and follow it until it serves; the exit code says whether it does',
   options: [
     appFlag,
-    ['-i, --image <image>', 'an OCI image; without it the app is built from its repository'],
+    ['-i, --image <image>', 'an OCI image; without it the app is built from its repository, or its folder'],
+    ['--upload', 'send this folder and build it; what `mote launch` was told to do goes on without it'],
     ['--port <port>', 'where the program listens'],
     ...size,
     ['--no-wait', 'answer at once'],
@@ -59,13 +61,22 @@ const deploy: Verb = {
   example: 'mote deploy --app web --image docker.io/library/nginx:1.27 --port 80',
   async run(call) {
     const app_name = await appOf(call)
-    const body = { ...requestOf(call.flags), dry_run: call.flags.dryRun === true ? true : undefined }
+    const source = (await isUpload(call)) ? (await sendFolder(call, app_name, process.cwd())).source : undefined
+    const body = { ...requestOf(call.flags), source, dry_run: call.flags.dryRun === true ? true : undefined }
     const answer = await call.client.deployApp({ app_name, body })
     if (answer.dry_run) return said(answer, explanation(answer))
     return call.flags.wait === false
       ? said(answer, `Deployment ${answer.job_id} is ${answer.status}. Follow it: mote status --app ${app_name}`)
       : untilItServes(call, app_name, answer.job_id)
   },
+}
+
+/** `--upload` says it, or the folder does; an image, or an app that is not the folder's, is something else. */
+async function isUpload({ flags }: Call): Promise<boolean> {
+  if (flags.upload === true) return true
+  if (flags.image !== undefined) return false
+  const link = await readLink()
+  return link?.source === 'folder' && (flags.app === undefined || flags.app === link.app)
 }
 
 function explanation({ dry_run: plan }: DeployResponse): string {
@@ -84,22 +95,29 @@ const launch: Verb = {
   says: 'Look at a folder, ask three questions, and put it online',
   options: [
     ['--name <name>', "the app's name"],
-    ['-i, --image <image>', 'deploy this image instead of building from a repository'],
-    ['--git-url <url>', "build from this repository; the folder's origin by default"],
+    ['--upload', 'send the folder and build it, which is the default where it can be built'],
+    ['--git-url <url>', 'build from this repository instead'],
+    ['-i, --image <image>', 'deploy this image instead'],
     ['--port <port>', 'where the program listens'],
     ...size,
     ['--no-wait', 'answer at once'],
   ],
-  example: 'mote launch\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
+  example:
+    'mote launch\nmote launch --upload --name shop --port 3000\nmote launch --name web --image docker.io/library/nginx:1.27 --port 80',
   async run(call) {
     const dir = resolve(call.args[0] || '.')
     const linked = await readLink(dir)
     if (linked) throw new Error(`This folder is the app ${linked.app} already (${linkFile}). Deploy it: mote deploy`)
     const plan = await planOf(call, dir)
-    const { name, image, gitUrl, port } = plan
+    const { name, image, gitUrl, port, upload } = plan
     await call.client.createApp({ body: { name, git_url: gitUrl, port } })
-    await writeLink({ app: name, ...(call.project ? { project: call.project } : {}) }, dir)
-    const answer = await call.client.deployApp({ app_name: name, body: { ...requestOf(call.flags), image, port } })
+    await writeLink(
+      { app: name, ...(call.project ? { project: call.project } : {}), ...(upload ? { source: 'folder' } : {}) },
+      dir,
+    )
+    const source = upload ? (await sendFolder(call, name, dir)).source : undefined
+    const body = { ...requestOf(call.flags), image, source, port }
+    const answer = await call.client.deployApp({ app_name: name, body })
     return call.flags.wait === false
       ? said(answer, `App ${name} is there, its deployment is ${answer.status}.`)
       : untilItServes(call, name, answer.job_id)
@@ -111,6 +129,7 @@ interface Plan {
   readonly image: string | undefined
   readonly gitUrl: string
   readonly port: number
+  readonly upload: boolean
 }
 
 /** Asks for what no flag says; what the folder tells is the default. */
@@ -121,18 +140,23 @@ async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const origin = (await run('git', ['-C', dir, 'remote', 'get-url', 'origin']).catch(() => '')).trim()
   const name = text(flags, 'name') ?? (await ask('What shall the app be called?', appNameFrom(dir)))
   const given = { image: text(flags, 'image'), gitUrl: text(flags, 'gitUrl') }
-  const source = given.image ? 'image' : given.gitUrl ? 'git' : await askSource(choose, found !== undefined, origin)
+  const told = given.image ? 'image' : given.gitUrl ? 'git' : flags.upload === true ? 'folder' : undefined
+  const source = told ?? (await askSource(choose, found !== undefined, origin))
   const image = source === 'image' ? (given.image ?? (await ask('Which image?'))) : undefined
   const gitUrl = source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', origin || undefined))) : ''
   const port =
     wholeNumber(flags, 'port') ?? Number(await ask('Which port does it listen on?', String(found?.port ?? 8080)))
-  return { name, image, gitUrl, port }
+  return { name, image, gitUrl, port, upload: source === 'folder' }
 }
 
 function askSource(choose: typeof import('../ask.ts').choose, built: boolean, origin: string) {
   const git = { value: 'git', label: origin ? `its repository, ${origin}` : 'a git repository' }
   const image = { value: 'image', label: 'an OCI image' }
-  return choose('What shall be deployed?', built || origin ? [git, image] : [image, git])
+  const folder = { value: 'folder', label: 'this folder, as it is' }
+  return choose(
+    'What shall be deployed?',
+    built ? [folder, git, image] : origin ? [git, image, folder] : [image, git, folder],
+  )
 }
 
 const list: Verb = {

@@ -1,7 +1,6 @@
-/** What belongs to a project or an account rather than to an app: members, tokens, rules, environment, notices, audit. */
+/** What belongs to a project or an account rather than to an app: members, tokens, notices, audit. */
 import type { Command } from 'commander'
 import { confirmByName } from '../ask.ts'
-import { appFlag, appOf } from '../folder.ts'
 import { age, facts, listing, status } from '../output.ts'
 import { keep, readKept } from '../session.ts'
 import { noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
@@ -15,12 +14,6 @@ export const projectCommands = (): Command[] => [
     invite,
     deleteProject,
   ]),
-  noun('env', 'Environment and secrets of an app; VMs have them from the next deployment on', [
-    listEnv,
-    setEnv,
-    unsetEnv,
-  ]),
-  noun('rules', 'Firewall rules of an app', [listRules, addRule, deleteRule]),
   noun('tokens', 'Access tokens of the account', [listTokens, createToken, revokeToken]),
   ...[notifications, audit, billing, mesh].map(verb),
 ]
@@ -96,105 +89,6 @@ const deleteProject: Verb = {
   async run({ client, args: [slug = ''], flags }) {
     await confirmByName('the project', slug, flags.yes === true)
     return said(await client.deleteProject({ tenant_slug: slug }), `Project ${slug} is being deleted.`)
-  },
-}
-
-const listEnv: Verb = {
-  usage: 'list',
-  says: 'Names only: values are never shown again',
-  aliases: ['ls'],
-  options: [appFlag],
-  async run(call) {
-    const all = await call.client.listAppEnv({ app_name: await appOf(call) })
-    return said(
-      all,
-      listing(
-        ['NAME', 'CHANGED'],
-        all.map(one => [one.name, age(one.updated_at)]),
-        'Nothing is set.',
-      ),
-    )
-  },
-}
-
-const setEnv: Verb = {
-  usage: 'set <name=value...>',
-  says: 'Set variables; name=- reads the value from standard input',
-  options: [appFlag],
-  example: 'mote env set LOG_LEVEL=debug --app web\nmote env set API_KEY=- < key.txt',
-  async run(call) {
-    const app_name = await appOf(call)
-    for (const pair of call.rest) {
-      const at = pair.indexOf('=')
-      if (at <= 0) throw new Error(`"${pair}" is not name=value`)
-      const value = pair.slice(at + 1) === '-' ? (await readInput()).replace(/\n$/, '') : pair.slice(at + 1)
-      await call.client.putAppEnv({ app_name, name: pair.slice(0, at), body: { value } })
-    }
-    return said({ set: call.rest.length }, 'Set. The VMs have it from the next deployment on: mote deploy')
-  },
-}
-
-async function readInput(): Promise<string> {
-  let all = ''
-  for await (const chunk of process.stdin.setEncoding('utf8')) all += String(chunk)
-  return all
-}
-
-const unsetEnv: Verb = {
-  usage: 'unset <name...>',
-  says: 'Remove variables',
-  options: [appFlag],
-  async run(call) {
-    const app_name = await appOf(call)
-    for (const name of call.rest) await call.client.deleteAppEnv({ app_name, name })
-    return said({ unset: call.rest.length }, 'Removed. The VMs lose it with the next deployment: mote deploy')
-  },
-}
-
-const listRules: Verb = {
-  usage: 'list',
-  says: 'In the order they apply',
-  aliases: ['ls'],
-  options: [appFlag],
-  async run(call) {
-    const all = await call.client.listSecurityRules({ app_name: await appOf(call) })
-    const rows = all.map(one => [one.priority, one.action, one.protocol, `${one.port_start}-${one.port_end}`, one.id])
-    const none = "No rules: only the gateway and the project's own network come in."
-    return said(all, listing(['PRIORITY', 'ACTION', 'PROTOCOL', 'PORTS', 'ID'], rows, none))
-  },
-}
-
-const addRule: Verb = {
-  usage: 'add <allow|deny> <tcp|udp|icmp|any> [ports]',
-  says: 'Add a rule; running VMs follow within a second',
-  options: [appFlag, ['--priority <number>', 'lower comes first; after the others by default']],
-  example: 'mote rules add allow tcp 5432 --app web\nmote rules add deny udp 1-1024 --app web',
-  async run(call) {
-    const [actionText = '', protocolText = '', ports = ''] = call.args
-    const action = (['allow', 'deny'] as const).find(name => name === actionText)
-    const protocol = (['tcp', 'udp', 'icmp', 'any'] as const).find(name => name === protocolText)
-    if (!action || !protocol) throw new Error('A rule is: allow or deny, then tcp, udp, icmp or any, then ports.')
-    const [first = '', last = first] = ports === '' ? (protocol === 'icmp' ? ['0'] : ['0', '65535']) : ports.split('-')
-    const body = {
-      ...{ action, protocol, priority: wholeNumber(call.flags, 'priority') },
-      ...{
-        port_start: wholeNumber({ ports: first }, 'ports') ?? 0,
-        port_end: wholeNumber({ ports: last }, 'ports') ?? 0,
-      },
-    }
-    const rule = await call.client.createSecurityRule({ app_name: await appOf(call), body })
-    return said(rule, `Rule ${rule.id} has priority ${rule.priority}.`)
-  },
-}
-
-const deleteRule: Verb = {
-  usage: 'delete <id>',
-  says: 'Remove a rule',
-  options: [appFlag],
-  async run(call) {
-    const [rule_id = ''] = call.args
-    const answer = await call.client.deleteSecurityRule({ app_name: await appOf(call), rule_id })
-    return said(answer, 'The rule is gone.')
   },
 }
 

@@ -1,7 +1,7 @@
 /** What can be done with a VM that runs: snapshots, clones, moving, memory, volumes. */
 import type { Command } from 'commander'
 import { appFlag, appOf } from '../folder.ts'
-import { facts, listing, status } from '../output.ts'
+import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
 import { deploymentFlag, deploymentOf } from './app.ts'
 
@@ -32,10 +32,10 @@ const list: Verb = {
     const answer = await call.client.listVmSnapshots(await at(call))
     const all: unknown[] = Array.isArray(answer) ? answer : []
     const rows = all.map(one => [
-      ...[field(one, 'name'), status(field(one, 'status')), field(one, 'size_bytes'), field(one, 'pause_ms')],
-      field(one, 'created_at'),
+      ...[field(one, 'name'), status(field(one, 'status')), bytes(Number(field(one, 'size_bytes')))],
+      ...[`${Math.round(Number(field(one, 'pause_ms')))} ms`, age(field(one, 'created_at'))],
     ])
-    return said(answer, listing(['NAME', 'STATUS', 'BYTES', 'PAUSE MS', 'CREATED'], rows, 'No snapshots.'))
+    return said(answer, listing(['NAME', 'STATUS', 'SIZE', 'PAUSE', 'CREATED'], rows, 'No snapshots.'))
   },
 }
 

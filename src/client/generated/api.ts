@@ -62,6 +62,14 @@ export interface AppSecret {
   readonly scm_webhook_secret: string | null
 }
 
+export interface AppSource {
+  /** What a deploy names to build it: `sha256:` and the digest of what is kept. */
+  readonly source: string
+  /** Of what is kept, compressed. */
+  readonly size_bytes: number
+  readonly files: number
+}
+
 export interface AttachedVolume {
   readonly id: string
   readonly tenant_id: string
@@ -420,6 +428,8 @@ export interface DatabaseSnapshotAction {
 export interface DeployAppRequest {
   /** OCI image reference, or `oci:<directory>` on the host. */
   readonly image?: string | null | undefined
+  /** Builds what was sent: the answer of PUT /v1/apps/{app_name}/source. */
+  readonly source?: string | null | undefined
   /** Writable disk of each VM. */
   readonly disk_mib?: number | null | undefined
   /** Absent: the best that the hosts offer. */
@@ -1173,11 +1183,11 @@ export const createOperations = (transport: Transport) => ({
   /** Whether these generations are still the current ones. `POST /validate` */
   validateGenerations: (input: { readonly body: ValidateRequest }, options?: CallOptions) => transport.json<ValidateResponse>({ method: 'POST', path: `/validate`, body: input.body, open: true }, options),
   /** Events of the billing provider. `POST /v1/webhooks/billing` */
-  receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
+  receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
   /** Events of any git host for the app whose secret signed them. `POST /v1/webhooks/scm/{app_name}` */
-  receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
+  receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
   /** Events of the source host integration. `POST /v1/webhooks/scm` */
-  receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
+  receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
   /** A captcha for one registration, good for five minutes. `GET /v1/auth/captcha` */
   getCaptcha: (input: { readonly query?: {
   /** `text`: a question in words instead of a picture. */
@@ -1263,7 +1273,7 @@ export const createOperations = (transport: Transport) => ({
   /** Pays it, with no money. `POST /v1/billing/sandbox/checkout` */
   paySandboxCheckout: (input: { readonly query?: {
   readonly session: string
-} | undefined; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/checkout`, query: input.query, body: input.body, open: true }, options),
+} | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/checkout`, query: input.query, body: input.body, open: true }, options),
   /** The page where subscriptions of the sandbox are managed. `GET /v1/billing/sandbox/portal` */
   sandboxPortalPage: (input: { readonly query?: {
   readonly session: string
@@ -1271,7 +1281,7 @@ export const createOperations = (transport: Transport) => ({
   /** Cancels, resumes, pays, lets a payment fail, or turns the clock to the next period. `POST /v1/billing/sandbox/portal` */
   changeInSandboxPortal: (input: { readonly query?: {
   readonly session: string
-} | undefined; readonly body: string | Uint8Array<ArrayBuffer> }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
+} | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
   /** What the project used in a month, and what it will come to. `GET /v1/billing/usage` */
   getUsage: (input: { readonly query?: {
   readonly month?: string | undefined
@@ -1355,7 +1365,7 @@ export const createOperations = (transport: Transport) => ({
   scaleApp: (input: { readonly app_name: string; readonly body: ScaleAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}/scale`, body: input.body }, options),
   /** Deploys an image to the named app, which is created if it does not exist. `POST /v1/deploy` */
   deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
-  /** Deploys an app: the given image, or what was deployed last, or its source. `POST /v1/apps/{app_name}/deploy` */
+  /** Deploys an app: the given image or source, or what its repository has, or what was deployed last. `POST /v1/apps/{app_name}/deploy` */
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
   /** Domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains` }, options),
@@ -1411,6 +1421,8 @@ export const createOperations = (transport: Transport) => ({
   resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
   /** Deletes the record of a deployment, stopping it first. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
   deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
+  /** Takes the source of an app, a tar.gz of its folder, for a deploy that names it. `PUT /v1/apps/{app_name}/source` */
+  putAppSource: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<AppSource>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/source`, body: input.body }, options),
   /** Builds of an app, newest first. `GET /v1/apps/{app_name}/builds` */
   listBuilds: (input: { readonly app_name: string; readonly query?: {
   /** How many at most; more than 100 is 100. */

@@ -1,10 +1,10 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
-import { deployFromSource } from '../builds/index.ts'
+import { assertKept, checkSource, deployFromSource, deployFromUpload } from '../builds/index.ts'
 import { type DeployBody, assertReplicasFit, deploy } from '../deployments/index.ts'
 import { wakeApp } from '../fleet/index.ts'
-import { invalidState, notFound } from '../http/errors.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { pageOf } from '../http/paging.ts'
 import { assertAllowed, lockProject } from '../projects/index.ts'
@@ -136,13 +136,34 @@ export const appFeature = (deps: Deps) =>
     },
 
     deployApp: {
-      write: async call => async tx => {
-        const app = await store.lock(tx, call.project.id, call.params.app_name)
-        if (!app) throw notFound()
-        return rollOut(deps, call, tx, app, call.body)
+      write: async call => {
+        const upload = await sentSource(deps, call.project.id, call.params.app_name, call.body)
+        return async tx => {
+          const app = await store.lock(tx, call.project.id, call.params.app_name)
+          if (!app) throw notFound()
+          return upload === undefined
+            ? rollOut(deps, call, tx, app, call.body)
+            : deployFromUpload(deps, call, tx, app, call.body, upload)
+        }
       },
     },
   })
+
+/** The digest of the source that the deploy names, which is here. Undefined: it names none. */
+async function sentSource(
+  { db, config }: Deps,
+  projectId: string,
+  name: string,
+  { source, image }: { readonly source?: string | null; readonly image?: string | null },
+): Promise<string | undefined> {
+  if (source == null) return undefined
+  if (image) throw invalidField('source', 'and an image cannot both be deployed; leave one of them out')
+  const digest = checkSource(source)
+  const app = await store.byName(db, projectId, name)
+  if (!app) throw notFound()
+  await assertKept(config.sourceDir, app.id, digest)
+  return digest
+}
 
 /** Of the image that is named, else of the app's repository, else of the image it had before. */
 const rollOut = (deps: Deps, call: Parameters<typeof deploy>[1], tx: Tx, app: store.App, body: DeployBody) =>

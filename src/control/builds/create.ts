@@ -5,7 +5,7 @@ import { createMachine, poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
 import { type DeployBody, type DeployCall, deploy, supersedeDeployment } from '../deployments/index.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
-import { buildSize, gitPlace } from './rules.ts'
+import { buildSize, gitPlace, uploadDigest, uploadUrl } from './rules.ts'
 import * as store from './store.ts'
 
 export interface SourceApp {
@@ -68,7 +68,23 @@ export async function deployFromSource(
   return answer
 }
 
+/** A deployment of what was sent to this app, see `checkSource` and `assertKept`. @throws as deployFromSource */
+export const deployFromUpload = (
+  deps: Pick<Deps, 'db' | 'config'>,
+  call: DeployCall,
+  tx: Tx,
+  app: SourceApp,
+  body: DeployBody,
+  digest: string,
+) =>
+  deployFromSource(
+    ...([deps, call, tx] as const),
+    { ...app, gitUrl: uploadUrl(digest), gitBranch: '', gitSubmodules: false, scmInstallationId: null },
+    body,
+  )
+
 async function refuseUnreadable(tx: Tx, { id, gitUrl }: SourceApp): Promise<void> {
+  if (uploadDigest(gitUrl) !== undefined) return
   const place = gitPlace(gitUrl)
   if (!place)
     throw invalidField('git_url', 'is built from only over https or ssh; give such an address of the repository')

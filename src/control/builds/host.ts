@@ -2,6 +2,7 @@ import { Value } from 'typebox/value'
 import { BuildObserved, type BuildPut, subjects } from '../../contract/agent.ts'
 import { minutes } from '../../lib/duration.ts'
 import type { BuildDeps, SourceCredential } from './deps.ts'
+import { uploadDigest } from './rules.ts'
 import type { Build } from './store.ts'
 
 /** What the host of a build is told, and what it answers. */
@@ -12,6 +13,13 @@ export interface BuildHost {
 }
 
 const answerMs = 5000
+
+function sourceOf({ gitUrl, gitBranch, gitCommit }: Build) {
+  const upload = uploadDigest(gitUrl)
+  return upload === undefined
+    ? { url: gitUrl, branch: gitBranch, commit: gitCommit }
+    : { upload, url: '', branch: '', commit: '' }
+}
 
 export function buildHost(deps: BuildDeps): BuildHost {
   const { config, bus } = deps
@@ -24,7 +32,7 @@ export function buildHost(deps: BuildDeps): BuildHost {
     ...{ projectId: build.projectId, appId: build.appId, deploymentId: build.deploymentId },
     hypervisor: placed(build).hypervisor,
     source: {
-      ...{ url: build.gitUrl, branch: build.gitBranch, commit: build.gitCommit },
+      ...sourceOf(build),
       ...(credential === undefined ? {} : 'password' in credential ? { auth: credential } : { ssh: credential }),
       submodules: build.gitSubmodules,
       allowPrivate: config.privateGitHosts,

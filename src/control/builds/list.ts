@@ -43,5 +43,4 @@ export const list = (sql: Sql, projectId: string, app: string, limit: number, of
 /** By its id, or one of the two of its deployment. */
 export const named = (sql: Sql, projectId: string, app: string, name: string) =>
   sql.maybe(oneBuild, [projectId, app, name])
-export const isApp = async (sql: Sql, projectId: string, app: string) =>
-  (await sql.maybe(appThere, [projectId, app])) !== undefined
+export const appNamed = (sql: Sql, projectId: string, app: string) => sql.maybe(appThere, [projectId, app])

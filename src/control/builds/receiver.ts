@@ -1,13 +1,21 @@
 import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
-import { BuildObserved, subjects } from '../../contract/agent.ts'
+import { BuildObserved, type SourcePart, SourceRequest, subjects } from '../../contract/agent.ts'
 import { poke } from '../../engine/runner.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
+import { uploadDigest } from './rules.ts'
+import { readSource } from './sources.ts'
+import * as store from './store.ts'
 
-/** Hosts say when a build has moved; its machine looks for itself. */
-export const startBuildReceiver = (deps: Pick<Deps, 'db' | 'bus'>): Promise<Subscription> =>
-  deps.bus.subscribe(
+type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'config'>
+
+/** A message of the bus holds 1 MiB; base64 is a third longer. */
+const partBytes = 512 << 10
+
+/** Hosts say when a build has moved, whose machine then looks for itself; and they ask for what was sent to be built. */
+export async function startBuildReceiver(deps: ReceiverDeps): Promise<Subscription> {
+  const seen = await deps.bus.subscribe(
     subjects.allBuilds,
     async message => {
       const { buildId } = Value.Parse(BuildObserved, message.data)
@@ -15,3 +23,26 @@ export const startBuildReceiver = (deps: Pick<Deps, 'db' | 'bus'>): Promise<Subs
     },
     { group: 'control' },
   )
+  const sources = await deps.bus.serve(
+    subjects.allSources,
+    (data, subject) => partFor(deps, subject.split('.')[1] ?? '', Value.Parse(SourceRequest, data)),
+    { group: 'control' },
+  )
+  return {
+    async stop() {
+      await sources.stop()
+      await seen.stop()
+    },
+  }
+}
+
+/** Only the host that has the build reads its source. The bus lets a host speak for itself only. */
+async function partFor({ db, config }: ReceiverDeps, hostId: string, request: SourceRequest): Promise<SourcePart> {
+  const isNamed = isUuid(hostId) && isUuid(request.buildId)
+  const build = isNamed ? await store.ofHost(db, request.buildId, hostId) : undefined
+  const digest = build && uploadDigest(build.gitUrl)
+  const part =
+    digest && (await readSource(config.sourceDir, { ...build, digest, offset: request.offset, length: partBytes }))
+  if (!part) throw Object.assign(new Error('The source is not kept any more. Send it again.'), { code: 'not_found' })
+  return { data: part.data.toString('base64'), sizeBytes: part.sizeBytes }
+}

@@ -2,15 +2,36 @@ import type { Deps } from '../deps.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { pageOf } from '../http/paging.ts'
+import { semaphore } from '../../lib/semaphore.ts'
 import * as builds from './list.ts'
 import { type BuildLine, hostLines, keptLines, keptLog } from './log.ts'
 import { type Build, type BuildLog, buildOperations } from './schema.ts'
+import { keepSource } from './sources.ts'
 
-export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log'>) =>
-  feature(buildOperations, {
+/** Each is unpacked and packed again. */
+const uploadsAtOnce = 4
+
+export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log' | 'config'>) => {
+  const uploads = semaphore(uploadsAtOnce)
+  return feature(buildOperations, {
+    putAppSource: {
+      write: async call => {
+        const app = await builds.appNamed(deps.db, call.project.id, call.params.app_name)
+        if (!app) throw notFound()
+        const release = await uploads.take(call.signal)
+        const taken = await keepSource(deps.config.sourceDir, app.id, call.body, call.signal).finally(release)
+        return async () => {
+          call.audit({
+            ...{ action: 'app.source', resourceType: 'app', resourceId: app.id },
+            details: { name: call.params.app_name, source: `sha256:${taken.digest}`, size_bytes: taken.sizeBytes },
+          })
+          return { source: `sha256:${taken.digest}`, size_bytes: taken.sizeBytes, files: taken.files }
+        }
+      },
+    },
     listBuilds: {
       read: async ({ project, params, query }) => {
-        if (!(await builds.isApp(deps.db, project.id, params.app_name))) throw notFound()
+        if (!(await builds.appNamed(deps.db, project.id, params.app_name))) throw notFound()
         const { limit, offset } = pageOf(query)
         return (await builds.list(deps.db, project.id, params.app_name, limit, offset)).map(view)
       },
@@ -27,6 +48,7 @@ export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log'>) =>
       },
     },
   })
+}
 
 async function linesOf(
   deps: Pick<Deps, 'db' | 'bus' | 'log'>,

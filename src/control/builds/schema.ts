@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { pageQuery } from '../http/paging.ts'
-import { dateTime, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
+import { dateTime, int64, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
+import { maxUploadBytes } from './rules.ts'
 
 export const buildStates = [
   ...(['queued', 'fetching', 'building', 'pushing'] as const),
@@ -37,9 +38,27 @@ export const BuildLog = resource('BuildLog', {
 })
 export type BuildLog = Static<typeof BuildLog>
 
+export const AppSource = resource('AppSource', {
+  source: text({ description: 'What a deploy names to build it: `sha256:` and the digest of what is kept.' }),
+  size_bytes: int64({ description: 'Of what is kept, compressed.' }),
+  files: uint32(),
+})
+export type AppSource = Static<typeof AppSource>
+
 const shared = { tag: 'Builds', auth: 'bearer', project: 'selected', scope: 'read', addition: true } as const
 
 export const buildOperations = operations({
+  putAppSource: {
+    method: 'PUT',
+    path: '/v1/apps/{app_name}/source',
+    summary: 'Takes the source of an app, a tar.gz of its folder, for a deploy that names it',
+    ...shared,
+    scope: 'deploy',
+    throttle: 'create',
+    params: Type.Object({ app_name: text() }),
+    upload: { maxBytes: maxUploadBytes },
+    answer: AppSource,
+  },
   listBuilds: {
     method: 'GET',
     path: '/v1/apps/{app_name}/builds',

@@ -103,6 +103,10 @@ const keyHost = statement<{ host: string }>(
   'builds.keyHost',
   `SELECT host FROM git_credential WHERE app_id = $1 AND kind = 'ssh_key'`,
 )
+const sourceForHost = statement<{ appId: string; gitUrl: string }>(
+  'builds.sourceForHost',
+  `SELECT app_id AS "appId", git_url AS "gitUrl" FROM build WHERE id = $1 AND host_id = $2 AND holds`,
+)
 const hostsUp = statement<{ count: number }>(
   'builds.hostsUp',
   `SELECT count(*)::int AS count FROM host WHERE removed_at IS NULL AND lost_at IS NULL`,
@@ -164,3 +168,5 @@ export const releaseHold = async (tx: Tx, id: string) => (await tx.run(letGo, [i
 /** The host that the app has a deploy key for. */
 export const deployKeyHost = async (sql: Sql, appId: string) => (await sql.maybe(keyHost, [appId]))?.host
 export const hostCount = async (sql: Sql) => (await sql.one(hostsUp)).count
+/** What a build on that host is made of; undefined: the host has no such build. */
+export const ofHost = (sql: Sql, id: string, hostId: string) => sql.maybe(sourceForHost, [id, hostId])

@@ -24,7 +24,11 @@ beforeAll(async () => {
   await writeFile(join(dir, 'assets', 'a-1.js'), script)
   await writeFile(join(dir, 'assets', 'a-1.js.br'), brotliCompressSync(script))
   await writeFile(join(dir, 'assets', 'a-1.js.gz'), gzipSync(script))
-  app = createFixture({ catalogue: allOperations, features: [neverCalled(allOperations)], pages: dashboardPages(settings, dir) }).app
+  app = createFixture({
+    catalogue: allOperations,
+    features: [neverCalled(allOperations)],
+    pages: dashboardPages(settings, dir),
+  }).app
 })
 afterAll(async () => {
   await app.close()

@@ -28,7 +28,7 @@ const dueBranches = statement<{ id: string }>(
   `SELECT b.id FROM branch b JOIN database d ON d.id = b.database_id LEFT JOIN branch_backup k ON k.branch_id = b.id
    WHERE b.kind = 'user' AND b.want = 'live' AND b.answers AND b.backup_volume_id IS NOT NULL AND d.want = 'running'
      AND (k.looked_at IS NULL OR k.looked_at < now() - make_interval(secs => $1)
-          OR k.started_at IS NOT NULL OR k.newest_at IS NULL)
+          OR k.started_at IS NOT NULL OR k.newest_at IS NULL OR k.newest_at < b.restored_at)
    ORDER BY k.looked_at NULLS FIRST LIMIT $2`,
 )
 const recordLook = statement(

@@ -26,6 +26,8 @@ const startLimitMs = minutes(30)
 /** Hosts tell what changes; this look is whether a client is answered still. */
 const lookAgainMs = seconds(15)
 const tryAgainMs = minutes(5)
+/** A client in the VM of a server that starts waits for so long before it says no. */
+const startingMs = seconds(5)
 
 const restoreWished = (b: Branch) => b.restores > b.restored
 const haltWished = (b: Branch) => restoreWished(b) || b.databaseWant === 'suspended' || b.database.revision > b.revision
@@ -65,7 +67,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
         if (now.getTime() - enteredAt.getTime() > startLimitMs)
           return go('failing', fail(b, b.error ?? 'It did not answer in time.'))
         if (!b.healthy) return wait(seconds(2))
-        if (!(await doesAnswer(deps, b, signal))) return wait(100)
+        if (!(await doesAnswer(deps, b, signal, startingMs))) return wait(100)
         return go('running', async tx => {
           await recordAnswer(tx, b, true)
           if (b.fromMoment !== null) await dropBackupCopy(deps, tx, b)
@@ -117,7 +119,7 @@ export const branchMachine = (deps: DatabaseDeps) => {
         const failed = failureOf(b) ?? late
         if (failed) return go('undoing', tx => store.fail(tx, b.id, failed).then(() => undefined), minutes(30))
         if (!b.healthy) return wait(seconds(2))
-        if (!(await doesAnswer(deps, b, signal))) return wait(100)
+        if (!(await doesAnswer(deps, b, signal, startingMs))) return wait(100)
         return go('running', async tx => {
           await restores.endRestore(tx, b.id)
           await recordAnswer(tx, b, true)

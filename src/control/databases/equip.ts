@@ -21,7 +21,7 @@ export interface Disks {
 }
 
 /** The image and port of the VM, by engine and version; those of a page server's compute are the operator's. */
-function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { image: string; port: number } {
+export function programOf(deps: Pick<DatabaseDeps, 'config'>, b: Branch): { image: string; port: number } {
   const { engine, version, backend } = b.database
   if (!isEngine(engine)) throw new Error(`BUG: no engine is called "${engine}"`)
   const { image, port } = engines[engine]

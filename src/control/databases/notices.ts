@@ -17,7 +17,7 @@ export async function tellReady(tx: Tx, b: Branch): Promise<void> {
       ...about(b),
       kind: 'database.ready',
       title: `${titleOf(b)} accepts connections`,
-      body: 'How to connect: GET /v1/databases/{id}/connection',
+      body: `How to connect is on its page, or: mote db connect ${b.databaseName}`,
     })
 }
 

@@ -24,14 +24,19 @@ export async function runInside(
   return agentClient(deps.bus, vm.hostId).exec({ vmId: vm.id, command: [...command], timeoutMs: limitMs }, signal)
 }
 
-/** Whether the owner of the database can work in it: a client in its VM signs in as the owner and asks for 1. */
+/**
+ * Whether the owner of the database can work in it: a client in its VM signs in as the owner and asks for 1.
+ * @param waitMs how long the client may wait for a server that starts; it notices within 5 ms, and nobody has to ask again
+ */
 export async function doesAnswer(
   deps: Pick<DatabaseDeps, 'bus'>,
   b: Pick<Branch, 'vm'>,
   signal: AbortSignal,
+  waitMs = 0,
 ): Promise<boolean> {
   try {
-    return (await runInside(deps, b, ['/usr/local/bin/mote-ready'], signal))?.exitCode === 0
+    const command = ['/usr/local/bin/mote-ready', String(waitMs)]
+    return (await runInside(deps, b, command, signal, waitMs + timeoutMs))?.exitCode === 0
   } catch (cause) {
     // Its host does not answer, or the VM just ended: then neither does the database.
     if (cause instanceof BusError) return false

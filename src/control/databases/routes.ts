@@ -7,6 +7,7 @@ import { type Handlers, feature } from '../http/operation.ts'
 import { backupHandlers } from './backup-routes.ts'
 import { branchHandlers } from './branch-routes.ts'
 import { createDatabase, startDeletingDatabase } from './create.ts'
+import { offeredVersions } from './offer.ts'
 import { knowsPassword, rotatePassword } from './password.ts'
 import { checkSettings, shapeOf, sizesOf, statusOf } from './rules.ts'
 import { databaseOperations } from './schema.ts'
@@ -59,7 +60,10 @@ const databaseHandlers = (
     write: async call => {
       const { body, project } = call
       const { name } = body
-      const shape = shapeOf(body, deps.config.databases.versions)
+      const { versions, backend } = deps.config.databases
+      // The image of a page server's compute is the operator's.
+      const offered = backend === 'neon' ? versions : await offeredVersions(deps.db, 'postgres', versions)
+      const shape = shapeOf(body, offered)
       return async tx => {
         const id = await createDatabase(deps, tx, { ...shape, projectId: project.id, name })
         const { engine, version, vcpus, memoryMib, diskMib } = shape

@@ -14,7 +14,7 @@ import {
   restoreVolume,
 } from '../volumes/index.ts'
 import type { DatabaseDeps } from './deps.ts'
-import { equip } from './equip.ts'
+import { equip, programOf } from './equip.ts'
 import { runInside } from './probe.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'
@@ -91,7 +91,7 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
   const { diskMib } = b.database
   const data = source?.volumeSnapshotId
     ? await cloneVolume(tx, source.volumeSnapshotId, { ...of, name: `${b.id}-data` })
-    : await createVolume(tx, { ...of, name: `${b.id}-data`, sizeMib: diskMib })
+    : await createVolume(tx, { ...of, name: `${b.id}-data`, sizeMib: diskMib, image: programOf(deps, b).image })
   const backup = await createVolume(tx, { ...of, name: `${b.id}-backup`, sizeMib: backupMibOf(diskMib) })
   await equip(deps, tx, b, { dataVolumeId: data.id, backupVolumeId: backup.id })
 }
@@ -148,7 +148,7 @@ const archivingMs = minutes(5)
 async function isArchived(deps: DatabaseDeps, parent: Branch, b: Branch, signal: AbortSignal): Promise<boolean> {
   if (Date.now() - b.createdAt.getTime() > archivingMs) return true
   try {
-    const ran = await runInside(deps, parent, ['/usr/local/bin/mote-archive'], signal, 25_000)
+    const ran = await runInside(deps, parent, ['/usr/local/bin/mote-archive', b.fromMoment ?? 'latest'], signal, 25_000)
     return ran === undefined || ran.exitCode === 0
   } catch (err) {
     deps.log.warn({ err, branchId: parent.id }, 'the newest log is not archived yet; trying again')

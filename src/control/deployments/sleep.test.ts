@@ -46,6 +46,22 @@ it('a wake that fails leaves it asleep, and the next one tries again, without th
   await world.deploymentsEnd(app)
 })
 
+it('is awake in the commit that sees its VM well, before its deployment has had a turn', async () => {
+  const { app, id } = await sleeper()
+  await fallAsleep(app)
+  await wake(app)
+  await world.until(async () => (await store.byId(db, id))?.phase === 'waking')
+  for (let n = 0; n < 20 && (await state(app)) !== 'active'; n++) {
+    await world.run('vm')
+    await world.hostsMove()
+  }
+  expect((await store.byId(db, id))?.phase).toBe('waking')
+  expect(await route(app)).toBe('live')
+  await world.until(async () => (await store.byId(db, id))?.phase === 'serving')
+  expect((await store.byId(db, id))?.sleepSnapshot).toBeNull()
+  await world.deploymentsEnd(app)
+})
+
 it('boots elsewhere when the host of its snapshot is lost', async () => {
   const { app } = await sleeper()
   await fallAsleep(app)

@@ -31,7 +31,12 @@ const elapsedMs = ({ enteredAt, now }: Moment) => now.getTime() - enteredAt.getT
 /** Nobody is routed to it any more. When nothing comes in for a moment, one VM is kept as a snapshot, and all go. */
 export async function suspending(moment: Moment, config: Deps['config']): Promise<Next<'serving' | 'sleeping'>> {
   const { subject: d } = moment
-  if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
+  if (d.activeDeploymentId !== d.id || d.scaleState === 'active')
+    return go('serving', async tx => {
+      // It is old by the next time; and as long as it is there, a VM with volumes does not run on.
+      await dropSnapshots(tx, d.id, 'sleep')
+      await announce(d)(tx)
+    })
   const leftMs = Math.min(graceMs, seconds(config.idleSeconds)) - elapsedMs(moment)
   if (leftMs > 0) return wait(leftMs)
   const source = kept(d).find(vm => vm.canSnapshot && vm.healthy)
@@ -55,7 +60,12 @@ export async function sleeping({ subject: d }: Moment): Promise<Next<'serving' |
 /** One VM is enough to serve; the rest follow. One that does not come up leaves the app asleep, and the next request tries again. */
 export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping'>> {
   const { subject: d } = moment
-  if (d.activeDeploymentId !== d.id || d.scaleState === 'active') return go('serving', announce(d))
+  // It is active in the commit that saw its VM well (vms/seen.ts): nobody waits for this step.
+  if (d.activeDeploymentId !== d.id || d.scaleState === 'active')
+    return go('serving', async tx => {
+      await dropSnapshots(tx, d.id, 'sleep')
+      await announce(d)(tx)
+    })
   if (kept(d).some(vm => vm.healthy))
     return go('serving', async tx => {
       await store.moveScale(tx, d.appId, 'warming_up', 'active')
@@ -67,7 +77,9 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
   const leftMs = wakeLimitMs - elapsedMs(moment)
   if (crashed || leftMs <= 0 || d.scaleState !== 'warming_up')
     return go('sleeping', async tx => {
-      await store.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
+      const asleep = await store.moveScale(tx, d.appId, 'warming_up', 'scaled_to_zero')
+      // The commit is given up, and the next look sees it.
+      if (!asleep && d.scaleState === 'warming_up') throw new Error('its VM came up meanwhile')
       await removeVms(tx, d)
       // Perhaps it was the snapshot: the next try boots.
       await dropSnapshots(tx, d.id, 'sleep')

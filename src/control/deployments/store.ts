@@ -74,7 +74,7 @@ export interface DeploymentVm extends VmFacts {
   readonly placementNote: string | null
   /** Its host is being emptied, and nothing of it stays there. */
   readonly leaving: boolean
-  /** Its hypervisor can keep memory and disk of it, and it has no volumes. */
+  /** Its hypervisor can keep memory and disk of it, and its volumes where it has some. */
   readonly canSnapshot: boolean
   /** Its host is being emptied, its hypervisor can move it while it runs, and has not failed to twice. */
   readonly canMove: boolean
@@ -107,8 +107,8 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
          SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND o.bound),
       'balloonTargetMib', v.balloon_target_mib, 'migrating', EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL),
       'canSnapshot', EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
-         WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'snapshot' = 'true')
-         AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id),
+         WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'snapshot' = 'true'
+           AND (coalesce(offer->'features' ? 'kept-volumes', false) OR NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id))),
       'canMove', coalesce(h.draining, false) AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
          WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'migrate' = 'live')
          AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed') < 2

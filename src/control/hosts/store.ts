@@ -71,12 +71,13 @@ const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR 
 // Capacity never shrinks below what is already promised: the CHECK-free way to keep "used <= total" true for what runs.
 const upsertHost = statement(
   'hosts.upsert',
-  `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+  `INSERT INTO host (id, name, incarnation, version, arch, network, hypervisors, vcpus, memory_mib, disk_mib, pools, database_images)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
    ON CONFLICT (id) DO UPDATE SET
      name = excluded.name, incarnation = excluded.incarnation, version = excluded.version, arch = excluded.arch,
      network = excluded.network, hypervisors = excluded.hypervisors, vcpus = excluded.vcpus,
-     memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, pools = excluded.pools, last_seen_at = now(), suspected_at = NULL,
+     memory_mib = excluded.memory_mib, disk_mib = excluded.disk_mib, pools = excluded.pools,
+     database_images = excluded.database_images, last_seen_at = now(), suspected_at = NULL,
      lost_at = NULL
    WHERE host.removed_at IS NULL`,
 )
@@ -194,6 +195,7 @@ export const upsert = (db: Db, beat: HostBeat, cpuOvercommit: number) =>
     beat.memoryMib,
     beat.diskMib,
     JSON.stringify(beat.pools ?? []),
+    beat.databaseImages ? JSON.stringify(beat.databaseImages) : null,
   ])
 
 export const touch = (db: Db, hostIds: readonly string[]) => db.run(touchHosts, [hostIds])

@@ -9,6 +9,7 @@ import { migrationHandlers } from './migrations.ts'
 import { snapshotHandlers } from './snapshots.ts'
 import { volumeHandlers } from './volumes.ts'
 
+export { putBack } from './restore.ts'
 export const runtimeFeature = (deps: Deps & { readonly live: LiveStats }) =>
   feature(vmOperations, {
     ...snapshotHandlers(deps),

@@ -1,6 +1,6 @@
 /** What every operation on a running VM begins with: the deployment, its VM, and whether its hypervisor can. */
 import { BusError } from '../../bus/bus.ts'
-import type { Capabilities } from '../../contract/agent.ts'
+import type { Capabilities, HypervisorFeature } from '../../contract/agent.ts'
 import type { Sql, Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type Deployment, type DeploymentVm, findDeployment, lockDeployment } from '../deployments/index.ts'
@@ -30,6 +30,7 @@ export interface Placed {
   readonly vm: DeploymentVm & { readonly hostId: string; readonly hypervisor: string }
   readonly host: HostRow
   readonly capabilities: Capabilities
+  readonly features: readonly HypervisorFeature[]
 }
 
 /** The oldest VM that runs or is paused, and its host. @throws ApiError 409 `invalid_state` when there is none */
@@ -41,7 +42,12 @@ export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployme
   const offer = host?.hypervisors.find(one => one.name === vm?.hypervisor)
   if (!vm?.hostId || !vm.hypervisor || !host || !offer)
     throw invalidState('The deployment has no VM that runs or is paused. Wait until it is running, or activate it.')
-  return { vm: { ...vm, hostId: vm.hostId, hypervisor: vm.hypervisor }, host, capabilities: offer.capabilities }
+  return {
+    vm: { ...vm, hostId: vm.hostId, hypervisor: vm.hypervisor },
+    host,
+    capabilities: offer.capabilities,
+    features: offer.features ?? [],
+  }
 }
 
 /** @throws ApiError 409 `unsupported_by_hypervisor` */
@@ -59,7 +65,14 @@ export async function assertNoVolumes(sql: Sql, { vm }: Placed, what: string): P
     throw invalidState(`The VM has volumes, which cannot be ${what} with it. Detach them, or snapshot the volumes.`)
 }
 
+/** @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its host cannot keep them with it */
+export async function requireKeptVolumes(sql: Sql, { vm, features }: Placed): Promise<void> {
+  if (features.includes('kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return
+  throw unsupported(vm.hypervisor, 'keptVolumes')
+}
+
 const words = {
+  keptVolumes: 'keep a VM with its volumes (detach them, or snapshot the volumes)',
   snapshot: 'take snapshots',
   balloon: 'change the memory of a VM',
   migrate: 'move a VM',

@@ -2,19 +2,19 @@ import { uniqueViolation } from '../../db/errors.ts'
 import { prepareApp } from '../apps/index.ts'
 import type { Deps } from '../deps.ts'
 import { assertSizesFit, createDeployment } from '../deployments/index.ts'
-import { invalidField, invalidState, nameTaken, notFound } from '../http/errors.ts'
+import { ApiError, invalidField, invalidState, nameTaken, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import {
   createSnapshot,
   dropSnapshot,
   listSnapshots,
   lockSnapshot,
-  pokeVm,
-  restoreVm,
+  newestMigration,
   type Snapshot,
   type vmOperations,
 } from '../vms/index.ts'
-import { assertNoVolumes, jobOf, lockedJob, placedVm, requireCapability } from './job.ts'
+import { putBack } from './restore.ts'
+import { jobOf, lockedJob, placedVm, requireCapability, requireKeptVolumes } from './job.ts'
 
 type SnapshotOperations = Pick<
   typeof vmOperations,
@@ -30,7 +30,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
       requireCapability(placed, 'snapshot')
-      await assertNoVolumes(tx, placed, 'kept')
+      await requireKeptVolumes(tx, placed)
       const name = call.body.snapshot_name
       const known = await listSnapshots(tx, d.id)
       if (known.length >= mostSnapshots)
@@ -64,8 +64,10 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
         throw invalidState(
           'The VM of this snapshot is not on its host any more. Start a new one from it: POST .../fork',
         )
-      await restoreVm(tx, vm.id, snapshot.id)
-      await pokeVm(tx, vm.id)
+      const running = await newestMigration(tx, d.id)
+      if (running && !running.endedAt)
+        throw new ApiError('operation_in_progress', 'The VM is on its way to another host. Wait, or cancel that.')
+      await putBack(tx, snapshot)
       call.audit({
         action: 'snapshot.restore',
         resourceType: 'deployment',
@@ -109,6 +111,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
         const snapshot = await lockSnapshot(tx, d.id, call.params.snapshot_name)
         if (!snapshot) throw notFound()
         assertReady(snapshot)
+        assertNoDisks(snapshot)
         const app = await create(tx)
         await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
         const { hypervisor, image, port, ipv6Prefix } = d
@@ -135,6 +138,14 @@ function assertReady(snapshot: Snapshot): void {
     throw invalidState(`Snapshot ${snapshot.name} is ${snapshot.state}${snapshot.error ? `: ${snapshot.error}` : ''}.`)
 }
 
+/** @throws ApiError 409 `invalid_state`: which clone would have the volume? docs/decisions/0048 */
+function assertNoDisks({ name, disks }: Snapshot): void {
+  if (disks.length === 0) return
+  throw invalidState(
+    `Snapshot ${name} has volumes, which several VMs cannot share. Clone the volumes (POST /v1/volumes/{id}/clone) and attach them to an app of its own, or restore the snapshot.`,
+  )
+}
+
 const snapshotView = (s: Snapshot) => ({
   name: s.name,
   status: s.state,
@@ -145,5 +156,8 @@ const snapshotView = (s: Snapshot) => ({
   made_by: s.madeBy,
   pause_ms: s.pauseMs,
   error: s.error,
+  volumes: s.disks.map(({ volumeId, mountPoint, readOnly }) => ({
+    ...{ volume_id: volumeId, mount_point: mountPoint, read_only: readOnly },
+  })),
   created_at: s.createdAt.toISOString(),
 })

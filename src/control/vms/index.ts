@@ -14,8 +14,15 @@ export { cancelMigration, migrationMachine, startMigration } from './migration-m
 export { type Migration, countFromHost as migrationsFrom, newest as newestMigration } from './migration-store.ts'
 export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMachine } from './snapshot-machine.ts'
 export { recordSeen } from './seen.ts'
+export { seenOnHost } from './seen-store.ts'
 export { list as listSnapshots, lockByName as lockSnapshot, type Snapshot } from './snapshot-store.ts'
-export { deploymentsOnHost, restore as restoreVm, seenOnHost, setBalloon, type StartFrom } from './store.ts'
+export {
+  deploymentsOnHost,
+  giveUpRestore,
+  restore as restoreVm,
+  setBalloon,
+  type StartFrom,
+} from './store.ts'
 export { abandonVmsOf } from './abandon.ts'
 export { pokeWaiting } from './waiting.ts'
 

@@ -87,7 +87,9 @@ const wishCancel = statement(
 const moveVm = statement(
   'vms.move',
   `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = least(seen_generation, $3),
-     seen_count = seen_count + 1, healthy = false, endpoint_host = NULL, endpoint_port = NULL
+     -- What it went on from once is on the host that it leaves.
+     from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL,
+     seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1 AND want <> 'absent'`,
 )
 const raiseGeneration = statement(

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, HypervisorName, VmObserved, VmPut } from '../../contract/agent.ts'
-import type { SeenVm, Vm } from './store.ts'
+import type { SeenVm } from './seen-store.ts'
+import type { Vm } from './store.ts'
 
 /** The stored integer of the contract, and what it means. */
 export const hypervisorNumbers = {

@@ -3,7 +3,7 @@ import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { recordDisks } from './disks.ts'
-import * as store from './store.ts'
+import * as store from './seen-store.ts'
 
 /**
  * The one way an observation enters the database, whether it came with an answer or by itself: the VM's row, the route
@@ -14,6 +14,7 @@ export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenC
   await recordDisks(tx, hostId, seen)
   const parents = await store.record(tx, hostId, seen, seenCount)
   if (!parents) return false
+  if (seen.healthy) await store.wakeUp(tx, seen.vmId)
   await refreshRoute(tx, parents.appId)
   await poke(tx, 'vm', seen.vmId)
   await poke(tx, 'deployment', parents.deploymentId)

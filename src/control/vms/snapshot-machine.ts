@@ -21,6 +21,8 @@ const wishOf = (s: Snapshot): SnapshotPut => ({
   vmId: s.vmId,
   generation: s.want === 'present' ? 1 : 2,
   want: s.want,
+  // Who sleeps must not write to its volumes between its snapshot and its end.
+  ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
 })
 
 export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>

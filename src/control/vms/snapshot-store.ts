@@ -1,4 +1,4 @@
-import type { SnapshotObserved } from '../../contract/agent.ts'
+import type { SnapshotDisk, SnapshotObserved } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 
 export interface Snapshot {
@@ -20,6 +20,8 @@ export interface Snapshot {
   readonly madeBy: string | null
   readonly pauseMs: number | null
   readonly error: string | null
+  /** Volumes that the VM had. */
+  readonly disks: readonly SnapshotDisk[]
   readonly createdAt: Date
   readonly hostLost: boolean
   readonly hostRemoved: boolean
@@ -27,7 +29,7 @@ export interface Snapshot {
 
 const columns = `s.id, s.project_id AS "projectId", s.app_id AS "appId", s.deployment_id AS "deploymentId", s.vm_id AS "vmId",
   s.host_id AS "hostId", s.kind, s.name, s.want, s.state, s.vcpus, s.memory_mib AS "memoryMib", s.disk_mib AS "diskMib",
-  s.size_bytes AS "sizeBytes", s.sha256, s.made_by AS "madeBy", s.pause_ms AS "pauseMs", s.error,
+  s.size_bytes AS "sizeBytes", s.sha256, s.made_by AS "madeBy", s.pause_ms AS "pauseMs", s.error, s.disks,
   s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"`
 const joined = `FROM vm_snapshot s JOIN host h ON h.id = s.host_id`
 
@@ -48,7 +50,8 @@ const insertSnapshot = statement(
 )
 const recordSnapshot = statement<{ deploymentId: string }>(
   'vms.recordSnapshot',
-  `UPDATE vm_snapshot SET state = $3, size_bytes = $4, sha256 = $5, made_by = $6, pause_ms = $7, error = $8
+  `UPDATE vm_snapshot SET state = $3, size_bytes = $4, sha256 = $5, made_by = $6, pause_ms = $7, error = $8,
+     disks = $9::jsonb
    WHERE id = $1 AND host_id = $2 AND want = 'present' AND state = 'creating' AND state <> $3
    RETURNING deployment_id AS "deploymentId"`,
 )
@@ -110,6 +113,7 @@ export const record = async (tx: Tx, hostId: string, seen: SnapshotObserved & { 
       seen.madeBy,
       seen.pauseMs,
       seen.error,
+      JSON.stringify(seen.disks ?? []),
     ])
   )?.deploymentId
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])

@@ -1,6 +1,6 @@
-import type { HypervisorName, VmObserved, VmStep } from '../../contract/agent.ts'
+import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
-import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
 
 /** A VM with what its wish is made of: its own columns and those of its deployment and app. */
 export interface Vm {
@@ -66,7 +66,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
        THEN a.drain_timeout ELSE 0 END AS "drainSeconds", v.from_snapshot_id AS "fromSnapshotId", v.from_renew AS "fromRenew",
   v.pinned_host_id AS "pinnedHostId", v.from_required AS "fromRequired", v.restarts,
   EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id
-          WHERE k.vm_id = v.id AND k.want = 'present' AND o.state <> 'ready') AS "disksPending",
+          WHERE k.vm_id = v.id AND k.want = 'present' AND (o.state <> 'ready' OR EXISTS (
+            SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.kind = 'restore' AND s.state = 'creating'))) AS "disksPending",
   jsonb_build_object('version', a.firewall_version, 'rules', coalesce(
     (SELECT jsonb_agg(jsonb_build_object('id', r.id, 'direction', r.direction, 'protocol', r.protocol,
        'portStart', r.port_start, 'action', r.action, 'cidr', r.cidr, 'portEnd',
@@ -171,6 +172,11 @@ const restoreVm = statement(
   `UPDATE vm SET from_snapshot_id = $2, from_renew = false, restarts = restarts + 1, generation = generation + 1
    WHERE id = $1 AND want <> 'absent'`,
 )
+const keepAsItIs = statement(
+  'vms.giveUpRestore',
+  `UPDATE vm SET from_snapshot_id = NULL, generation = generation + 1
+   WHERE id = $1 AND from_snapshot_id IS NOT NULL AND NOT from_renew AND want <> 'absent'`,
+)
 const setBalloonTarget = statement<{ id: string }>(
   'vms.setBalloon',
   `UPDATE vm SET balloon_target_mib = $2, generation = generation + 1
@@ -182,47 +188,10 @@ const deleteVm = statement(
    DELETE FROM vm WHERE id = $1`,
 )
 
-// An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
-// says something new, so that beats which repeat themselves write nothing.
-const recordSeen = statement<{
-  deploymentId: string
-  appId: string
-  projectId: string
-  /** Of an app of the platform: the machine that looks after it. */
-  owner: string
-  ownerId: string | null
-}>(
-  'vms.recordSeen',
-  `UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
-                 seen_error = $8, restart_count = $9, seen_steps = $10, seen_firewall = $12,
-                 seen_count = seen_count + 1
-   WHERE id = $1 AND host_id = $2 AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)
-     AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps, seen_firewall)
-         IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $12::jsonb)
-   RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId",
-     (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
-)
 const waitingForHost = statement<{ id: string }>(
   'vms.waitingForHost',
   `SELECT id FROM machine WHERE kind = 'vm' AND phase = 'placing' ORDER BY entered_at LIMIT $1`,
 )
-const seenByHost = statement<SeenVm>(
-  'vms.seenByHost',
-  `SELECT id, generation, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
-     restart_count AS "restartCount" FROM vm WHERE host_id = $1
-     OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
-)
-
-export interface SeenVm {
-  readonly id: string
-  readonly generation: number
-  readonly seenGeneration: number
-  readonly seenState: VmObserved['state'] | null
-  readonly healthy: boolean
-  readonly endpointPort: number | null
-  readonly restartCount: number
-}
-
 export interface NewVm {
   readonly id: string
   readonly projectId: string
@@ -289,6 +258,8 @@ export const place = async (
 export const bootInstead = (tx: Tx, id: string) => tx.run(forgetSnapshot, [id])
 /** Starts it anew from a snapshot that its host has. */
 export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restoreVm, [id, snapshotId])
+/** It boots with what its volumes hold now. */
+export const giveUpRestore = (tx: Tx, id: string) => tx.run(keepAsItIs, [id])
 /** Ids of those that have another target now. */
 export const setBalloon = async (tx: Tx, deploymentId: string, targetMib: number) =>
   (await tx.rows(setBalloonTarget, [deploymentId, targetMib])).map(row => row.id)
@@ -301,23 +272,3 @@ export const deploymentsOnHost = async (sql: Sql, hostId: string) =>
 export const idsOnHost = async (sql: Sql, hostId: string) => (await sql.rows(vmsOfHost, [hostId])).map(row => row.id)
 /** VMs that wait for a host, longest first. */
 export const waiting = async (sql: Sql, limit: number) => (await sql.rows(waitingForHost, [limit])).map(row => row.id)
-/** What was last seen of every VM that belongs to the host, by VM id. */
-export const seenOnHost = async (db: Db, hostId: string) =>
-  new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))
-
-/** The parents of the VM when the observation was news; undefined when it was known, outdated or not the owner's. */
-export const record = (tx: Tx, hostId: string, seen: VmObserved, seenCount?: number) =>
-  tx.maybe(recordSeen, [
-    seen.vmId,
-    hostId,
-    seen.generation,
-    seen.state,
-    seen.healthy,
-    seen.endpoint?.host ?? null,
-    seen.endpoint?.port ?? null,
-    seen.error ? seen.error.message : null,
-    seen.restartCount,
-    JSON.stringify(seen.steps satisfies readonly VmStep[]),
-    seenCount ?? null,
-    seen.firewall ? JSON.stringify(seen.firewall) : null,
-  ])

@@ -27,6 +27,8 @@ export interface NewVolumeRequest {
   readonly sizeMib: number
   /** Empty or absent: chosen when the volume gets its place. */
   readonly poolName?: string
+  /** Begins with what this image has for volumes. */
+  readonly image?: string
 }
 
 /**
@@ -81,6 +83,7 @@ async function insert(
     poolName: '',
     ownerId: null,
     key: null,
+    image: '',
   }
   try {
     await store.insert(tx, { ...whole, ...request, id, owner })
@@ -117,7 +120,7 @@ export async function wishVolumeGone(tx: Tx, id: string): Promise<void> {
 export async function createVolumeSnapshot(
   tx: Tx,
   volumeId: string,
-  { name, kind = 'user' }: { readonly name: string; readonly kind?: 'user' | 'schedule' },
+  { name, kind = 'user' }: { readonly name: string; readonly kind?: snapshots.VolumeSnapshot['kind'] },
 ): Promise<snapshots.VolumeSnapshot> {
   const volume = await store.lock(tx, volumeId)
   if (!volume) throw notFound()

@@ -22,6 +22,7 @@ type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
 const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...{ volumeId: v.id, generation: v.generation, want: v.want, pool: v.poolName, sizeMib: v.sizeMib },
   ...(v.fromVolumeId && v.fromSnapshotId ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } } : {}),
+  ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.restoreSnapshotId ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } } : {}),
 })

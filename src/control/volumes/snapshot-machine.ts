@@ -7,6 +7,7 @@ import { poke } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { giveUpRestore, pokeVm } from '../vms/index.ts'
 import { makingMs } from './create.ts'
 import { pokeOwner } from './machine.ts'
 import type { VolumeSnapshot } from './snapshot-store.ts'
@@ -68,7 +69,16 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
 
 const failed = (s: VolumeSnapshot, why: string) => async (tx: Tx) => {
   await store.fail(tx, s.id, why)
+  await tellVms(tx, s.id, 'failed')
   await pokeOwner(tx, s)
+}
+
+/** What the volumes of a VM hold is kept before it is put back to a snapshot; where that cannot be, it boots instead. */
+async function tellVms(tx: Tx, snapshotId: string, state: 'ready' | 'failed'): Promise<void> {
+  for (const vmId of await store.vmsWaitingFor(tx, snapshotId)) {
+    if (state === 'failed') await giveUpRestore(tx, vmId)
+    await pokeVm(tx, vmId)
+  }
 }
 
 /** What the host said, when it is an answer that trying again would not change. */
@@ -85,6 +95,7 @@ export async function recordVolumeSnapshot(tx: Tx, hostId: string, seen: VolumeS
   const { snapshotId, sizeBytes, pauseMs, error } = seen
   if (!(await store.record(tx, hostId, { snapshotId, state, sizeBytes, pauseMs, error }))) return
   await poke(tx, 'volume-snapshot', snapshotId)
+  await tellVms(tx, snapshotId, state)
   const snapshot = await store.byId(tx, snapshotId)
   if (snapshot) await pokeOwner(tx, snapshot)
 }

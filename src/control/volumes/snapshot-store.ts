@@ -6,7 +6,8 @@ export interface VolumeSnapshot {
   readonly projectId: string
   readonly volumeId: string
   readonly name: string
-  readonly kind: 'user' | 'schedule'
+  /** `restore`: what the volume held before its VM was put back to a snapshot of the VM's. */
+  readonly kind: 'user' | 'schedule' | 'restore'
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'failed'
   readonly sizeBytes: number
@@ -57,6 +58,11 @@ const failSnapshot = statement(
   'volumes.failSnapshot',
   `UPDATE volume_snapshot SET state = 'failed', error = $2 WHERE id = $1 AND state = 'creating'`,
 )
+const vmsThatWait = statement<{ id: string }>(
+  'volumes.vmsWaitingForSnapshot',
+  `SELECT k.vm_id AS id FROM volume_snapshot s JOIN vm_disk k ON k.volume_id = s.volume_id
+   WHERE s.id = $1 AND s.kind = 'restore'`,
+)
 const wishAway = statement(
   'volumes.wishSnapshotAway',
   `UPDATE volume_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
@@ -80,6 +86,8 @@ export const record = async (
 ) =>
   (await tx.maybe(recordSnapshot, [seen.snapshotId, hostId, seen.state, seen.sizeBytes, seen.pauseMs, seen.error]))
     ?.volumeId
+/** VMs that are not put back before the snapshot is there. */
+export const vmsWaitingFor = async (tx: Tx, id: string) => (await tx.rows(vmsThatWait, [id])).map(row => row.id)
 export const fail = (tx: Tx, id: string, error: string) => tx.run(failSnapshot, [id, error])
 export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
 export const remove = (tx: Tx, id: string) => tx.run(deleteSnapshot, [id])

@@ -21,6 +21,8 @@ export interface Volume {
   readonly want: 'present' | 'absent'
   readonly state: 'creating' | 'ready' | 'restoring' | 'failed'
   readonly generation: number
+  /** It begins with what this image has for volumes; empty: with nothing. */
+  readonly image: string
   readonly fromVolumeId: string | null
   readonly fromSnapshotId: string | null
   readonly restoreSnapshotId: string | null
@@ -41,7 +43,7 @@ export interface Volume {
 }
 
 const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "ownerId", o.name, o.size_mib AS "sizeMib", o.grown_mib AS "grownMib", o.pool_name AS "poolName",
-  o.host_id AS "hostId", o.bound, o.want, o.state, o.generation, o.from_volume_id AS "fromVolumeId",
+  o.host_id AS "hostId", o.bound, o.want, o.state, o.generation, o.image, o.from_volume_id AS "fromVolumeId",
   o.from_snapshot_id AS "fromSnapshotId", o.restore_snapshot_id AS "restoreSnapshotId", o.restores, o.key,
   o.used_bytes AS "usedBytes", o.snapshot_bytes AS "snapshotBytes", o.measured_at AS "measuredAt", o.error,
   o.created_at AS "createdAt", o.updated_at AS "updatedAt", h.lost_at IS NOT NULL AS "hostLost",
@@ -62,8 +64,8 @@ const lockVolume = statement(
 const insertVolume = statement(
   'volumes.insert',
   `INSERT INTO volume (id, project_id, owner, name, size_mib, pool_name, host_id, bound, from_volume_id,
-     from_snapshot_id, owner_id, key, grown_mib)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $5)`,
+     from_snapshot_id, owner_id, key, image, grown_mib)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $5)`,
 )
 const usageOfProject = statement<{ volumes: number; sizeMib: number }>(
   'volumes.projectUsage',
@@ -84,10 +86,11 @@ const wishAway = statement(
   'volumes.wishAway',
   `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
 )
+// Other content counts as another writer: a VM that slept meanwhile must not go on with it.
 const startRestore = statement(
   'volumes.startRestore',
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
-     updated_at = now() WHERE id = $1 AND state = 'ready'`,
+     attach_generation = attach_generation + 1, updated_at = now() WHERE id = $1 AND state = 'ready'`,
 )
 const growVolume = statement(
   'volumes.grow',
@@ -124,9 +127,12 @@ const unfinishedClones = statement<{ count: number }>(
 )
 const recordUsage = statement(
   'volumes.recordUsage',
-  `UPDATE volume o SET used_bytes = u.used, snapshot_bytes = u.snapshots, measured_at = now()
+  // In order of their ids: several hosts tell of the volumes of a shared pool at once.
+  `WITH locked AS (
+     SELECT id FROM volume WHERE id = ANY ($2::uuid[]) AND (host_id = $1 OR NOT bound) ORDER BY id FOR NO KEY UPDATE)
+   UPDATE volume o SET used_bytes = u.used, snapshot_bytes = u.snapshots, measured_at = now()
    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) AS u(id, used, snapshots)
-   WHERE o.id = u.id AND (o.host_id = $1 OR NOT o.bound)`,
+   WHERE o.id = u.id AND o.id IN (SELECT id FROM locked)`,
 )
 
 export type NewVolume = Pick<
@@ -143,6 +149,7 @@ export type NewVolume = Pick<
   | 'fromVolumeId'
   | 'fromSnapshotId'
   | 'key'
+  | 'image'
 >
 
 export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
@@ -167,6 +174,7 @@ export const insert = (tx: Tx, v: NewVolume) =>
     v.fromSnapshotId,
     v.ownerId,
     v.key,
+    v.image,
   ])
 /** What the project's volumes add up to; those of databases count in the size only. */
 export const projectUsage = (tx: Tx, projectId: string) => tx.one(usageOfProject, [projectId])

@@ -7,6 +7,7 @@ import { queries, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
 import { FormDialog } from '../../ui/dialog.tsx'
 import { Field } from '../../ui/form.tsx'
+import { FolderField, sendFolder } from '../../source/folder-field.tsx'
 import { SizeFields, sizeOf } from './size-fields.tsx'
 
 /** Deploys an image with a size; goes to the deployment, to watch it come up. */
@@ -27,9 +28,10 @@ export function DeployDialog({
       lead="The new version takes over once it is healthy. Until then the old one serves."
       submit="Deploy"
       send={async values => {
+        const source = await sendFolder(app.name, values.files('folder'))
         const { job_id } = await api.deployApp({
           app_name: app.name,
-          body: { image: values.optional('image'), ...sizeOf(values) },
+          body: { ...(source ? { source } : { image: values.optional('image') }), ...sizeOf(values) },
         })
         await refreshAll('active', 'deployments')
         await navigate({ to: '/apps/$app/deployments/$job', params: { app: app.name, job: job_id } })
@@ -51,6 +53,7 @@ export function DeployDialog({
                 : 'Leave it empty to deploy the last image again.'
             }
           />
+          <FolderField />
           <SizeFields vcpus={running?.vcpus} memoryMib={running?.memory_mib} />
         </>
       }

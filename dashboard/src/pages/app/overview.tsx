@@ -5,7 +5,7 @@ import { Rocket } from 'lucide-react'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
 import { LinkButton } from '../../ui/button.tsx'
-import { bytes, mib, percent } from '../../ui/format.ts'
+import { bytes, imageName, mib, percent } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono } from '../../ui/layout.tsx'
 import { LiveDot } from '../../ui/live-dot.tsx'
 import { Log } from '../../ui/log.tsx'
@@ -87,7 +87,7 @@ function Waiting({ app, active }: { readonly app: App; readonly active: readonly
   if (!coming) return null
   return (
     <Notice>
-      A deployment of <Mono>{coming.image}</Mono> is {coming.status}.{' '}
+      A deployment of <Mono>{imageName(coming.image)}</Mono> is {coming.status}.{' '}
       <Link
         to="/apps/$app/deployments/$job"
         params={{ app: app.name, job: coming.job_id }}
@@ -129,7 +129,7 @@ function Serving({
           <Status status={live.status} />
         </Fact>
         <Fact name="Image" wide>
-          <Mono>{live.image}</Mono>
+          <Mono>{imageName(live.image)}</Mono>
         </Fact>
         <Fact name="Size">
           {live.vcpus} vCPU · {mib(live.memory_mib)}

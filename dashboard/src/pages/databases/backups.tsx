@@ -19,7 +19,11 @@ interface Props {
 const whyNotUp = ({ status }: Database) => (status === 'running' ? undefined : `The database is ${status}.`)
 
 export function Backups({ database }: Props) {
-  const snapshots = useQuery({ ...queries.databaseSnapshots(database.id), refetchInterval: whileCreating })
+  const snapshots = useQuery({
+    ...queries.databaseSnapshots(database.id),
+    // A restore keeps what it was before as another one.
+    refetchInterval: query => (database.status === 'running' ? whileCreating(query) : 1000),
+  })
   return (
     <ListCard
       title="Backups"
@@ -53,7 +57,7 @@ function Automatic({ database }: Props) {
     <div className="border-b border-line p-4">
       <Facts>
         <Fact name="Strategy">{data.backup_strategy}</Fact>
-        <Fact name="Recovery">{data.recovery_mode}</Fact>
+        <Fact name="Recovery">{data.recovery_mode.replaceAll('_', ' ')}</Fact>
         <Fact name="Status">
           <Status status={data.status} />
         </Fact>

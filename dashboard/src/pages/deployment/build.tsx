@@ -34,8 +34,7 @@ export function BuildCard({ build, app_name }: { readonly build: Build; readonly
       <div className="space-y-4 border-b border-line p-4">
         <Facts>
           <Fact name="Commit" wide>
-            <Mono>{build.git_commit_hash === '' ? 'not fetched yet' : shortId(build.git_commit_hash)}</Mono>{' '}
-            {build.git_commit_message.split('\n')[0]}
+            <Mono>{commitOf(build)}</Mono> {build.git_commit_message.split('\n')[0]}
           </Fact>
           <Fact name="Branch">
             <Mono>{build.git_branch || '–'}</Mono>
@@ -72,4 +71,10 @@ async function* liveLines(target: Target, options: StreamOptions): AsyncGenerato
 async function* keptLines({ app_name, job_id }: Target, options: StreamOptions): AsyncGenerator<StreamEvent> {
   const { lines } = await api.getBuildLog({ app_name, build_id: job_id }, { signal: options.signal })
   for (const line of lines) yield { event: 'log', id: undefined, data: { ...line, stream: 'build' } }
+}
+
+/** Only a repository has commits. */
+function commitOf({ git_commit_hash, status }: Build): string {
+  if (git_commit_hash !== '') return shortId(git_commit_hash)
+  return status === 'queued' || status === 'fetching' ? 'not fetched yet' : 'none: a folder was sent'
 }

@@ -4,7 +4,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { api } from '../../api/client.ts'
 import { queries } from '../../api/queries.ts'
 import { cx } from '../../ui/cx.ts'
-import { bytes, mib, percent, shortId } from '../../ui/format.ts'
+import { bytes, imageName, mib, percent, shortId } from '../../ui/format.ts'
 import { Card, Fact, Facts, Mono, Page } from '../../ui/layout.tsx'
 import { Log } from '../../ui/log.tsx'
 import { Loaded, Notice } from '../../ui/states.tsx'
@@ -99,7 +99,7 @@ function Machine({ app_name, live }: { readonly app_name: string; readonly live:
       <Card title="Virtual machine">
         <Facts>
           <Fact name="Image" wide>
-            <Mono>{live.image}</Mono>
+            <Mono>{imageName(live.image)}</Mono>
           </Fact>
           <Fact name="Size">
             {live.vcpus} vCPU · {mib(live.memory_mib)}

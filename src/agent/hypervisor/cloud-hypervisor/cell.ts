@@ -2,7 +2,7 @@ import { readdir, readFile, readlink, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { identifyProcess, type ProcessIdentity } from '../../../lib/process-identity.ts'
 import { deviceGroup, makeRunDir, runDir, type VmUser } from '../isolation.ts'
-import { spawnVmm, type VmmProcess } from '../process.ts'
+import { spawnVmm, type VmmNetwork, type VmmProcess } from '../process.ts'
 import type { VmmCell } from '../vmm/cell.ts'
 import { type VmmHttp, vmmHttp } from '../vmm-http.ts'
 
@@ -25,10 +25,15 @@ export async function makeCell(vmDir: string, user: VmUser | undefined): Promise
 }
 
 /** An empty VMM that waits for orders on its socket. Seccomp is on by default; said all the same. */
-export function spawnCloudHypervisor(vmDir: string, cell: VmmCell, program: string): Promise<VmmProcess> {
+export function spawnCloudHypervisor(
+  vmDir: string,
+  cell: VmmCell,
+  program: string,
+  network: VmmNetwork,
+): Promise<VmmProcess> {
   const args = ['--api-socket', `path=${apiSocket}`, '--seccomp', 'true']
   const user = cell.user ? { user: cell.user } : {}
-  return spawnVmm({ name: title, program, args, dir: vmDir, cwd: cell.dir, env: {}, ...user })
+  return spawnVmm({ name: title, program, args, dir: vmDir, cwd: cell.dir, env: {}, network, ...user })
 }
 
 const base = '/api/v1'

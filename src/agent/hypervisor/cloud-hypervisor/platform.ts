@@ -45,11 +45,11 @@ export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platf
     },
     traitOf: user => (cellUser(user) ? { says: 'a user for each VM' } : { says: 'as root', fix: openDevices }),
     version: () => versionOf(installed(program)),
-    async start({ dir }, user) {
+    async start({ dir }, user, network) {
       for (const process of await processesIn(dir)) await endProcess({ process })
       for (const mark of ['arriving', 'left'] as const) await clearMark(dir, mark)
       const cell = await makeCell(dir, cellUser(user))
-      const process = await spawnCloudHypervisor(dir, cell, installed(program))
+      const process = await spawnCloudHypervisor(dir, cell, installed(program), network)
       console.follow(dir, process.identity)
       return { cell, process }
     },
@@ -83,16 +83,24 @@ export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platf
 const openDevices =
   'let a group other than root open /dev/kvm (chgrp kvm /dev/kvm; chmod 660), so that VMs need not be root'
 
-async function bootGuest({ api }: Launched, guest: GuestPlan): Promise<void> {
+/**
+ * Its network device ends for good when a packet cannot be written (`NetQueuePairError::WriteTap`), so no guest runs while
+ * the tap is on its way. Between the two calls the guest's kernel cannot have got as far as its first packet.
+ */
+async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void> {
   await api.call('PUT', '/vm.create', vmConfig(guest))
   await api.call('PUT', '/vm.boot')
+  if (!tap.apart) return
+  await api.call('PUT', '/vm.pause')
+  await tap.bring()
+  await api.call('PUT', '/vm.resume')
 }
 
 /** Relative to its working directory: the way to the VM's directory is closed to its user. */
 const fromDir = 'from'
 
 /** Cloud Hypervisor reads the memory into its own, so clones share nothing. The settings name the tap of this VM. */
-async function loadGuest({ cell, api }: Launched, from: string, tap: string): Promise<void> {
+async function loadGuest({ cell, api, tap: way }: Launched, from: string, tap: string): Promise<void> {
   const dir = join(cell.dir, fromDir)
   await mkdir(dir, { mode: 0o700 })
   const { settings, ...big } = stateFiles
@@ -102,6 +110,7 @@ async function loadGuest({ cell, api }: Launched, from: string, tap: string): Pr
   if (cell.user) for (const path of [dir, join(dir, settings)]) await chown(path, cell.user.uid, cell.user.gid)
   await api.call('PUT', '/vm.restore', { source_url: `file://${fromDir}` })
   await rm(dir, { recursive: true, force: true })
+  await way.bring()
 }
 
 function installed(program: string | undefined): string {

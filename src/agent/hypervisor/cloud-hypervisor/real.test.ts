@@ -7,6 +7,7 @@ import { until } from '../../../../test/support/wait.ts'
 import { testDir } from '../../testing.ts'
 import { endProcess, type VmmProcess } from '../process.ts'
 import { vmmPrograms } from '../testing.ts'
+import { tapIn } from '../testing-tap.ts'
 import { toyGuest } from '../toy-guest.ts'
 import { converse, type Exchange } from '../transcript.ts'
 import { cellFiles, place, type VmmCell } from '../vmm/cell.ts'
@@ -25,21 +26,23 @@ const cases = [{ name: 'as root', user: undefined }, ...(user ? [{ name: 'as a u
 describe.skipIf(!usable).each(cases)(`Cloud Hypervisor $name${why}`, ({ user }) => {
   test('says what it said when the transcripts were made; a snapshot goes on in a new process', async () => {
     await using dir = await testDir()
-    await using _tap = await tap()
     const saved = join(dir.path, 'run', 'snapshot')
     let first: Exchange[] = []
     {
       await using vmm = await start(dir.path, user)
+      await using tap = await tapIn(vmm.process.identity.pid, scenarioTap, user?.uid ?? 0)
       await mkdir(saved)
       if (user) await chown(saved, user.uid, user.gid)
       const console = consoles()
       console.follow(dir.path, vmm.process.identity)
       first = await converse(cloudHypervisorApi(dir.path), firstLife)
+      await tap.bring()
       await until(() => console.tail(dir.path).startsWith('T'), { what: 'the guest on the console' })
       console.forget(dir.path)
       await run('cp', ['-a', saved, join(dir.path, 'kept')])
     }
-    await using _vmm = await start(dir.path, user)
+    await using vmm = await start(dir.path, user)
+    await using _tap = await tapIn(vmm.process.identity.pid, scenarioTap, user?.uid ?? 0)
     await run('cp', ['-a', join(dir.path, 'kept'), saved])
     const second = await converse(cloudHypervisorApi(dir.path), secondLife)
     const made = { first, second }
@@ -61,14 +64,8 @@ async function start(
   }
   await writeFile(join(dir, 'toy'), toyGuest())
   await place(cell, join(dir, 'toy'), cellFiles.kernel, 'read')
-  const process = await spawnCloudHypervisor(dir, cell, program ?? '')
+  const process = await spawnCloudHypervisor(dir, cell, program ?? '', 'own')
   const api = cloudHypervisorApi(dir)
   await Promise.race([until(() => api.call('GET', '/vmm.ping'), { what: 'its API' }), process.ended])
   return { cell, process, [Symbol.asyncDispose]: () => endProcess({ process: process.identity }) }
-}
-
-async function tap(): Promise<AsyncDisposable> {
-  await run('ip', ['tuntap', 'add', 'dev', scenarioTap, 'mode', 'tap'])
-  await run('ip', ['link', 'set', 'dev', scenarioTap, 'up'])
-  return { [Symbol.asyncDispose]: async () => void (await run('ip', ['link', 'del', 'dev', scenarioTap])) }
 }

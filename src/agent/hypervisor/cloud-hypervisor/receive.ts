@@ -25,10 +25,15 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
     [configFile]: join(home.dir, configFile),
   })
   let peer: Peer | undefined
+  const onLast = async () => {
+    await launched.tap.bring()
+    await clearMark(home.dir, 'arriving')
+  }
   try {
     const requests = byteReader(tunnelOf(wire, receiver))
     const first = await readRequest(requests)
     const { tap } = await placeDisks({ title }, cell, plan)
+    await launched.tap.make()
     const received = api.call(
       'PUT',
       '/vm.receive-migration',
@@ -39,7 +44,7 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
     )
     received.catch(() => undefined)
     peer = peerOver(await unlessGone(connectSoon(cell.dir)))
-    await relay(first, requests, peer, wire, { tap, onLast: () => clearMark(home.dir, 'arriving') })
+    await relay(first, requests, peer, wire, { tap, onLast })
     await unlessGone(received)
   } finally {
     await receiver.close()

@@ -3,7 +3,7 @@
  * driver is tested strictly where the real program is absent. Stricter than the real one in one thing: fields that it does
  * not know are refused. A kernel that is not the toy gets a guest that speaks our init's protocol.
  */
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer as createHttp } from 'node:http'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -33,6 +33,8 @@ if (args[0] === '--version') {
 let config: Config | undefined
 let state: 'Created' | 'Running' | 'Paused' = 'Created'
 let migrating = false
+/** Of disks by serial, in bytes, as the guest knows them. */
+const sizes = new Map<string, number>()
 let guest: FakeGuest | undefined
 
 function isToy(kernel: string): boolean {
@@ -51,6 +53,7 @@ async function startVm(next: Config, first: typeof state): Promise<void> {
   if (isToy(next.payload.kernel)) return
   guest = await serveFakeGuest(next.vsock.socket, {
     onOff: () => process.exit(0),
+    sizeOf: serial => sizes.get(serial) ?? 0,
     hasDisk: serial => config?.disks.some(disk => disk.serial === serial) ?? false,
     drive: serial => config?.disks.filter(disk => disk.serial === serial).map(disk => ({ readOnly: disk.readonly }))[0],
     paused: () => state !== 'Running',
@@ -129,7 +132,18 @@ const calls: Readonly<Record<string, Call>> = {
       if (disks.some(({ id }) => id === body.id)) refuse(500, 'Error from API', `Identifier ${body.id} is not unique`)
       if (!existsSync(body.path)) refuse(500, 'Error from API', 'Cannot open disk path')
       disks.push(body)
+      sizes.set(body.serial, statSync(body.path).size)
       return { id: body.id, bdf: '0000:00:09.0' }
+    },
+  },
+  'PUT /vm.resize-disk': {
+    schema: Type.Object({ id: text, desired_size: int }, strict),
+    act: body => {
+      const { id, desired_size } = Object(body)
+      const disk = running('changed').disks.find(one => one.id === id)
+      if (!disk) return refuse(500, 'Error from API', 'The disk could not be resized', `no such device: ${id}`)
+      truncateSync(disk.path, desired_size)
+      sizes.set(disk.serial, desired_size)
     },
   },
   'PUT /vm.remove-device': {

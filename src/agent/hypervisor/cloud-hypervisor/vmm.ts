@@ -72,6 +72,10 @@ export function volumeSlots({ api, vmDir, user }: VmContext): VolumeSlots {
       await api.call('PUT', '/vm.add-disk', diskConfig({ id: device, serial, path: device, readOnly }))
       return serial
     },
+    async grow(volumeId, sizeMib) {
+      const { device } = namesOf(volumeId)
+      await api.call('PUT', '/vm.resize-disk', { id: device, desired_size: sizeMib * 2 ** 20 })
+    },
     async remove(volumeId) {
       const { device } = namesOf(volumeId)
       if (await hasDevice(api, device)) {

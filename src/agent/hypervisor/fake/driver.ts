@@ -28,6 +28,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
     network: 'fake',
     opensLuks: true,
     showsDrives: true,
+    keepsVolumes: true,
     probe: async () => ({ available: true, detail: 'simulated' }),
     async prepare({ vmId, spec }, { time, signal }) {
       const { port } = await serve()
@@ -48,6 +49,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
         throw new StepError('boot_failed', 'the guest did not start: asked to fail')
       if (home.from) await host.pass('restore', home.vmId, 0, signal)
       const guest = home.from ? await loadGuest(home.from) : newGuest()
+      await home.from?.beforeRun?.()
       await markRunning(home, boot, guest)
       const running = runningAs(prepared, boot)
       return fakeMachine({ host, home, running, watcher, guest, origin: home.from ? 'goes-on' : 'booted' })

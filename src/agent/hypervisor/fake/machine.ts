@@ -57,6 +57,11 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
     if (spec.env.MOTE_FAKE === 'crash') after(host.timing.healthyMs, () => vm.exit(1))
     else if (spec.env.MOTE_FAKE !== 'unhealthy') after(fresh ? host.timing.healthyMs : 0, () => (vm.healthy = true))
   }
+  const end = async () => {
+    letGo()
+    await rm(runFile, { force: true })
+  }
+  for (const { disk } of home.from?.disks ?? []) vm.disks.set(disk.volumeId, disk.mountPoint)
   host.vms.set(vmId, vm)
   const { logEveryMs } = host.timing
   if (logEveryMs > 0) timers.push(setInterval(() => vm.say('stdout', `tick ${seq}`), logEveryMs).unref())
@@ -75,9 +80,9 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
     listening: async () => vm.healthy,
     async stop() {
       await host.pass('stop', vmId, host.timing.stopMs)
-      letGo()
-      await rm(runFile, { force: true })
+      await end()
     },
+    kill: end,
     pause: async () => {
       await host.pass('pause', vmId, 0)
       vm.paused = true
@@ -122,8 +127,7 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
         Object.assign(vm, { healthy, paused })
         throw error
       }
-      letGo()
-      await rm(runFile, { force: true })
+      await end()
       return { downtimeMs: performance.now() - stoppedMs }
     },
     ack: () => undefined,

@@ -5,7 +5,7 @@ import { hasCode } from '../../../lib/files.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../lib/process-identity.ts'
 import { unbindBelow } from '../bind.ts'
 import type { VmUser } from '../isolation.ts'
-import { spawnVmm, type VmmProcess } from '../process.ts'
+import { spawnVmm, type VmmNetwork, type VmmProcess } from '../process.ts'
 import type { VmmCell } from '../vmm/cell.ts'
 
 /** The programs, as absolute paths. Without a jailer, Firecracker is started as the VM's user by the agent itself. */
@@ -77,9 +77,10 @@ export async function spawnFirecracker(
   vmDir: string,
   cell: Cell,
   { firecracker, jailer }: FirecrackerPrograms,
+  network: VmmNetwork,
 ): Promise<VmmProcess> {
   const own = ['--api-sock', apiSocket, '--level', 'Error']
-  const common = { name: title, dir: vmDir, env: {} }
+  const common = { name: title, dir: vmDir, env: {}, network }
   if (!jailer || !cell.user) {
     const args = ['--id', cell.id, ...own]
     return spawnVmm({ ...common, program: firecracker, args, cwd: cell.dir, ...(cell.user ? { user: cell.user } : {}) })

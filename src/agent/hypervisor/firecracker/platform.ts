@@ -50,14 +50,14 @@ export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Pla
     },
     traitOf: () => (programs?.jailer ? { says: 'jailer' } : { says: 'no jailer', fix: noJailer }),
     version: () => versionOf(installed(programs).firecracker),
-    async start({ dir, vmId }, user) {
+    async start({ dir, vmId }, user, network) {
       const found = installed(programs)
       const id = cellId(dataDir, vmId)
       // One that an agent started which died before it could write that down.
       for (const stray of await findCells(dataDir)) if (stray.id === id) await endProcess(stray)
       for (const mark of ['arriving', 'left'] as const) await clearMark(dir, mark)
       const cell = await makeCell({ dir, id }, found, user)
-      return { cell, process: await spawnFirecracker(dir, cell, found) }
+      return { cell, process: await spawnFirecracker(dir, cell, found, network) }
     },
     async owns({ vmId }, { process }) {
       const id = cellId(dataDir, vmId)

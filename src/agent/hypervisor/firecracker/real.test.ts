@@ -9,6 +9,7 @@ import { testDir } from '../../testing.ts'
 import type { VmUser } from '../isolation.ts'
 import { endProcess } from '../process.ts'
 import { vmmPrograms } from '../testing.ts'
+import { tapIn } from '../testing-tap.ts'
 import { toyGuest } from '../toy-guest.ts'
 import { converse, type Exchange } from '../transcript.ts'
 import { place } from '../vmm/cell.ts'
@@ -45,7 +46,6 @@ const cases: readonly Case[] = [
 describe.skipIf(!usable).each(cases)(`Firecracker $name${why}`, ({ programs, user }) => {
   test('says what it said when the transcripts were made; a snapshot goes on in a new process', async () => {
     await using dir = await testDir()
-    await using _tap = await tap()
     const first = await converseWith(dir.path, 'mote-test-first', programs, user, firstLife, async cell => {
       await writeFile(join(dir.path, 'toy'), toyGuest())
       await place(cell, join(dir.path, 'toy'), 'vmlinux', 'read')
@@ -74,12 +74,14 @@ async function converseWith(
     await place(cell, join(dir, name), name, 'write')
   }
   await fill(cell)
-  const { identity, ended } = await spawnFirecracker(dir, cell, programs)
+  const { identity, ended } = await spawnFirecracker(dir, cell, programs, 'own')
   try {
     const api = vmmHttp('Firecracker', cell.dir, apiSocket)
     await Promise.race([until(() => api.call('GET', '/version'), { what: 'its API' }), ended])
     expect((await findCells('nobody')).length).toBe(0)
+    await using tap = await tapIn(identity.pid, scenarioTap, user?.uid ?? 0)
     const said = await converse(api, calls)
+    await tap.bring()
     if (calls === firstLife) {
       await until(async () => (await consoleTail(dir)).startsWith('T'), { what: 'the guest on the console' })
       for (const name of ['memory', 'state']) await run('cp', [join(cell.dir, name), join(dir, name)])
@@ -94,10 +96,4 @@ async function converseWith(
     await endProcess({ process: identity })
     expect(isRunning(identity)).toBe(false)
   }
-}
-
-async function tap(): Promise<AsyncDisposable> {
-  await run('ip', ['tuntap', 'add', 'dev', scenarioTap, 'mode', 'tap'])
-  await run('ip', ['link', 'set', 'dev', scenarioTap, 'up'])
-  return { [Symbol.asyncDispose]: async () => void (await run('ip', ['link', 'del', 'dev', scenarioTap])) }
 }

@@ -27,7 +27,9 @@ export async function takeGuest(wire: Wire, plan: LaunchPlan, launched: Launched
     })
     const { tap } = await placeDisks({ title }, cell, plan)
     for (const name of Object.values(stateFiles)) await place(cell, join(incoming, name), name, 'read')
+    await launched.tap.make()
     await unlessGone(callAll(api, [consoleCall(), loadCall(tap)]))
+    await launched.tap.bring()
   } finally {
     await rm(incoming, { recursive: true, force: true })
   }

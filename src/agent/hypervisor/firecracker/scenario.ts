@@ -47,6 +47,7 @@ export const firstLife: readonly ScenarioCall[] = [
   patch('/balloon', { amount_mib: 0, deflate_on_oom: true }),
   get('/balloon'),
   patch('/drives/rw0', { drive_id: 'rw0', path_on_host: 'volume.img' }),
+  patch('/drives/rw0', { drive_id: 'rw0', path_on_host: 'volume.img' }),
   get('/vm/config'),
   patch('/drives/rw0', { drive_id: 'rw0', path_on_host: 'empty.img' }),
   patch('/drives/absent', { drive_id: 'absent', path_on_host: 'empty.img' }),

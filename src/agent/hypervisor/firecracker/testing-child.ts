@@ -34,8 +34,11 @@ let amountMib = 0
 let balloon = false
 let vsock: string | null = null
 let hasGuest = false
+let deaf = false
 let guest: FakeGuest | undefined
-const drives = new Map<string, { file: string; root: boolean; readOnly: boolean }>()
+/** `bytes`: how large the file was when it was named, which is what the guest knows. */
+const drives = new Map<string, { file: string; bytes: number; root: boolean; readOnly: boolean }>()
+const fileNamed = (file: string) => ({ file, bytes: statSync(file).size })
 
 /** As the real one makes them: see `driveSerial`. */
 function serialOf(file: string): string {
@@ -50,11 +53,12 @@ async function startGuest(): Promise<void> {
   guest = await serveFakeGuest(vsock, {
     onOff: () => process.exit(0),
     hasDisk: serial => [...drives.values()].some(({ file }) => serialOf(file) === serial),
+    sizeOf: serial => [...drives.values()].find(({ file }) => serialOf(file) === serial)?.bytes ?? 0,
     drive: serial => {
       const given = kernelArgs.find(arg => arg.startsWith(`mote.${serial}=`))?.split('=')[1] ?? serial
       return [...drives.values()].find(({ file }) => serialOf(file) === given)
     },
-    paused: () => state === 'Paused',
+    paused: () => deaf || state === 'Paused',
   })
 }
 
@@ -142,7 +146,7 @@ const calls: Readonly<Record<string, Call>> = {
       openable(String(body.path_on_host))
       touched = true
       drives.set(id, {
-        file: String(body.path_on_host),
+        ...fileNamed(String(body.path_on_host)),
         root: body.is_root_device === true,
         readOnly: body.is_read_only === true,
       })
@@ -154,7 +158,7 @@ const calls: Readonly<Record<string, Call>> = {
       after()
       const drive = drives.get(id) ?? refuse('Drive config error: Device not found')
       openable(String(body.path_on_host))
-      drives.set(id, { ...drive, file: String(body.path_on_host) })
+      drives.set(id, { ...drive, ...fileNamed(String(body.path_on_host)) })
     },
   },
   'PUT /network-interfaces/*': {
@@ -210,6 +214,8 @@ const calls: Readonly<Record<string, Call>> = {
     schema: Type.Object({ state: Type.Enum(['Paused', 'Resumed']) }, strict),
     act: body => {
       after()
+      // The real one takes it, and its guest hears nothing over vsock from then on.
+      if (body.state === 'Resumed' && state === 'Running') deaf = true
       state = body.state === 'Paused' ? 'Paused' : 'Running'
     },
   },
@@ -239,7 +245,7 @@ const calls: Readonly<Record<string, Call>> = {
       if (!Value.Check(SavedState, saved)) return refuse('Load snapshot error')
       for (const [id, file] of Object.entries(saved.drives)) {
         if (!existsSync(file)) process.exit(1) // the real one ends, too
-        drives.set(id, { file, root: false, readOnly: false })
+        drives.set(id, { ...fileNamed(file), root: false, readOnly: false })
       }
       ;({ vsock, amountMib, memoryMib } = saved)
       hasGuest = saved.guest

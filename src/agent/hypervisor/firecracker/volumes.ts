@@ -28,6 +28,11 @@ export function volumeSlots(vm: VmContext): VolumeSlots {
       await use(free.id, fileOf(volumeId))
       return driveSerial(pathOf(volumeId))
     },
+    // It looks at the file's size whenever it is told of a file, the same one too.
+    async grow(volumeId) {
+      const [slot] = (await drivesIn(vm)).get(fileOf(volumeId)) ?? []
+      if (slot) await use(slot, fileOf(volumeId))
+    },
     async remove(volumeId) {
       const [slot] = (await drivesIn(vm)).get(fileOf(volumeId)) ?? []
       if (slot) await use(slot, emptyDrive)

@@ -1,7 +1,7 @@
 import { arch } from 'node:os'
 import { run } from '../../../lib/exec.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
-import type { Driver } from '../driver.ts'
+import type { Driver, Machine, VmHome } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
 import { kernelArgs } from './argv.ts'
 import { bootVm } from './boot.ts'
@@ -33,12 +33,19 @@ export function qemuDriver(deps: QemuDeps): Driver {
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
   let version: Promise<string> | undefined
+  /** The newest one of each VM. One that came from another host is known to nobody here until the agent starts anew. */
+  const machines = new Map<string, Machine>()
+  const known = ({ vmId }: VmHome, machine: Machine) => {
+    machines.set(vmId, machine)
+    return machine
+  }
   const madeBy = async () => kindOf(await (version ??= qemuVersion()), accel)
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
     opensLuks: true,
     showsDrives: true,
+    keepsVolumes: true,
     network: deps.network.mode,
     async probe(signal) {
       const proof = await probeQemu(deps.cacheDir, deps.kernel, signal)
@@ -50,17 +57,23 @@ export function qemuDriver(deps: QemuDeps): Driver {
       home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
-      if (home.from) return restoreVm(deps, plan, home.from, await madeBy(), context)
+      if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()
       const args = kernelArgs(await (tscKhz ??= hostTscKhz()), kernel.devices)
-      return bootVm({ ...deps, templates }, { ...plan, kernel, kernelArgs: args }, await madeBy(), context)
+      const whole = { ...plan, kernel, kernelArgs: args }
+      return known(home, await bootVm({ ...deps, templates }, whole, await madeBy(), context))
     },
+    copierOf: vmId => machines.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
       return receiveVm(deps, plan, await madeBy(), context)
     },
-    adopt: async (home, running, fromSeq, watcher) => adoptVm(deps, home, running, fromSeq, watcher, await madeBy()),
+    async adopt(home, running, fromSeq, watcher) {
+      const machine = await adoptVm(deps, home, running, fromSeq, watcher, await madeBy())
+      return machine && known(home, machine)
+    },
     async release(vmId) {
+      machines.delete(vmId)
       await isolation.cgroups?.release(vmId)
       await deps.network.release(vmId)
     },

@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
 import type { DiskSpec } from '../../../contract/agent.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { encodeWord } from '../../guest/words.ts'
@@ -16,8 +18,16 @@ const growMs = 60_000
 /** INQUIRY page 0x80 of QEMU's scsi-hd has room for as much. */
 const serialChars = 36
 
+/** Of a disk on the machine's SCSI bus. */
+export const ScsiAddress = Type.Object({ channel: Type.Integer(), id: Type.Integer(), lun: Type.Integer() })
+export type ScsiAddress = Static<typeof ScsiAddress>
+
 /** Volumes of one running machine: SCSI disks, since virtio-mmio devices cannot come later. */
 export interface Hotplug {
+  /** Shows the file to the guest, mounted or not. Idempotent. @param at where on the bus; absent: where there is room */
+  insert(disk: Pick<DiskSpec, 'volumeId' | 'readOnly'>, file: string, key?: string, at?: ScsiAddress): Promise<void>
+  /** Where each volume's disk is, by volume, for a machine that goes on from this one's state. */
+  addresses(): Promise<Record<string, ScsiAddress>>
   /** @param key of the LUKS container that the file is: its text is the passphrase */
   attach(disk: DiskSpec, file: string, key?: string): Promise<void>
   detach(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>): Promise<void>
@@ -27,34 +37,35 @@ export interface Hotplug {
 
 /** @param user whose rights QEMU has: files that come later have to be its own, and within its reach */
 export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser | undefined): Hotplug {
+  const insert: Hotplug['insert'] = async ({ volumeId, readOnly }, file, key, at) => {
+    if (volumeId.length > serialChars)
+      throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
+    const { node, device } = namesOf(volumeId)
+    if (!(await hasNode(qmp, node))) {
+      const filename = user ? join(runDir, node) : file
+      if (user) await showFile(file, join(dir, filename), user, 'write')
+      const storage = { driver: 'file', filename, discard: 'unmap', 'read-only': readOnly }
+      if (key) await addSecret(qmp, secretOf(node), key)
+      await qmp.execute('blockdev-add', {
+        ...(key ? { driver: 'luks', 'key-secret': secretOf(node) } : { driver: 'raw' }),
+        'node-name': node,
+        'read-only': readOnly,
+        discard: 'unmap',
+        file: storage,
+      })
+    }
+    if (await hasDevice(qmp, device)) return
+    const place = at ? { channel: at.channel, 'scsi-id': at.id, lun: at.lun } : {}
+    await qmp.execute('device_add', {
+      ...{ driver: 'scsi-hd', bus: 'scsi0.0', id: device, drive: node, serial: volumeId, ...place },
+    })
+  }
   return {
+    insert,
+    addresses: () => addressesOf(qmp),
     async attach(disk, file, key) {
       const { volumeId, readOnly, mountPoint } = disk
-      if (volumeId.length > serialChars)
-        throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
-      const { node, device } = namesOf(volumeId)
-      if (!(await hasNode(qmp, node))) {
-        const filename = user ? join(runDir, node) : file
-        if (user) await showFile(file, join(dir, filename), user, 'write')
-        const storage = { driver: 'file', filename, discard: 'unmap', 'read-only': readOnly }
-        if (key) await addSecret(qmp, secretOf(node), key)
-        await qmp.execute('blockdev-add', {
-          ...(key ? { driver: 'luks', 'key-secret': secretOf(node) } : { driver: 'raw' }),
-          'node-name': node,
-          'read-only': readOnly,
-          discard: 'unmap',
-          file: storage,
-        })
-      }
-      if (!(await hasDevice(qmp, device))) {
-        await qmp.execute('device_add', {
-          driver: 'scsi-hd',
-          bus: 'scsi0.0',
-          id: device,
-          drive: node,
-          serial: volumeId,
-        })
-      }
+      await insert(disk, file, key)
       await askUntilThere(guest, `mount ${volumeId} ${readOnly ? 'ro' : 'rw'} ${encodeWord(mountPoint)}`)
     },
     async detach({ volumeId, mountPoint }) {
@@ -103,11 +114,16 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   }
 }
 
+const devicePrefix = 'd-'
+
 /** QEMU's node names have 31 characters at most: the end of a UUID, which is random, is enough. */
 function namesOf(volumeId: string): { node: string; device: string } {
   const short = volumeId.replaceAll('-', '').slice(-26)
-  return { node: `v-${short}`, device: `d-${short}` }
+  return { node: `v-${short}`, device: `${devicePrefix}${short}` }
 }
+
+/** The block node of a volume that is attached. */
+export const nodeOf = (volumeId: string): string => namesOf(volumeId).node
 
 async function askUntilThere(guest: GuestChannel, line: string): Promise<void> {
   const deadline = performance.now() + foundMs
@@ -130,4 +146,16 @@ async function hasNode(qmp: Qmp, name: string): Promise<boolean> {
 async function hasDevice(qmp: Qmp, id: string): Promise<boolean> {
   const devices = await qmp.execute('qom-list', { path: '/machine/peripheral' })
   return Array.isArray(devices) && devices.some(device => asObject(device).name === id)
+}
+
+async function addressesOf(qmp: Qmp): Promise<Record<string, ScsiAddress>> {
+  const devices = await qmp.execute('qom-list', { path: '/machine/peripheral' })
+  const names = (Array.isArray(devices) ? devices : []).map(device => String(asObject(device).name))
+  const found: Record<string, ScsiAddress> = {}
+  for (const name of names.filter(one => one.startsWith(devicePrefix))) {
+    const get = (property: string) => qmp.execute('qom-get', { path: `/machine/peripheral/${name}`, property })
+    const [channel, id, lun] = [await get('channel'), await get('scsi-id'), await get('lun')].map(Number)
+    found[String(await get('serial'))] = Value.Parse(ScsiAddress, { channel, id, lun })
+  }
+  return found
 }

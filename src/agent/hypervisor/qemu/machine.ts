@@ -8,6 +8,7 @@ import { readNotes } from '../prepare.ts'
 import { type Isolation, runDir } from '../isolation.ts'
 import { machineOf, type MachineParts, type Vmm } from '../machine.ts'
 import { readMemory, setBalloon } from './balloon.ts'
+import { prepareCopy } from './copy-disk.ts'
 import { hotplug } from './hotplug.ts'
 import { handOver, hasLeft } from './migrate.ts'
 import { asObject, connectQmp, type Qmp } from './qmp.ts'
@@ -39,11 +40,15 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
     resume: async () => void (await qmp.execute('cont')),
     readMemory: () => readMemory(qmp),
     setBalloon: targetMib => setBalloon(qmp, targetMib, memoryMib),
-    snapshot: (target, logSeq) =>
-      takeSnapshot({ ...{ qmp, running, dir, target, madeBy, logSeq }, user: isolation.userOf(vmId) }),
+    snapshot: async (target, logSeq) =>
+      takeSnapshot({
+        ...{ qmp, running, dir, target, madeBy, logSeq, user: isolation.userOf(vmId) },
+        addresses: await disks.addresses(),
+      }),
     attachDisk: disks.attach,
     detachDisk: disks.detach,
     growDisk: disks.grow,
+    copyDisk: (volumeId, target) => prepareCopy({ qmp, dir, user: isolation.userOf(vmId), volumeId, target }),
     handOver: (uri, onProgress, signal) =>
       handOver(
         { qmp, runDir: join(dir, runDir), user: isolation.userOf(vmId), devices: readNotes(running.prepared).devices },

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Machine, PrepareContext, SnapshotSource } from '../driver.ts'
 import type { QemuDeps } from './driver.ts'
 import { identity, identityMs } from '../identity.ts'
+import { hotplug } from './hotplug.ts'
 import { type Launch, launch } from './launch.ts'
 import { enableMemoryStats } from './balloon.ts'
 import { parseWorkload } from '../machine.ts'
@@ -10,7 +11,7 @@ import { qemuMachine } from './machine.ts'
 import { runDir } from '../isolation.ts'
 import { readNotes } from '../prepare.ts'
 import { assertPrivate, privateMemoryEnv } from './private-memory.ts'
-import { snapshotFiles } from './snapshot.ts'
+import { addressesOf, snapshotFiles } from './snapshot.ts'
 import { loadState } from './state-file.ts'
 
 /** A clone that serves a page fills 24 MiB: bounded to 16, it takes 38 MiB (PSS) instead of 45, for some more translating. */
@@ -40,10 +41,16 @@ export async function restoreVm(
     context,
     async ({ qmp, guest, running, console, unlessEnded, cgroupCpuSeconds }) => {
       if (memoryFile !== undefined) await assertPrivate(running.process.pid, memoryFile)
+      // Before the state, which says how the guest has set them up.
+      const volumes = hotplug(qmp, guest, home.dir, plan.isolation.userOf(home.vmId))
+      const places = addressesOf(from.made)
+      for (const { disk, file, key } of from.disks ?? [])
+        await unlessEnded(volumes.insert(disk, file, key, places[disk.volumeId]))
       const state = join(from.dir, snapshotFiles.state)
       await context.time('load', () =>
         unlessEnded(loadState(qmp, join(home.dir, runDir), state, memoryFile !== undefined)),
       )
+      await from.beforeRun?.()
       const moved = from.renew || from.made.notes.guest !== notes.guest || from.made.notes.mac !== notes.mac
       const status = await context.time('resume', async () => {
         if (moved) await qmp.execute('set_link', { name: 'n0', up: false })

@@ -1,9 +1,12 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
 import type { Running, SnapshotMade } from '../driver.ts'
 import { configFile, copySparse, scratchFile, snapshotNotes } from '../snapshot-files.ts'
 import { runDir, type VmUser } from '../isolation.ts'
 import { copyMemory, memoryName, memoryOf } from './guest-memory.ts'
+import { ScsiAddress } from './hotplug.ts'
 import type { Qmp } from './qmp.ts'
 import { asObject } from './qmp.ts'
 import { saveState } from './state-file.ts'
@@ -20,6 +23,15 @@ export interface SnapshotInput {
   readonly user: VmUser | undefined
   /** The last log line that the agent has safely. */
   readonly logSeq: number
+  /** Of each volume's disk. */
+  readonly addresses: Readonly<Record<string, ScsiAddress>>
+}
+
+const Addresses = Type.Record(Type.String(), ScsiAddress)
+
+/** Where the snapshot's guest knows each volume to be. */
+export function addressesOf({ notes }: SnapshotMade): Readonly<Record<string, ScsiAddress>> {
+  return notes.volumes ? Value.Parse(Addresses, JSON.parse(String(notes.volumes))) : {}
 }
 
 /**
@@ -34,6 +46,7 @@ export async function takeSnapshot({
   madeBy,
   user,
   logSeq,
+  addresses,
 }: SnapshotInput): Promise<SnapshotMade> {
   await mkdir(target, { recursive: true, mode: 0o700 })
   const wasRunning = asObject(await qmp.execute('query-status')).running === true
@@ -53,5 +66,6 @@ export async function takeSnapshot({
   const pauseMs = wasRunning ? Math.round(performance.now() - startedMs) : 0
   const { imageDigest, notes } = running.prepared
   const memoryApart = memory === undefined ? 0 : 1
-  return { madeBy, imageDigest, pauseMs, notes: { ...snapshotNotes(notes, logSeq), memoryApart } }
+  const volumes = JSON.stringify(addresses)
+  return { madeBy, imageDigest, pauseMs, notes: { ...snapshotNotes(notes, logSeq), memoryApart, volumes } }
 }

@@ -29,7 +29,10 @@ export async function bootVm(
     for (const [index, { file }] of drives.entries()) await place(cell, file, driveFile(index), 'write')
     const status = await context.time('boot', async () => {
       const { vcpus, memoryMib } = spec
+      await launched.tap.make()
       await unlessEnded(platform.bootGuest(launched, { vcpus, memoryMib, tap, mac, drives }))
+      // While its kernel boots.
+      await launched.tap.bring()
       return unlessEnded(guest.ready)
     })
     return machine(parseWorkload(status))
@@ -67,14 +70,18 @@ export async function restoreVm(
   return launch(platform, { ...plan, fromSeq: logSeq }, context, async launched => {
     const { cell, api, guest, unlessEnded, machine } = launched
     const { tap } = await placeDisks(platform, cell, plan)
-    await context.time('load', () => unlessEnded(platform.loadGuest(launched, from.dir, tap)))
+    await context.time('load', async () => {
+      await launched.tap.make()
+      await unlessEnded(platform.loadGuest(launched, from.dir, tap))
+    })
     const moved = from.renew || from.made.notes.guest !== notes.guest || from.made.notes.mac !== notes.mac
-    const status = await context.time('resume', async () => {
+    const resumed = async () => {
       await platform.setPaused(api, false)
       await unlessEnded(guest.ready)
       await unlessEnded(guest.request(`identity ${identity(home, notes, { moved, renew: from.renew })}`, identityMs))
       return unlessEnded(guest.ready)
-    })
+    }
+    const [status] = await context.time('resume', () => Promise.all([resumed(), launched.tap.bring()]))
     return machine(parseWorkload(status))
   })
 }

@@ -26,11 +26,13 @@ export interface VmmDriverDeps extends PrepareDeps {
 /** The driver of a VMM with an HTTP API whose guests talk over vsock. */
 export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
   const { isolation, network } = deps
+  const apart = isolation.ownNetworks ? network.apart : undefined
+  const prepareDeps: PrepareDeps = apart ? { ...deps, device: 'apart' } : deps
   const { name, migrate } = platform
   let kind: Promise<string> | undefined
   const madeBy = () => (kind ??= kindOf(platform))
   const planFor = async (rest: Pick<LaunchPlan, 'home' | 'prepared' | 'boot' | 'watcher'>): Promise<LaunchPlan> => ({
-    ...{ ...rest, isolation, madeBy: await madeBy(), limitMs: deps.bootLimitMs, fromSeq: 0 },
+    ...{ ...rest, isolation, apart, madeBy: await madeBy(), limitMs: deps.bootLimitMs, fromSeq: 0 },
   })
   return {
     name,
@@ -40,7 +42,7 @@ export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
     probe: signal => probeVmm({ ...deps, userOf: isolation.userOf }, platform, signal),
     snapshotKind: madeBy,
     prepare: async (home, context) =>
-      home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
+      home.from ? prepareFrom(prepareDeps, home, home.from, await madeBy()) : prepareVm(prepareDeps, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = await planFor({ home, prepared, boot, watcher })
       return home.from ? restoreVm(platform, plan, home.from, context) : bootVm(platform, deps, plan, context)

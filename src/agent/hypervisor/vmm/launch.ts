@@ -4,6 +4,7 @@ import { hasCode } from '../../../lib/files.ts'
 import { isRunning } from '../../../lib/process-identity.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { lastingGuest } from '../../guest/lasting.ts'
+import type { TapsApart } from '../../net/net.ts'
 import type { Machine, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
 import { confine, type Isolation } from '../isolation.ts'
 import { machineOf } from '../machine.ts'
@@ -24,6 +25,8 @@ export interface LaunchPlan {
   readonly madeBy: string
   /** Log lines of the guest up to here are not wanted. */
   readonly fromSeq: number
+  /** Its VMM has a network namespace of its own; undefined: the host's. */
+  readonly apart: TapsApart | undefined
 }
 
 /** A process whose API answers; there is no guest in it yet. */
@@ -32,11 +35,22 @@ export interface Launched {
   readonly api: VmmHttp
   readonly guest: GuestChannel
   readonly running: Running
+  readonly tap: TapWay
   /** The step's outcome; rejects when the VMM ends or the time is up. */
   unlessEnded<T>(step: Promise<T>): Promise<T>
   /** The same without a limit, for what happens long after the launch. */
   unlessGone<T>(step: Promise<T>): Promise<T>
   machine(workload: WorkloadState): Machine
+}
+
+/** How a VM's tap comes to where its VMM opens it, and back. Nothing to do where the VMM is in the host's network. */
+export interface TapWay {
+  /** Whether there is a way to go. */
+  readonly apart: boolean
+  /** Before it is opened. */
+  make(): Promise<void>
+  /** When it is open, once. For some 20 ms it is down, and what is written to it is an error. */
+  bring(): Promise<void>
 }
 
 /** Starts a VMM and hands it to `use`; whatever fails there, no process is left. */
@@ -48,7 +62,7 @@ export async function launch<T>(
 ): Promise<T> {
   const { home, isolation, boot, prepared } = plan
   const { dir, vmId, spec } = home
-  const { cell, process } = await platform.start(home, isolation.userOf(vmId))
+  const { cell, process } = await platform.start(home, isolation.userOf(vmId), plan.apart ? 'own' : 'host')
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
   const unlessGone = <R>(step: Promise<R>) => Promise.race([step, process.ended])
@@ -60,13 +74,23 @@ export async function launch<T>(
     await confine(isolation, vmId, process.identity.pid, { vcpus: spec.vcpus, memoryMib })
     await context.time('spawn', () => unlessEnded(untilAnswers(api, platform.greeting, limit)))
     const machine = (workload: WorkloadState) => machineFor(platform, { ...plan, running, guest }, workload)
-    return await use({ cell, api, guest, running, unlessEnded, unlessGone, machine })
+    const tap = tapWay(plan, process.identity.pid)
+    return await use({ cell, api, guest, running, tap, unlessEnded, unlessGone, machine })
   } catch (error) {
     guest.close()
     await endProcess(running)
     const console = await platform.consoleTail(dir)
     const reason = error instanceof Error ? error.message : String(error)
     throw new Error(`the guest did not start: ${reason}; console: ${console || 'silent'}`, { cause: error })
+  }
+}
+
+function tapWay({ apart, home: { vmId } }: LaunchPlan, pid: number): TapWay {
+  let brought: Promise<void> | undefined
+  return {
+    apart: apart !== undefined,
+    make: async () => apart?.make(vmId, pid),
+    bring: () => (brought ??= apart?.bring(vmId, pid) ?? Promise.resolve()),
   }
 }
 

@@ -30,17 +30,25 @@ function runsElsewhere(): Error {
 
 /** A guest that boots loads modules for its first volume. */
 const mountMs = 5_000
+/** A large file system gets many new groups. */
+const growMs = 60_000
 
 /** The VMM itself knows which volume is where, so there is nothing to store. */
 function volumesOf(
   { guest }: VmContext,
   { volumes }: VmmControl,
-): Required<Pick<Machine, 'attachDisk' | 'detachDisk'>> {
+): Required<Pick<Machine, 'attachDisk' | 'detachDisk' | 'growDisk'>> {
   return {
     async attachDisk({ volumeId, readOnly, mountPoint }, file) {
       const serial = (await volumes.find(volumeId)) ?? (await volumes.insert(volumeId, file, readOnly))
       const line = `mount ${serial} ${readOnly ? 'ro' : 'rw'} ${encodeWord(mountPoint)}`
       await untilThere(() => guest.request(line, mountMs))
+    },
+    async growDisk({ volumeId, mountPoint }, sizeMib) {
+      const serial = await volumes.find(volumeId)
+      if (serial === undefined) return
+      await volumes.grow(volumeId, sizeMib)
+      await untilThere(() => guest.request(`grow ${serial} ${encodeWord(mountPoint)} ${sizeMib}`, growMs))
     },
     async detachDisk({ volumeId, mountPoint }) {
       const serial = await volumes.find(volumeId)

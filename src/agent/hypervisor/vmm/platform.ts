@@ -4,7 +4,7 @@ import type { GuestPorts } from '../../guest/ports.ts'
 import type { Machine, RawDrive, Running, VmHome } from '../driver.ts'
 import type { VmUser } from '../isolation.ts'
 import type { GuestMemory } from '../machine.ts'
-import type { VmmProcess } from '../process.ts'
+import type { VmmNetwork, VmmProcess } from '../process.ts'
 import type { Wire } from '../transfer/wire.ts'
 import type { VmmHttp } from '../vmm-http.ts'
 import type { VmmCell } from './cell.ts'
@@ -30,6 +30,7 @@ export interface Platform {
   start(
     home: Pick<VmHome, 'vmId' | 'dir'>,
     user: VmUser | undefined,
+    network: VmmNetwork,
   ): Promise<{ readonly cell: VmmCell; readonly process: VmmProcess }>
   /** Whether the process is the VM's, beyond its id and start time, which after a reboot may be a stranger's. */
   owns(home: VmHome, running: Running): Promise<boolean>
@@ -44,7 +45,7 @@ export interface Platform {
   consoleTail(vmDir: string): Promise<string>
   /** Boots kernel and initramfs of the cell and nothing else. */
   bootProof(api: VmmHttp): Promise<void>
-  /** From an empty VMM, whose files are in its cell, to a guest that boots. */
+  /** From an empty VMM, whose files are in its cell, to a guest that boots. Its tap is there, and brought afterwards. */
   bootGuest(launched: Launched, guest: GuestPlan): Promise<void>
   /** From an empty VMM to a guest that stands still. @param from the snapshot's directory */
   loadGuest(launched: Launched, from: string, tap: string): Promise<void>
@@ -114,6 +115,8 @@ export interface VolumeSlots {
   find(volumeId: string): Promise<string | undefined>
   /** @returns its serial */
   insert(volumeId: string, file: string, readOnly: boolean): Promise<string>
+  /** Its file has become that large: the guest's kernel is told so. Idempotent. */
+  grow(volumeId: string, sizeMib: number): Promise<void>
   /** The guest has let go of it. Idempotent. */
   remove(volumeId: string): Promise<void>
 }

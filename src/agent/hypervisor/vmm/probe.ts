@@ -65,7 +65,7 @@ export async function probeVmm(deps: ProbeDeps, platform: Platform, signal: Abor
 async function prove(platform: Platform, guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
   const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
   try {
-    const { cell, process } = await platform.start({ dir, vmId: basename(dir) }, undefined)
+    const { cell, process } = await platform.start({ dir, vmId: basename(dir) }, undefined, 'host')
     try {
       await place(cell, guest.kernel, cellFiles.kernel, 'read')
       await place(cell, guest.initrd, cellFiles.initrd, 'read')

@@ -6,10 +6,13 @@
 import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { machineLock } from '../../../lib/machine-lock.ts'
+import { compileStatic } from '../../guest/init.ts'
 import { packageClosure, plainTar, unpackPackages } from '../debian.ts'
 import { tagsOf, writeLayout } from '../write-layout.ts'
 import { initialiseCluster } from './cluster.ts'
+import { volumeContent } from '../seed.ts'
 import { guestFiles, postgresUid, unwanted, wantedPackages } from './recipe.ts'
+import { warmList } from './warm.ts'
 
 export interface PostgresImageOptions {
   /** Directory of OCI layouts; the image becomes `oci:postgres:<version>` there. */
@@ -56,7 +59,7 @@ async function build(layoutDir: string, version: number, scratch: string, say: (
   const inventory = await unpackPackages(names, root, join(scratch, 'packages'))
   await furnish(root, version, inventory)
   say('initialising a cluster')
-  await initialiseCluster({ root, version, uid: postgresUid, target: join(owned, 'usr/share/mote/cluster') })
+  await initialiseCluster({ root, version, uid: postgresUid, target: join(owned, volumeContent, 'pgdata') })
   for (const dir of ['run/postgresql', 'run/pgbackrest', 'var/lib/postgresql', 'data', 'backup'])
     await mkdir(join(owned, dir), { recursive: true })
   say('packing')
@@ -105,7 +108,6 @@ async function furnish(root: string, version: number, inventory: readonly string
   for (const program of [
     'start',
     'mote-settle',
-    'mote-ready',
     'mote-password',
     'mote-backup',
     'mote-archive',
@@ -116,6 +118,8 @@ async function furnish(root: string, version: number, inventory: readonly string
     await copyGuest(program, target)
     await chmod(target, 0o755)
   }
+  await compileStatic(join(root, 'usr/local/bin/mote-pg'), [join(guestFiles, 'pg.c')])
+  await symlink('mote-pg', join(root, 'usr/local/bin/mote-ready'))
   for (const heavy of [
     'usr/share/doc',
     'usr/share/man',
@@ -124,6 +128,7 @@ async function furnish(root: string, version: number, inventory: readonly string
     `usr/lib/postgresql/${version}/lib/bitcode`,
   ])
     await rm(join(root, heavy), { recursive: true, force: true })
+  await put('usr/share/mote/warm', `${(await warmList(root, version)).join('\n')}\n`)
 }
 
 const applets = (

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { createGzip } from 'node:zlib'
+import { pack } from 'tar-stream'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createMemoryBus } from '../../bus/memory.ts'
+import { type SourcePart, subjects } from '../../contract/agent.ts'
+import { testLog } from '../../../test/support/log.ts'
+import { testDir } from '../testing.ts'
+import { fetchUpload, partsOf } from './upload.ts'
+
+let dir: Awaited<ReturnType<typeof testDir>>
+beforeAll(async () => {
+  dir = await testDir()
+})
+afterAll(() => dir[Symbol.asyncDispose]())
+
+let files = 0
+const place = () => join(dir.path, `sent-${++files}.tar`)
+const archive = async (entries: Readonly<Record<string, string>>) => {
+  const tar = pack()
+  for (const [name, text] of Object.entries(entries)) tar.entry({ name }, text)
+  tar.finalize()
+  return buffer(tar.pipe(createGzip()))
+}
+const digestOf = (data: Buffer) => createHash('sha256').update(data).digest('hex')
+const inParts =
+  (data: Buffer, partBytes: number) =>
+  async (offset: number): Promise<SourcePart> => ({
+    data: data.subarray(offset, offset + partBytes).toString('base64'),
+    sizeBytes: data.length,
+  })
+const limits = { maxBytes: 1 << 20, signal: AbortSignal.timeout(10_000) }
+
+describe('a source that was sent', () => {
+  it('is put together of its parts, and shows what a plan is made by', async () => {
+    const data = await archive({ 'package.json': '{"name":"shop"}', 'public/index.html': 'x', 'src/deep/a.js': '1' })
+    const tree = await fetchUpload(inParts(data, 7), digestOf(data), place(), limits)
+    expect((await tree.list()).toSorted()).toEqual(['package.json', 'public', 'src'])
+    expect(await tree.list('public')).toEqual(['index.html'])
+    expect(await tree.list('nowhere')).toEqual([])
+    expect(await tree.read('package.json')).toBe('{"name":"shop"}')
+    const target = place()
+    await tree.archive(target)
+    expect((await readFile(target)).includes('src/deep/a.js')).toBe(true)
+  })
+
+  it.each([
+    ['another one than was sent', { digest: '0'.repeat(64) }, 'not what was sent'],
+    ['one that ends early', { cut: 10 }, 'in part only'],
+    ['one that is larger than allowed', { maxBytes: 100 }, 'larger than it may be'],
+  ])('%s is refused', async (_what, change: { digest?: string; cut?: number; maxBytes?: number }, message) => {
+    const data = await archive({ 'index.html': 'hello'.repeat(100) })
+    const parts = inParts(data.subarray(0, change.cut ?? data.length), 64)
+    const read = async (offset: number) => ({ ...(await parts(offset)), sizeBytes: data.length })
+    await expect(
+      fetchUpload(read, change.digest ?? digestOf(data), place(), { ...limits, maxBytes: change.maxBytes ?? 1 << 20 }),
+    ).rejects.toMatchObject({ name: 'BuildFault', message: expect.stringContaining(message) })
+  })
+
+  it('that the control plane does not keep any more is said at once; one that comes back is asked again', async () => {
+    const bus = createMemoryBus({ log: testLog() })
+    const read = partsOf(bus, 'h1', 'b1', AbortSignal.timeout(10_000))
+    const waiting = read(3)
+    let asked: unknown
+    const serving = await bus.serve(subjects.allSources, data => {
+      asked = data
+      return { data: 'aGk=', sizeBytes: 5 }
+    })
+    expect(await waiting).toEqual({ data: 'aGk=', sizeBytes: 5 })
+    expect(asked).toEqual({ buildId: 'b1', offset: 3 })
+    await serving.stop()
+    await bus.serve(subjects.allSources, () => {
+      throw Object.assign(new Error('Send it again.'), { code: 'not_found' })
+    })
+    await expect(read(0)).rejects.toMatchObject({ name: 'BuildFault', message: 'Send it again.' })
+    await bus.close()
+  })
+})

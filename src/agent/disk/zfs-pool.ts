@@ -1,0 +1,160 @@
+import { existsSync } from 'node:fs'
+import { rm, stat, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CommandError, run } from '../../lib/exec.ts'
+import { StepError } from '../vm/errors.ts'
+import { makeEmpty } from './ext4.ts'
+import { checkedId, type VolumePool } from './pool.ts'
+import { appear, copy, sync } from './whole-file.ts'
+
+export interface ZfsOptions {
+  readonly name: string
+  /** The dataset, mounted, that volumes are below; nothing else is. */
+  readonly dataset: string
+  readonly run?: typeof run
+}
+
+const busyMs = 10_000
+/** A user property (zfs(8)): the volume was removed, and its dataset is there for its clones. */
+const droppedMark = 'mote:dropped'
+const prefix = { volume: 'v', reading: 'r' } as const
+
+/**
+ * A ZFS dataset with one raw file for each volume (zfs(8)): snapshots and clones share blocks. Files rather than zvols: the
+ * node of a device appears some time after the command, a file with it. Datasets are `v.<volume>`, and `r.` is a snapshot that
+ * is being read. A volume is there when its file is.
+ */
+export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
+  const exec = options.run ?? run
+  const zfs = (...args: readonly string[]) => exec('zfs', args)
+  const of = (kind: keyof typeof prefix, volumeId: string) => `${dataset}/${prefix[kind]}.${checkedId(volumeId)}`
+  const snapshotOf = (volumeId: string, snapshotId: string) => `${of('volume', volumeId)}@${checkedId(snapshotId)}`
+  const property = async (what: string, of: string): Promise<string | undefined> =>
+    (await zfs('get', '-H', '-p', '-o', 'value', what, of).catch(absent))?.trim()
+  const has = async (what: string) => (await property('type', what)) !== undefined
+  const fileOf = async (kind: keyof typeof prefix, volumeId: string) => {
+    const place = await property('mountpoint', of(kind, volumeId))
+    return place && join(place, 'disk.raw')
+  }
+  const existing = async (volumeId: string): Promise<string> => {
+    const file = await fileOf('volume', volumeId)
+    if (file && existsSync(file)) return file
+    throw new StepError('volume_missing', `pool ${name} has no volume ${volumeId}`)
+  }
+  /** One that is to go with its last clone counts as gone. */
+  const needSnapshot = async (volumeId: string, snapshotId: string): Promise<string> => {
+    const snapshot = snapshotOf(volumeId, snapshotId)
+    if ((await property('defer_destroy', snapshot)) === 'off') return snapshot
+    throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+  }
+  const destroy = async (what: string) => {
+    if (await has(what)) await patiently(() => zfs('destroy', '-r', what))
+  }
+  const namesOf = async (type: 'filesystem' | 'snapshot', below: string) =>
+    (await zfs('list', '-H', '-r', '-o', 'name', '-t', type, below)).split('\n').filter(line => line !== '')
+  /** Their last clone may have gone meanwhile, and their snapshots with it. */
+  const dropUnneeded = async (): Promise<void> => {
+    let went = false
+    for (const one of await namesOf('filesystem', dataset)) {
+      if ((await property(droppedMark, one)) !== 'on' || (await namesOf('snapshot', one)).length > 0) continue
+      await destroy(one)
+      went = true
+    }
+    // It may have been the last clone of another.
+    if (went) await dropUnneeded()
+  }
+  const lookInto = async (snapshot: string, volumeId: string, look: (file: string) => Promise<void>) => {
+    await destroy(of('reading', volumeId))
+    await zfs('clone', snapshot, of('reading', volumeId))
+    try {
+      await look((await fileOf('reading', volumeId)) ?? '')
+    } finally {
+      await destroy(of('reading', volumeId))
+    }
+  }
+
+  return {
+    ...{ name, kind: 'zfs', shared: false, encrypted: false },
+    async create(volumeId, sizeMib, from) {
+      const volume = of('volume', volumeId)
+      const known = await fileOf('volume', volumeId)
+      if (known && existsSync(known)) return
+      if (from && 'snapshotId' in from) {
+        await zfs('clone', await needSnapshot(from.volumeId, from.snapshotId), volume)
+        return
+      }
+      if (!known) await zfs('create', volume)
+      const file = (await fileOf('volume', volumeId)) ?? ''
+      await appear(file, partial => makeEmpty(partial, sizeMib, from?.directory))
+    },
+    open: existing,
+    close: async () => undefined,
+    async remove(volumeId) {
+      const volume = of('volume', volumeId)
+      const file = await fileOf('volume', volumeId)
+      if (file) {
+        await zfs('set', `${droppedMark}=on`, volume)
+        await rm(file, { force: true })
+        // Deferred: those with clones go with the last of them.
+        for (const snapshot of await namesOf('snapshot', volume)) await zfs('destroy', '-d', snapshot)
+      }
+      await dropUnneeded()
+    },
+    async snapshot(volumeId, snapshotId) {
+      const snapshot = snapshotOf(volumeId, snapshotId)
+      const file = await existing(volumeId)
+      if (await has(snapshot)) return
+      await sync(file)
+      await zfs('snapshot', snapshot)
+    },
+    async removeSnapshot(volumeId, snapshotId) {
+      const snapshot = snapshotOf(volumeId, snapshotId)
+      if (await has(snapshot)) await zfs('destroy', '-d', snapshot)
+    },
+    /** Not `zfs rollback`, which takes later snapshots away. */
+    async restore(volumeId, snapshotId) {
+      const snapshot = await needSnapshot(volumeId, snapshotId)
+      const file = await existing(volumeId)
+      await lookInto(snapshot, volumeId, then => appear(file, partial => copy(then, partial)))
+    },
+    async grow(volumeId, sizeMib) {
+      const file = await existing(volumeId)
+      if ((await stat(file)).size >= sizeMib * 2 ** 20) return
+      await truncate(file, sizeMib * 2 ** 20)
+      await sync(file)
+    },
+    /** Counts what has its place on the disk already: some seconds late. */
+    async usage(volumeId) {
+      await existing(volumeId)
+      const bytes = async (what: string) => Number((await property(what, of('volume', volumeId))) ?? 0)
+      return { usedBytes: await bytes('usedbydataset'), snapshotBytes: await bytes('usedbysnapshots') }
+    },
+    async freeBytes() {
+      const available = await property('available', dataset)
+      if (available === undefined || !existsSync((await property('mountpoint', dataset)) ?? ''))
+        throw new StepError('no_such_pool', `there is no mounted dataset ${dataset}`)
+      return Number(available)
+    },
+  }
+}
+
+/** A file that was just closed may keep its file system busy for a moment. */
+async function patiently(act: () => Promise<unknown>): Promise<void> {
+  const deadline = performance.now() + busyMs
+  for (;;) {
+    try {
+      await act()
+      return
+    } catch (error) {
+      if (!(error instanceof CommandError && /busy/.test(error.stderr)) || performance.now() > deadline) throw error
+    }
+    await sleep(50)
+  }
+}
+
+/** zfs(8) names what does not exist. */
+function absent(error: unknown): undefined {
+  if (error instanceof CommandError && /does not exist/.test(error.stderr)) return undefined
+  throw error
+}

@@ -1,0 +1,92 @@
+/**
+ * A copy of a volume as it is at one instant, made by QEMU while the guest goes on: what the guest is about to overwrite is
+ * copied first (`blockdev-backup`, QEMU 7.2 QMP reference). The volume's own file is the newest at every moment, so nothing
+ * that dies meanwhile costs more than the copy.
+ */
+import { chown } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StepError } from '../../vm/errors.ts'
+import { unbind } from '../bind.ts'
+import type { DiskCopy } from '../driver.ts'
+import { runDir, showFile, type VmUser } from '../isolation.ts'
+import { nodeOf } from './hotplug.ts'
+import { asObject, type Qmp } from './qmp.ts'
+
+const lookEveryMs = 10
+
+export interface CopyPlan {
+  readonly qmp: Qmp
+  readonly dir: string
+  readonly user: VmUser | undefined
+  readonly volumeId: string
+  /** A file of the volume's size that reads as zeros. */
+  readonly target: string
+}
+
+/**
+ * Makes all ready but the instant, which `begin` takes: a VM stands still for one command. What an earlier agent began for
+ * this volume is given up. @throws StepError `vm_not_running`, Error of QEMU
+ */
+export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan): Promise<DiskCopy> {
+  const source = nodeOf(volumeId)
+  const name = `c${source.slice(1)}`
+  const shown = join(dir, runDir, name)
+  const letGo = async () => {
+    try {
+      await dropJob(qmp, name)
+      await qmp.execute('blockdev-del', { 'node-name': name }).catch(() => undefined)
+    } finally {
+      await unbind(shown)
+      // The VM's user has it no more.
+      if (user) await chown(target, process.getuid?.() ?? 0, process.getgid?.() ?? 0)
+    }
+  }
+  await letGo()
+  try {
+    if (user) await showFile(target, shown, user, 'write')
+    const file = { driver: 'file', filename: user ? join(runDir, name) : target, discard: 'unmap' }
+    await qmp.execute('blockdev-add', { driver: 'raw', 'node-name': name, discard: 'unmap', file })
+  } catch (error) {
+    await letGo()
+    throw error
+  }
+  const job = { 'job-id': name, device: source, target: name, sync: 'full', 'auto-dismiss': false }
+  return {
+    begin: async () => void (await qmp.execute('blockdev-backup', job)),
+    whole: () => untilDone(qmp, name),
+    [Symbol.asyncDispose]: letGo,
+  }
+}
+
+interface Job {
+  readonly status: string
+  readonly error: string | undefined
+}
+
+async function jobOf(qmp: Qmp, id: string): Promise<Job | undefined> {
+  const all = await qmp.execute('query-jobs').catch((cause: unknown) => {
+    throw new StepError('vm_not_running', 'the VM ended while its volume was copied', { cause })
+  })
+  const found = Array.isArray(all) ? all.map(asObject).find(job => job.id === id) : undefined
+  return found && { status: String(found.status), error: found.error === undefined ? undefined : String(found.error) }
+}
+
+async function untilDone(qmp: Qmp, id: string): Promise<void> {
+  for (;;) {
+    const job = await jobOf(qmp, id)
+    if (!job) throw new Error('QEMU has forgotten the copy of the volume')
+    if (job.status === 'concluded' && job.error === undefined) return
+    if (job.status === 'concluded') throw new Error(`QEMU could not copy the volume: ${job.error}`)
+    await sleep(lookEveryMs)
+  }
+}
+
+/** Idempotent: one that runs is cancelled, one that has ended is forgotten. */
+async function dropJob(qmp: Qmp, id: string): Promise<void> {
+  for (let job = await jobOf(qmp, id); job; job = await jobOf(qmp, id)) {
+    const verb = job.status === 'concluded' ? 'job-dismiss' : 'job-cancel'
+    await qmp.execute(verb, { id }).catch(() => undefined)
+    await sleep(lookEveryMs)
+  }
+}

@@ -1,0 +1,16 @@
+import { join, resolve } from 'node:path'
+import type { AgentConfig } from '../config.ts'
+import { tagsOf } from './write-layout.ts'
+
+/** Layouts that `mote image build` makes of database engines. */
+const engines = ['postgres'] as const
+
+/** `postgres:15` for each that is in the image directory now. Undefined where VMs are made up: any image is there. */
+export function databaseImages({
+  hypervisor,
+  imageDir,
+}: Pick<AgentConfig, 'hypervisor' | 'imageDir'>): Promise<string[]> | undefined {
+  if (hypervisor === 'fake') return undefined
+  const tagged = engines.map(async name => (await tagsOf(join(resolve(imageDir), name))).map(tag => `${name}:${tag}`))
+  return Promise.all(tagged).then(all => all.flat().toSorted())
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { HealthWatch } from './health-watch.ts'
+
+const timing = { startingMs: 5, steadyMs: 5, failingMs: 5, failuresAllowed: 3 }
+
+test('asks the first way until that has passed once, then only the other, which may say no', async () => {
+  const changes: boolean[] = []
+  const asked: string[] = []
+  const first = [false, false, true]
+  const watch = new HealthWatch(timing, healthy => void changes.push(healthy))
+  watch.start(
+    async () => {
+      asked.push('whole')
+      return false
+    },
+    async () => {
+      asked.push('first')
+      return first.shift() ?? true
+    },
+  )
+  await until(async () => changes.length === 2, { what: 'it was well, and is not any more' })
+  watch.stop()
+  expect(changes).toEqual([true, false])
+  expect(asked.slice(0, 4)).toEqual(['first', 'first', 'first', 'whole'])
+  expect(asked.slice(3)).not.toContain('first')
+})

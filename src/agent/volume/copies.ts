@@ -1,0 +1,63 @@
+import type { DiskSpec, VolumePut } from '../../contract/agent.ts'
+import type { Turns } from '../../lib/turns.ts'
+import type { Holders } from '../disk/holders.ts'
+import type { VolumePool } from '../disk/pool.ts'
+import { StepError } from '../vm/errors.ts'
+
+/** Contents of volumes that belong to snapshots of VMs. docs/decisions/0048-volumes-in-snapshots-of-vms.md */
+export interface VolumeCopies {
+  /**
+   * Keeps the content of now under an id of the caller's; a copy that is there is made anew. Nothing writes meanwhile.
+   * @throws StepError `volume_missing`, `volumes_attached` where other hosts reach the pool
+   */
+  copy(volumeId: string, copyId: string): Promise<void>
+  /** Idempotent, also for a volume that has gone. */
+  dropCopy(volumeId: string, copyId: string): Promise<void>
+  /**
+   * Puts the volume back to a copy, for a VM that may have it and is about to start.
+   * @throws StepError as `open`, and `snapshot_missing`
+   */
+  rewind(disk: DiskSpec, vmId: string, copyId: string): Promise<void>
+}
+
+export interface CopiesDeps {
+  readonly turns: Turns
+  readonly holders: Pick<Holders, 'remove'>
+  /** Called in the volume's turn. @throws StepError as `Volumes.open` */
+  readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
+  readonly find: (volumeId: string) => { readonly wish: VolumePut; readonly pool: VolumePool } | undefined
+}
+
+export function volumeCopies({ turns, holders, open, find }: CopiesDeps): VolumeCopies {
+  const known = (volumeId: string) => {
+    const found = find(volumeId)
+    if (found) return found
+    throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
+  }
+  const rewind = async (disk: DiskSpec, vmId: string, copyId: string) => {
+    const { volumeId } = disk
+    // All that has to hold for a VM that opens it; and nobody else has it open.
+    await open({ ...disk, readOnly: false }, vmId)
+    const { pool, wish } = known(volumeId)
+    try {
+      await pool.close(volumeId)
+      await pool.restore(volumeId, copyId)
+      await pool.grow(volumeId, wish.sizeMib)
+    } finally {
+      holders.remove(volumeId, vmId)
+    }
+  }
+  return {
+    async copy(volumeId, copyId) {
+      const { pool } = known(volumeId)
+      // Putting such a volume back is not one step for the cluster, and another host could open it half-way.
+      if (pool.shared) throw new StepError('volumes_attached', `volume ${volumeId} is in a pool that other hosts reach`)
+      await pool.removeSnapshot(volumeId, copyId)
+      await pool.snapshot(volumeId, copyId)
+    },
+    async dropCopy(volumeId, copyId) {
+      if (find(volumeId)) await turns.take(volumeId, () => known(volumeId).pool.removeSnapshot(volumeId, copyId))
+    },
+    rewind: (disk, vmId, copyId) => turns.take(disk.volumeId, () => rewind(disk, vmId, copyId)),
+  }
+}

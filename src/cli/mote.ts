@@ -1,0 +1,48 @@
+/** Runs the command that was asked for. */
+import { Command } from 'commander'
+import { bashCompletion } from './bash-completion.ts'
+import { moteCommand } from './tree.ts'
+import { Interrupted } from './verb.ts'
+
+const mote = moteCommand()
+
+// Shells ask with `complete`; a person with `mote complete bash`.
+const [, , asked, shell] = process.argv
+if (asked === 'complete' && shell === 'bash') mote.addCommand(printed('complete', bashCompletion))
+else if (asked === 'complete') (await import('@bomb.sh/tab/commander')).default(mote)
+mote.addHelpText('after', 'Completion: source <(mote complete bash), or zsh, fish.')
+throwInsteadOfExit(mote)
+
+try {
+  await mote.parseAsync(process.argv)
+} catch (cause) {
+  process.exitCode = report(cause)
+}
+
+function printed(name: string, text: string): Command {
+  return new Command(name).argument('[shell]').action(() => void process.stdout.write(text))
+}
+
+/** Commands that are added do not inherit it; without it wrong usage ends the process with code 1. */
+function throwInsteadOfExit(command: Command): void {
+  command.exitOverride()
+  for (const inner of command.commands) throwInsteadOfExit(inner)
+}
+
+function report(cause: unknown): number {
+  if (cause instanceof Interrupted) {
+    process.stderr.write(`${cause.message}\n`)
+    return 130
+  }
+  if (
+    cause instanceof Error &&
+    'code' in cause &&
+    typeof cause.code === 'string' &&
+    cause.code.startsWith('commander.')
+  )
+    return 'exitCode' in cause && cause.exitCode === 0 ? 0 : 2
+  const chain: string[] = []
+  for (let error: unknown = cause; error instanceof Error; error = error.cause) chain.push(error.message)
+  process.stderr.write(`${chain.length > 0 ? chain.join('\n  because: ') : String(cause)}\n`)
+  return 1
+}

@@ -1,0 +1,49 @@
+/** Every command. Each is a file; what it needs is imported when it runs, so that `--help` stays quick. */
+import { Command } from 'commander'
+import { productVersion } from '../lib/version.ts'
+import { adminCommands } from './commands/admin.ts'
+import { appCommands } from './commands/app.ts'
+import { buildCommands } from './commands/build.ts'
+import { databaseCommands } from './commands/database.ts'
+import { demoCommand } from './commands/demo.ts'
+import { deployCommands } from './commands/deploy.ts'
+import { doctorCommand } from './commands/doctor.ts'
+import { domainCommands } from './commands/domain.ts'
+import { hostCommands } from './commands/host.ts'
+import { installCommand } from './commands/install.ts'
+import { imageCommands } from './commands/image.ts'
+import { kernelCommands } from './commands/kernel.ts'
+import { programCommands } from './commands/programs.ts'
+import { projectCommands } from './commands/project.ts'
+import { sessionCommands } from './commands/session.ts'
+import { settingCommands } from './commands/setting.ts'
+import { storageCommands } from './commands/storage.ts'
+import { vmCommands } from './commands/vm.ts'
+
+export function moteCommand(): Command {
+  const mote = new Command('mote')
+    .description('A microVM cloud you can run yourself')
+    .version(productVersion)
+    // An option behind a command is that command's: images have versions, too.
+    .enablePositionalOptions()
+    .showHelpAfterError('(add --help for the options)')
+    .addHelpText('after', '\nExit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.')
+
+  const groups: Readonly<Record<string, readonly Command[]>> = {
+    'Your apps': [...sessionCommands(), ...deployCommands(), ...buildCommands(), ...appCommands(), ...vmCommands()],
+    'Data and settings': [
+      ...storageCommands(),
+      ...databaseCommands(),
+      ...domainCommands(),
+      ...settingCommands(),
+      ...projectCommands(),
+    ],
+    'Run a cloud': [
+      ...[...programCommands(), demoCommand(), doctorCommand(), hostCommands(), adminCommands()],
+      ...[installCommand(), imageCommands(), kernelCommands()],
+    ],
+  }
+  for (const [heading, commands] of Object.entries(groups))
+    for (const command of commands) mote.addCommand(command.helpGroup(`${heading}:`))
+  return mote
+}

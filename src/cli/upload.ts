@@ -1,0 +1,87 @@
+/** Sends a folder as the source of an app. */
+import { createReadStream, createWriteStream, openAsBlob } from 'node:fs'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { once } from 'node:events'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { type Pack, pack } from 'tar-stream'
+import type { AppSource } from '../client/index.ts'
+import { type FolderFile, sourceFiles } from './folder-files.ts'
+import { bytes } from './output.ts'
+import type { Call } from './verb.ts'
+
+/** What the API takes (docs/builds.md); said before anything is sent. */
+const mostPackedBytes = 64 << 20
+const mostBytes = 512 << 20
+
+/** @throws Error when there is nothing to send, or too much; ApiFailure */
+export async function sendFolder(
+  { client, terminal, signal }: Pick<Call, 'client' | 'terminal' | 'signal'>,
+  app: string,
+  dir: string,
+): Promise<AppSource> {
+  const files = await sourceFiles(dir)
+  if (files.length === 0) throw new Error(`There is nothing in ${dir} that is not ignored.`)
+  assertFits(
+    files,
+    files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0),
+    mostBytes,
+  )
+  const temporary = await mkdtemp(join(tmpdir(), 'mote-source-'))
+  try {
+    const archive = join(temporary, 'source.tar.gz')
+    await writeArchive(dir, files, archive, signal)
+    const { size } = await stat(archive)
+    assertFits(files, size, mostPackedBytes)
+    return await terminal.step(`Sending ${files.length} files (${bytes(size)})`, async () =>
+      client.putAppSource({ app_name: app, body: await openAsBlob(archive) }, { signal }),
+    )
+  } finally {
+    await rm(temporary, { recursive: true, force: true })
+  }
+}
+
+function assertFits(files: readonly FolderFile[], sizeBytes: number, mostAllowed: number): void {
+  if (sizeBytes <= mostAllowed) return
+  const [largest] = files.toSorted((a, b) => b.sizeBytes - a.sizeBytes)
+  throw new Error(
+    `The folder has ${bytes(sizeBytes)}, and ${bytes(mostAllowed)} are taken. Name what is not needed in .gitignore; ` +
+      `the largest file is ${largest?.path} (${bytes(largest?.sizeBytes ?? 0)}).`,
+  )
+}
+
+/** A tar.gz of these files. @throws Error when one of them changes meanwhile */
+export async function writeArchive(
+  dir: string,
+  files: readonly FolderFile[],
+  archive: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const tar = pack()
+  const written = pipeline(tar, createGzip(), createWriteStream(archive, { mode: 0o600 }), { signal })
+  const filled = fill(tar, dir, files)
+  // Whichever fails first ends the other.
+  filled.catch((error: Error) => tar.destroy(error))
+  await Promise.all([filled, written])
+}
+
+async function fill(tar: Pack, dir: string, files: readonly FolderFile[]): Promise<void> {
+  for (const { path, sizeBytes, isExecutable, target } of files) {
+    if (target !== undefined) {
+      tar.entry({ name: path, type: 'symlink', linkname: target })
+      continue
+    }
+    const done = Promise.withResolvers<void>()
+    const entry = tar.entry({ name: path, size: sizeBytes, mode: isExecutable ? 0o755 : 0o644 }, error =>
+      error ? done.reject(new Error(`${path} changed while it was read: try again`, { cause: error })) : done.resolve(),
+    )
+    if (sizeBytes > 0)
+      for await (const chunk of createReadStream(join(dir, path), { end: sizeBytes - 1 }))
+        if (!entry.write(chunk)) await once(entry, 'drain')
+    entry.end(Buffer.alloc(0))
+    await done.promise
+  }
+  tar.finalize()
+}

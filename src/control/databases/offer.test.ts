@@ -1,0 +1,42 @@
+import { afterAll, expect, test } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { recordBeat } from '../hosts/index.ts'
+import { availableVersions, offeredVersions } from './offer.ts'
+import { shapeOf } from './rules.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+
+test.each([
+  ['no host yet: what is configured', [15, 16], [], [15, 16]],
+  ['one that does not say has all', [15, 16], [null], [15, 16]],
+  [
+    'only what a host has, in the order of the configuration',
+    [16, 14, 15],
+    [['postgres:15'], ['postgres:14']],
+    [14, 15],
+  ],
+  ['not what nobody configured', [15], [['postgres:15', 'postgres:17']], [15]],
+  ['none', [15], [[]], []],
+])('%s', (_what, configured, hosts, offered) => {
+  expect(availableVersions('postgres', configured, hosts)).toEqual(offered)
+})
+
+test('hosts say it with their beats; a refusal names what can be had', async () => {
+  const host = await world.addHost()
+  const has = (databaseImages: string[]) => recordBeat(world.db, { ...host.beat(), databaseImages }, 1)
+  await has(['postgres:15'])
+  const offered = await offeredVersions(world.db, 'postgres', [16, 15])
+  expect(offered).toEqual([15])
+  expect(shapeOf({ engine: 'postgres' }, offered).version).toBe(15)
+  expect(() => shapeOf({ engine: 'postgres', postgres_version: 16 }, offered)).toThrow(
+    expect.objectContaining({
+      details: [expect.objectContaining({ field: 'postgres_version', message: expect.stringContaining('15') })],
+    }),
+  )
+  await has([])
+  await expect(offeredVersions(world.db, 'postgres', [16, 15])).rejects.toMatchObject({
+    code: 'no_capacity',
+    message: expect.stringContaining('mote image build postgres --version 16'),
+  })
+})

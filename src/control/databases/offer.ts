@@ -1,0 +1,36 @@
+/** Which versions can be had: those of the configuration whose image a host has. */
+import { type Sql, statement } from '../../db/db.ts'
+import { ApiError } from '../http/errors.ts'
+import { type EngineName, engines } from './rules.ts'
+
+const imagesOfHosts = statement<{ images: string[] | null }>(
+  'databases.hostImages',
+  `SELECT database_images AS images FROM host WHERE removed_at IS NULL AND lost_at IS NULL`,
+)
+
+/**
+ * The default one first. A host that does not say what it has (an older agent, a simulated one) counts as one with all.
+ * @throws ApiError 503 `no_capacity` when no host has any
+ */
+export async function offeredVersions(sql: Sql, engine: EngineName, configured: readonly number[]): Promise<number[]> {
+  const hosts = await sql.rows(imagesOfHosts, [])
+  const offered = availableVersions(
+    engine,
+    configured,
+    hosts.map(({ images }) => images),
+  )
+  if (offered.length > 0) return offered
+  const build = `mote image build ${engine} --version ${configured[0]}`
+  throw new ApiError('no_capacity', `No host has an image of ${engine}. On a host: ${build}`)
+}
+
+/** @param hosts images of each host; null: it does not say */
+export function availableVersions(
+  engine: EngineName,
+  configured: readonly number[],
+  hosts: readonly (readonly string[] | null)[],
+): number[] {
+  if (hosts.length === 0) return [...configured]
+  const name = engines[engine].image.replace(/^oci:/, '')
+  return configured.filter(version => hosts.some(images => images === null || images.includes(`${name}:${version}`)))
+}

@@ -1,0 +1,66 @@
+/** Which names guests can ask for, and what they are answered with, from the rows. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import { newId } from '../../lib/ids.ts'
+import { networkState } from './network-store.ts'
+
+let world: ComputeWorld
+beforeAll(async () => {
+  world = await computeWorld()
+  await world.addHost()
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+const namesNow = async () =>
+  Object.fromEntries((await networkState(world.db)).names.map(({ name, addresses }) => [name, addresses]))
+const vmsOf = (app: TestApp) =>
+  world.rows<{ id: string; address: string }>(
+    `SELECT v.id, v.ipv6_address AS address FROM vm v JOIN app a ON a.active_deployment_id = v.deployment_id
+     WHERE a.id = $1 ORDER BY v.id`,
+    app.id,
+  )
+
+async function served(replicas: number): Promise<TestApp> {
+  const app = await world.app({ replicas })
+  await world.deploy(app, { replicas })
+  await world.until(async () => ((await namesNow())[app.name] ?? []).length === replicas)
+  return app
+}
+
+it('a name has every replica that is healthy, in the order of their ids, and no other', async () => {
+  const app = await served(3)
+  const [first, second, third] = await vmsOf(app)
+  expect((await namesNow())[app.name]).toEqual([first?.address, second?.address, third?.address])
+  await world.rows(`UPDATE vm SET healthy = false WHERE id = $1`, second?.id ?? '')
+  expect((await namesNow())[app.name]).toEqual([first?.address, third?.address])
+  // A name that is there without an address is another answer than one that is not.
+  await world.rows(
+    `UPDATE vm SET healthy = false WHERE deployment_id IN (SELECT deployment_id FROM vm WHERE id = $1)`,
+    first?.id ?? '',
+  )
+  expect((await namesNow())[app.name]).toEqual([])
+})
+
+it('a database is found by the name that its user gave it, unless an app has it', async () => {
+  const server = await served(1)
+  const [vm] = await vmsOf(server)
+  await world.rows(`UPDATE app SET owner = 'database' WHERE id = $1`, server.id)
+  expect(await namesNow()).not.toHaveProperty(server.name)
+  const hex = () => newId().replaceAll('-', '')
+  const [database, branch] = [newId(), newId()]
+  await world.rows(
+    `INSERT INTO database (id, project_id, name, engine, engine_version, backend, vcpus, memory_mib, disk_mib, password, tenant_id)
+     VALUES ($1, $2, 'orders', 'postgres', 15, 'volume', 1, 512, 1024, ''::bytea, $3)`,
+    ...[database, world.projectId, hex()],
+  )
+  await world.rows(
+    `INSERT INTO branch (id, database_id, project_id, name, is_current, timeline_id, app_id)
+     VALUES ($1, $2, $3, 'main', true, $4, $5)`,
+    ...[branch, database, world.projectId, hex(), server.id],
+  )
+  expect((await namesNow())['orders']).toEqual([vm?.address])
+
+  const app = await served(1)
+  await world.rows(`UPDATE database SET name = $1 WHERE id = $2`, app.name, database)
+  expect((await namesNow())[app.name]).toEqual((await vmsOf(app)).map(({ address }) => address))
+})

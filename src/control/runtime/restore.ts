@@ -1,0 +1,41 @@
+/** A VM goes back to a snapshot of it, with its volumes. docs/decisions/0048-volumes-in-snapshots-of-vms.md */
+import type { Tx } from '../../db/db.ts'
+import { newId } from '../../lib/ids.ts'
+import { invalidState } from '../http/errors.ts'
+import { disksOf, pokeVm, restoreVm, type Snapshot } from '../vms/index.ts'
+import { createVolumeSnapshot } from '../volumes/index.ts'
+
+/**
+ * Wishes the VM of the snapshot back to it, once what its volumes hold now is kept: it waits for that. The caller has seen
+ * that the snapshot is ready, and on the host of its VM.
+ * @throws ApiError 409 `invalid_state`, `operation_in_progress`
+ */
+export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
+  await assertVolumesThere(tx, snapshot)
+  for (const { volumeId, copied } of snapshot.disks) {
+    const name = `before-restore-${newId().slice(-8)}`
+    if (copied) await createVolumeSnapshot(tx, volumeId, { name, kind: 'restore' })
+  }
+  await restoreVm(tx, snapshot.vmId, snapshot.id)
+  await pokeVm(tx, snapshot.vmId)
+}
+
+/** The guest of the snapshot has them mounted: it can only go on with these. @throws ApiError 409 `invalid_state` */
+async function assertVolumesThere(tx: Tx, { name, vmId, disks }: Snapshot): Promise<void> {
+  if (disks.length === 0) return
+  const now = await disksOf(tx, vmId)
+  const same = disks.every(then =>
+    now.some(
+      disk =>
+        disk.volumeId === then.volumeId &&
+        disk.mountPoint === then.mountPoint &&
+        disk.readOnly === then.readOnly &&
+        (!then.readOnly || disk.generation === then.generation),
+    ),
+  )
+  if (same && now.length === disks.length) return
+  const had = disks.map(disk => `${disk.volumeId} at ${disk.mountPoint}`).join(', ')
+  throw invalidState(
+    `The VM has other volumes than in snapshot ${name} (${had}), or what it only reads was changed. Attach the same ones first.`,
+  )
+}

@@ -1,0 +1,75 @@
+/** What hosts say of VMs, as it is recorded. */
+import type { VmObserved, VmStep } from '../../contract/agent.ts'
+import { type Db, type Tx, statement } from '../../db/db.ts'
+
+export interface SeenVm {
+  readonly id: string
+  readonly generation: number
+  readonly seenGeneration: number
+  readonly seenState: VmObserved['state'] | null
+  readonly healthy: boolean
+  readonly endpointPort: number | null
+  readonly restartCount: number
+}
+
+// Older news than what is recorded is none, however it came. What is older by more than a minute is that of an agent that was
+// started after its host's clock had been put back.
+// An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
+// says something new, so that beats which repeat themselves write nothing.
+const recordSeen = statement<{
+  deploymentId: string
+  appId: string
+  projectId: string
+  /** Of an app of the platform: the machine that looks after it. */
+  owner: string
+  ownerId: string | null
+}>(
+  'vms.recordSeen',
+  `UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
+                 seen_error = $8, restart_count = $9, seen_steps = $10, seen_firewall = $12,
+                 seen_count = seen_count + 1, seen_at_us = coalesce($13::bigint, seen_at_us)
+   WHERE id = $1 AND host_id = $2
+     AND (seen_generation < $3 OR coalesce($13::bigint, seen_at_us) NOT BETWEEN seen_at_us - 60000000 AND seen_at_us - 1)
+     AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)
+     AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps, seen_firewall)
+         IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $12::jsonb)
+   RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId",
+     (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
+)
+// One VM that is well is enough to serve: its app is awake in the commit that says so.
+const appIsAwake = statement(
+  'vms.wakeUp',
+  `UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM vm v
+   WHERE v.id = $1 AND a.id = v.app_id AND a.scale_state = 'warming_up' AND a.active_deployment_id = v.deployment_id
+     AND v.want = 'running' AND v.healthy`,
+)
+const seenByHost = statement<SeenVm>(
+  'vms.seenByHost',
+  `SELECT id, generation, seen_generation AS "seenGeneration", seen_state AS "seenState", healthy, endpoint_port AS "endpointPort",
+     restart_count AS "restartCount" FROM vm WHERE host_id = $1
+     OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
+)
+
+/** The VM's app is awake, if it was waking. */
+export const wakeUp = (tx: Tx, id: string) => tx.run(appIsAwake, [id])
+/** What was last seen of every VM that belongs to the host, by VM id. */
+export const seenOnHost = async (db: Db, hostId: string) =>
+  new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))
+
+/** The parents of the VM when the observation was news; undefined when it was known, outdated or not the owner's. */
+export const record = (tx: Tx, hostId: string, seen: VmObserved, seenCount?: number) =>
+  tx.maybe(recordSeen, [
+    seen.vmId,
+    hostId,
+    seen.generation,
+    seen.state,
+    seen.healthy,
+    seen.endpoint?.host ?? null,
+    seen.endpoint?.port ?? null,
+    seen.error ? seen.error.message : null,
+    seen.restartCount,
+    JSON.stringify(seen.steps satisfies readonly VmStep[]),
+    seenCount ?? null,
+    seen.firewall ? JSON.stringify(seen.firewall) : null,
+    seen.atUs ?? null,
+  ])

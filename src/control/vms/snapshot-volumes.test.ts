@@ -1,0 +1,149 @@
+/** Snapshots of VMs that have volumes, interrupted in every way: what a guest knows and what its volume holds fit each other. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { idleApps, wakeApp } from '../fleet/index.ts'
+import {
+  attachVolume,
+  createVolume,
+  createVolumeSnapshot,
+  findVolumeSnapshot,
+  listVolumeSnapshots,
+} from '../volumes/index.ts'
+import { createSnapshot, dropSnapshot, pokeVm, restoreVm } from './index.ts'
+import * as snapshots from './snapshot-store.ts'
+import * as store from './store.ts'
+
+const world = await computeWorld({ idleSeconds: 0 })
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const host = await world.addHost()
+let made = 0
+
+async function withVolume(minReplicas = 1) {
+  const app = await world.app({ minReplicas })
+  await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+  const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+  const mount = { mountPoint: '/data', accessMode: 0, by: 'user' } as const
+  await db.tx(tx => attachVolume(tx, { projectId, appId: app.id, volumeId, ...mount }))
+  const { id: deploymentId, vmIds } = await world.deploy(app)
+  const vmId = vmIds[0]!
+  await world.until(async () => (await store.byId(db, vmId))?.healthy === true)
+  return { app, volumeId, deploymentId, vmId, volume: host.storage.volumes.get(volumeId)! }
+}
+const one = await withVolume()
+const healthy = async () => (await store.byId(db, one.vmId))?.healthy === true
+
+async function snapshot() {
+  const vm = (await store.byId(db, one.vmId))!
+  const of = { deploymentId: one.deploymentId, vmId: vm.id, hostId: host.id }
+  const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of, kind: 'user', name: `s${++made}` }))
+  return { id, rounds: 0 }
+}
+const ready = async () => {
+  const { id } = await snapshot()
+  await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
+  return id
+}
+const restore = (id: string, before = `before-${++made}`) =>
+  db.tx(async tx => {
+    const kept = await createVolumeSnapshot(tx, one.volumeId, { name: before, kind: 'restore' })
+    await restoreVm(tx, one.vmId, id)
+    await pokeVm(tx, one.vmId)
+    return kept.id
+  })
+
+const cases = crashMatrix({
+  ...{ db, machine: world.machines.snapshot, makeSubject: snapshot },
+  remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
+  advance: async (s, phase) => {
+    await world.hostsMove()
+    if (phase === 'keeping') expect((await snapshots.byId(db, s.id))?.disks).toMatchObject([{ copied: true }])
+    if (phase === 'keeping' && ++s.rounds > 2) await db.tx(tx => dropSnapshot(tx, s.id))
+  },
+  check: async ({ id }) => {
+    expect(host.snapshots.has(id)).toBe(false)
+    expect(await healthy()).toBe(true)
+  },
+})
+
+describe('crash matrix of a snapshot with a volume', () => {
+  it('has every phase with every fault', () =>
+    expect(cases.length).toBe(Object.keys(world.machines.snapshot.phases).length * faults.length))
+  it.each(cases)('$name', ({ run }) => run())
+})
+
+describe('a VM with a volume that is restored', () => {
+  it('has the volume as it was then, what it held before is kept, and what it writes later stays', async () => {
+    one.volume.content = 'then'
+    const id = await ready()
+    one.volume.content = 'now'
+    const keptId = await restore(id)
+    await world.until(async () => (await findVolumeSnapshot(db, keptId))?.state === 'ready' && (await healthy()))
+    await world.until(async () => host.vms.get(one.vmId)?.record.origin?.startsWith(id) === true && (await healthy()))
+    expect(one.volume.content).toBe('then')
+    expect(host.storage.snapshots.get(keptId)?.content).toBe('now')
+    one.volume.content = 'later'
+    host.powerCut()
+    await world.until(async () => host.vms.get(one.vmId)?.healthy === true && (await healthy()))
+    expect(one.volume.content).toBe('later')
+  })
+
+  it('boots with what the volume holds when that could not be kept', async () => {
+    const id = await ready()
+    one.volume.content = 'precious'
+    const keptId = await restore(id)
+    host.storage.snapshots.set(keptId, {
+      put: { snapshotId: keptId, volumeId: one.volumeId, pool: 'local', generation: 1, want: 'present' },
+      ...{ state: 'failed', content: '' },
+    })
+    await world.until(async () => (await findVolumeSnapshot(db, keptId))?.state === 'failed' && (await healthy()))
+    expect((await store.byId(db, one.vmId))?.fromSnapshotId).toBeNull()
+    expect(one.volume.content).toBe('precious')
+    expect((await listVolumeSnapshots(db, one.volumeId)).some(each => each.kind === 'restore')).toBe(true)
+  })
+})
+
+describe('an app with a volume that sleeps', () => {
+  const state = async ({ id }: TestApp) =>
+    (await world.rows<{ state: string }>(`SELECT scale_state AS state FROM app WHERE id = $1`, id))[0]?.state
+  const idle = () => idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
+  const awake = async (app: TestApp) => {
+    await db.tx(tx => wakeApp(tx, app.id))
+    await world.until(async () => (await state(app)) === 'active')
+    return [...host.vms.values()].find(vm => vm.wish.spec.appId === app.id)!
+  }
+
+  it('goes on with what it knew; or boots, when somebody wrote to the volume meanwhile', async () => {
+    const { app, volume, vmId, volumeId } = await withVolume(0)
+    const { memory } = host.vms.get(vmId)!
+    volume.content = 'asleep'
+    const asleep = async () => {
+      await idle()
+      await world.until(async () => (await state(app)) === 'scaled_to_zero')
+      await world.until(async () => (await world.rows(`SELECT id FROM vm WHERE app_id = $1`, app.id)).length === 0)
+    }
+    await asleep()
+    const woken = await awake(app)
+    expect(woken.memory).toBe(memory)
+    expect(volume.content).toBe('asleep')
+    await asleep()
+    // As a restore of the volume does, and every other writer.
+    await world.rows(`UPDATE volume SET attach_generation = attach_generation + 1 WHERE id = $1 RETURNING id`, volumeId)
+    volume.content = 'written by another'
+    expect((await awake(app)).memory).not.toBe(memory)
+    expect(volume.content).toBe('written by another')
+    await world.deploymentsEnd(app)
+  })
+
+  it('that is asked for before its VM is gone runs on', async () => {
+    const { app, vmId } = await withVolume(0)
+    await idle()
+    await world.until(async () => host.vms.get(vmId)?.record.keptFor !== undefined)
+    expect(host.vms.get(vmId)?.state).toBe('paused')
+    const woken = await awake(app)
+    await world.until(async () => woken.healthy)
+    expect(woken.state).toBe('running')
+    await world.deploymentsEnd(app)
+  })
+})

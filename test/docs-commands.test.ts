@@ -1,0 +1,56 @@
+/** Commands that the documentation shows exist, with the flags that it shows. */
+import { globSync, readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { moteCommand } from '../src/cli/tree.ts'
+
+const pages = ['README.md', ...globSync('docs/**/*.md').filter(file => !file.includes('decisions'))]
+
+interface Shown {
+  readonly page: string
+  readonly line: string
+}
+
+/** `mote ...` in backticks, and lines of blocks that begin with it; what others print is none. */
+function shownIn(page: string): Shown[] {
+  const text = readFileSync(page, 'utf8')
+  const inline = [...text.matchAll(/`(mote [^`\n]+)`/g)].map(match => match[1] ?? '')
+  const lines = [...text.matchAll(/^(?:\$ )?(mote [a-z][^\n]*)$/gm)].map(match => match[1] ?? '')
+  return [...inline, ...lines].map(line => ({ page, line: (line.split(/ {2,}#| # /)[0] ?? '').trim() }))
+}
+
+const mote = moteCommand()
+
+/** Why the command would not work; undefined: it would. */
+function faultOf({ line }: Shown): string | undefined {
+  const [own = ''] = line.split(/ -- | \| /)
+  const [, ...words] = own.split(/\s+/)
+  let command = mote
+  for (const word of words) {
+    if (command.commands.length === 0) break
+    const named = word
+      .split(/\\?\|/)
+      .map(name => command.commands.find(one => [one.name(), ...one.aliases()].includes(name)))
+    const [first] = named
+    if (!first || named.includes(undefined)) return `"${command.name()}" has no ${word}: ${line}`
+    command = first
+  }
+  const known = command.options.flatMap(({ long, short }) => [long, short])
+  const unknown = words.filter(word => /^--?[a-z]/.test(word)).filter(flag => !known.includes(flag.split('=')[0]))
+  return unknown.length > 0 ? `${unknown.join(', ')} is no flag of it: ${line}` : undefined
+}
+
+it('every command that the documentation shows is there, with its flags', () => {
+  const shown = pages.flatMap(shownIn).filter(({ line }) => !notCommands.has(line))
+  expect(shown.length).toBeGreaterThan(60)
+  const faults = shown.flatMap(one => {
+    const fault = faultOf(one)
+    return fault === undefined ? [] : [`${one.page}: ${fault}`]
+  })
+  expect(faults).toEqual([])
+})
+
+/** Said about commands, or made by the library of completions. */
+const notCommands = new Set([
+  ...['mote <command> --help', 'mote on <computer>', 'mote --version', 'mote --help'],
+  ...['mote complete bash', 'mote complete fish | source'],
+])

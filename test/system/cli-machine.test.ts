@@ -1,0 +1,126 @@
+// once-is-enough: about the command line, not the database.
+/** Commands about this computer and its operator: browsers, projects, hosts, the kernel, images, and Ctrl-C. */
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { agentConfig } from '../../src/agent/config.ts'
+import { type Cli, cli } from '../support/cli.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+let system: TestSystem
+let user: TestUser
+let home = ''
+let mote: Cli
+let signedOut: Cli
+
+beforeAll(async () => {
+  system = await testSystem({ agents: 2 })
+  user = await system.user()
+  home = await mkdtemp(join(tmpdir(), 'mote-cli-'))
+  // Stands for the desktop's browser: writes down what it was asked to open.
+  await mkdir(join(home, 'bin'))
+  await writeFile(join(home, 'bin', 'xdg-open'), `#!/bin/sh\nprintf %s "$1" > "${home}/opened"\n`)
+  await chmod(join(home, 'bin', 'xdg-open'), 0o755)
+  const env = { MOTE_URL: system.control.url, PATH: `${join(home, 'bin')}:${process.env.PATH ?? ''}` }
+  mote = cli({ home, env: { ...env, MOTE_TOKEN: user.token ?? '' } })
+  signedOut = cli({ home, env })
+}, 60_000)
+afterAll(async () => {
+  await system[Symbol.asyncDispose]()
+  await rm(home, { recursive: true, force: true })
+})
+
+const opened = () =>
+  until(async () => existsSync(join(home, 'opened')) && readFile(join(home, 'opened'), 'utf8'), {
+    ...{ what: 'the browser was asked', timeoutMs: 10_000 },
+  })
+const host = async (name: string) =>
+  (await user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === name)
+
+it('opens the address of an app in the browser, and prints it', async () => {
+  await user.post('/v1/apps', { name: 'web', git_url: '' })
+  const { hostname } = (await user.get('/v1/apps/web')).body
+  const { code, out } = await mote.run(['open', '--app', 'web'])
+  expect([code, await opened()]).toEqual([0, out.trim()])
+  expect(out).toContain(hostname)
+  await rm(join(home, 'opened'))
+})
+
+it('signs in with a token that is made in the browser', async () => {
+  const { token } = (await user.post('/v1/auth/tokens', { name: 'pasted', scopes: ['read'] })).body
+  const { code, out } = await signedOut.onTerminal(['login', '--browser'], [[/Paste it here/, token]])
+  expect(out).toContain(`as ${user.email}`)
+  expect(out).not.toContain(token)
+  expect([code, await opened()]).toEqual([0, `${system.control.url}/account/tokens`])
+})
+
+it('goes on in the project that was chosen, until another is named', async () => {
+  await user.post('/v1/projects', { name: 'Second' })
+  expect(await mote.run(['projects', 'use', 'second'])).toMatchObject({ code: 0 })
+  await mote.run(['apps', 'create', 'elsewhere'])
+  expect((await user.get('/v1/apps?project=second')).body).toMatchObject([{ name: 'elsewhere' }])
+  expect((await user.get('/v1/apps')).body).toMatchObject([{ name: 'web' }])
+  const { out } = await mote.run(['apps', 'list', '--json', '--project', user.project])
+  expect(JSON.parse(out)).toMatchObject([{ name: 'web' }])
+  expect((await mote.run(['projects', 'use', 'none'])).code).toBe(1)
+  await mote.run(['projects', 'use', user.project])
+})
+
+describe('mote host', () => {
+  it('add: gives an id, a NATS user with the least rights, and the command to run', async () => {
+    const { code, out } = await mote.run(['host', 'add', 'fra-9', '--nats-url', 'nats://bus.example:4222', '--json'])
+    const made: Record<string, string> = JSON.parse(out)
+    expect(code).toBe(0)
+    expect(made.command).toContain(`mote agent --host-id ${made.hostId} --host-name fra-9`)
+    expect(made.command).toContain(`nats://host-${made.hostId}:${made.password}@bus.example:4222`)
+    expect(made.authorization).toContain(`host.${made.hostId}.out.>`)
+    expect(made.authorization).not.toContain('host.*')
+  })
+
+  it('cordon, uncordon, drain and remove: what they do is seen', async () => {
+    const { id } = await host('host-2')
+    const act = async (verb: string) => expect((await mote.run(['host', verb, id])).code).toBe(0)
+    await act('cordon')
+    expect(await host('host-2')).toMatchObject({ cordoned: true })
+    await act('uncordon')
+    expect(await host('host-2')).toMatchObject({ cordoned: false })
+    await act('drain')
+    expect(await host('host-2')).toMatchObject({ draining: true })
+    await act('remove')
+    await until(async () => (await host('host-2')) === undefined, { what: 'it is gone', timeoutMs: 20_000 })
+  })
+})
+
+it('stops waiting for a database at Ctrl-C, with 130, and the database comes all the same', async () => {
+  const { code, out } = await mote.onTerminal(['db', 'create', 'main'], [[/Creating main/, '\u0003']])
+  expect([code, out]).toEqual([130, expect.stringContaining('Interrupted')])
+  await until(async () => (await user.get('/v1/databases')).body[0]?.status === 'running', {
+    ...{ what: 'the database runs', timeoutMs: 30_000 },
+  })
+})
+
+describe('this machine', () => {
+  const { cacheDir } = agentConfig({ dataDir: '/nonexistent', hostName: 'test' })
+  const hasKernel = existsSync(join(cacheDir, 'kernel')) || existsSync(join(cacheDir, 'kernel-own'))
+
+  it.skipIf(!hasKernel)('mote kernel show says which kernel guests boot (needs one in the cache)', async () => {
+    const { code, out } = await mote.run(['kernel', 'show', '--cache', cacheDir, '--json'])
+    const found: { version: string; kernel: string } = JSON.parse(out)
+    expect([code, existsSync(found.kernel)]).toEqual([0, true])
+    expect(found.version).toMatch(/^\d+\.\d+/)
+  })
+
+  it.each([
+    [['image', 'build', 'postgres', '--version', 'newest'], 1, 'is not a major version'],
+    [['image', 'build', 'windows'], 2, 'windows'],
+    [['kernel', 'build', 'now'], 2, 'too many arguments'],
+    [['host', 'add'], 2, 'missing required argument'],
+  ] as const)('mote %j says %i and why', async (words, expected, reason) => {
+    const { code, err } = await mote.run([...words])
+    expect([code, err]).toEqual([expected, expect.stringContaining(reason)])
+  })
+})

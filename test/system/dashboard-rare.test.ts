@@ -1,0 +1,178 @@
+// once-is-enough: about the browser, not the database.
+/** What people seldom press: giving up, going back, accepting, paying, copying, and sending a folder. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { TOTP } from 'otpauth'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { parseControlConfig } from '../../src/control/config.ts'
+import { noBrowser, openBrowser } from '../support/browser.ts'
+import { type TestSystem, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+import { browserSuite, type Walker, walker } from '../support/walker.ts'
+
+browserSuite('seldom pressed buttons of the dashboard', () => {
+  vi.setConfig({ testTimeout: 120_000 })
+  let browser: Browser
+  let system: TestSystem
+  let ada: Walker
+  beforeAll(async () => {
+    if (noBrowser) return
+    browser = await openBrowser()
+    const { billing } = parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_BILLING_PROVIDER: 'sandbox' })
+    system = await testSystem({ agents: 0, config: { billing, defaultPlan: 'free', registry: 'registry.example' } })
+    const fake = { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0, copyMs: 60_000 }
+    const names = ['one', 'two']
+    for (const hostName of names) await system.addAgent({ fake, hostName })
+    ada = await walker(system, browser)
+    await ada.user.post('/v1/billing/products/refresh')
+    await ada.user.post('/v1/apps', { name: 'web', git_url: '' })
+  }, 120_000)
+  afterAll(async () => {
+    await ada?.[Symbol.asyncDispose]()
+    await browser?.close()
+    await system?.[Symbol.asyncDispose]()
+  })
+
+  const newest = async (): Promise<{ status: string; job_id: string }> =>
+    (await ada.user.get('/v1/apps/web/deployments')).body[0]
+  const openNewest = async () => {
+    const { job_id } = await newest()
+    await ada.open(`/apps/web/deployments/${job_id}`, job_id)
+  }
+
+  it('tells at once, on whatever page, that an app is live; and the message leads there', async () => {
+    await ada.open('/apps', 'Apps')
+    // Read before the stream is open, it would be no news.
+    await ada.page.getByRole('link', { name: 'web', exact: true }).waitFor()
+    await ada.page
+      .waitForResponse(response => response.url().includes('/v1/workspace'), { timeout: 1 })
+      .catch(() => undefined)
+    await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.27' })
+    const messages = ada.page.getByRole('region', { name: 'Messages' })
+    await messages.getByText('web is live').waitFor()
+    await messages.getByRole('button', { name: 'Show' }).click()
+    await ada.page.waitForURL('**/apps/web**')
+  })
+
+  it('gives up a move that copies', async () => {
+    await openNewest()
+    await ada.button('Move …').click()
+    await ada.dialog.getByRole('button', { name: 'Move' }).click()
+    await ada.button('Cancel the move').click()
+    await ada.page
+      .getByText(/^Cancelled$/i)
+      .first()
+      .waitFor()
+    expect((await newest()).status).toBe('running')
+  })
+
+  it('gives up a deployment that does not come up', async () => {
+    await ada.user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'unhealthy' })
+    await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.28' })
+    await openNewest()
+    await ada.page.getByRole('button', { name: 'Cancel', exact: true }).click()
+    await until(async () => (await newest()).status === 'cancelled', { what: 'it is cancelled', timeoutMs: 20_000 })
+    await ada.says(/^Cancelled$/i)
+    await ada.user.delete('/v1/apps/web/env/MOTE_FAKE')
+  })
+
+  it('sends a folder, and says what becomes of its build', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'mote-shop-'))
+    try {
+      await writeFile(join(folder, 'index.html'), 'hello')
+      await writeFile(join(folder, '.gitignore'), '*.secret\n')
+      await writeFile(join(folder, 'a.secret'), 'never sent')
+      await ada.open('/apps/new', 'New app')
+      await ada.page.getByRole('radio', { name: /Folder/ }).click()
+      await ada.field('Name').fill('from-a-folder')
+      await ada.field('Folder').setInputFiles(folder)
+      await ada.says(/3 files/)
+      const sent = ada.page.waitForResponse(response => response.url().endsWith('/v1/apps/from-a-folder/source'))
+      await ada.button('Create and deploy').click()
+      expect(await (await sent).json()).toMatchObject({ files: 2 })
+      await ada.page.waitForURL('**/apps/from-a-folder/deployments/**')
+      await ada.page.getByRole('log').getByText('only simulates VMs').waitFor()
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  it('goes back to a backup of a database', async () => {
+    await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
+    const running = () =>
+      until(async () => (await ada.user.get('/v1/databases')).body[0].status === 'running', {
+        ...{ what: 'the database runs', timeoutMs: 40_000, everyMs: 100 },
+      })
+    await running()
+    const { id } = (await ada.user.get('/v1/databases')).body[0]
+    await ada.user.post(`/v1/databases/${id}/backups/snapshots`, { name: 'first' })
+    await ada.open(`/databases/${id}`, 'orders')
+    await ada.row(/first Ready/i).waitFor()
+    await ada.button('Restore first').click()
+    await ada.confirm('Restore', 'first')
+    await ada.says('Going back to first')
+    await ada.row(/before-restore-/).waitFor()
+    await running()
+  })
+
+  it('copies what is to be pasted elsewhere', async () => {
+    await ada.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await ada.open('/apps/web/network', 'web')
+    const box = ada.page.getByRole('main').locator('code').first()
+    await ada.page
+      .getByRole('button', { name: /^Copy / })
+      .first()
+      .click()
+    await ada.button('Copied').waitFor()
+    expect(await ada.page.evaluate<string>('navigator.clipboard.readText()')).toBe(await box.textContent())
+  })
+
+  it('chooses a plan, pays in the test checkout, and has it', async () => {
+    // Where the installation says it is reached; here that is another port.
+    await ada.page.route('http://localhost:7070/**', route => {
+      const { pathname, search } = new URL(route.request().url())
+      return route.fulfill({
+        status: 302,
+        headers: { location: `${new URL(ada.page.url()).origin}${pathname}${search}` },
+      })
+    })
+    await ada.open('/billing', 'Billing')
+    await ada.button('Choose Pro').click()
+    await ada.page.waitForURL('**/v1/billing/sandbox/checkout**')
+    await ada.page.getByRole('button').first().click()
+    await ada.page.waitForURL('**/billing**')
+    await until(async () => (await ada.user.get('/v1/billing')).body.tier_slug === 'pro', {
+      ...{ what: 'the plan is pro', timeoutMs: 20_000 },
+    })
+    expect(ada.complaints.splice(0).every(one => one.includes('//localhost:7070/'))).toBe(true)
+    await ada.open('/billing', 'Billing')
+    await ada.page.getByText('of 25', { exact: false }).first().waitFor()
+  })
+
+  it('accepts an invitation', async () => {
+    const grace = await walker(system, browser, {}, 'grace@example.com')
+    await ada.user.post(`/v1/projects/${ada.user.project}/members`, { email: 'grace@example.com', role: 'viewer' })
+    await grace.open('/account', 'Account')
+    await grace.button('Accept').click()
+    await grace.says(/You are a member of/)
+    const { body } = await ada.user.get(`/v1/projects/${ada.user.project}/members`)
+    expect(JSON.stringify(body)).toContain('grace@example.com')
+    expect(grace.complaints).toEqual([])
+    await grace[Symbol.asyncDispose]()
+  })
+
+  it('switches the second factor off with the password', async () => {
+    const { body } = await ada.user.post('/v1/auth/2fa/setup')
+    const secret = String(body.secret)
+    expect((await ada.user.post('/v1/auth/2fa/verify', { code: new TOTP({ secret }).generate() })).status).toBe(200)
+    await ada.open('/account/security', 'Account')
+    await ada.button('Switch off').click()
+    await ada.send({ Password: ada.user.password }, 'Switch off')
+    await ada.button('Switch on').waitFor()
+    expect((await ada.user.get('/v1/auth/me')).body.totp_enabled).toBe(false)
+  })
+
+  it('never complained', () => expect(ada.complaints).toEqual([]))
+})

@@ -1,0 +1,242 @@
+// once-is-enough: about builds in real machines.
+/** From a folder on a newcomer's disk to an answer, without a repository; and what is sent that may not be. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { createGzip, gzipSync } from 'node:zlib'
+import { type Header, pack } from 'tar-stream'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { agentConfig } from '../../src/agent/config.ts'
+import { hasToolImage, toolImages } from '../../src/agent/build/tool-images.ts'
+import { subjects } from '../../src/contract/agent.ts'
+import { createClient } from '../../src/client/index.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { cli } from '../support/cli.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+
+let system: TestSystem
+let user: TestUser
+let home = ''
+beforeAll(async () => {
+  system = await testSystem({ agents: 0 })
+  user = await system.user()
+  home = await mkdtemp(join(tmpdir(), 'mote-source-test-'))
+  await user.post('/v1/apps', { name: 'shop', git_url: '' })
+})
+afterAll(async () => {
+  await system[Symbol.asyncDispose]()
+  await rm(home, { recursive: true, force: true })
+})
+
+type Entry = Partial<Header> & { readonly name: string; readonly text?: string }
+const archive = (entries: readonly Entry[]) => {
+  const tar = pack()
+  for (const { text = '', ...header } of entries) tar.entry(header, text)
+  tar.finalize()
+  return buffer(tar.pipe(createGzip()))
+}
+interface Answer {
+  readonly source: string
+  readonly error: string
+  readonly details: unknown
+}
+const send = async (body: NonNullable<RequestInit['body']>, { app = 'shop', token = user.token ?? '' } = {}) => {
+  const response = await fetch(`${system.control.url}/v1/apps/${app}/source`, {
+    ...{ method: 'PUT', body },
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/gzip' },
+  })
+  return { status: response.status, body: (await response.json()) as Answer }
+}
+const page: Entry = { name: 'index.html', text: 'hello' }
+
+describe('a source that is sent', () => {
+  it('is named by its digest, which is the same for the same files however they were packed', async () => {
+    const first = await send(await archive([page, { name: 'a/b.txt', text: 'deep' }]))
+    expect(first).toMatchObject({ status: 200, body: { source: /^sha256:[0-9a-f]{64}$/, files: 2 } })
+    const owned = { uid: 1000, uname: 'me', mtime: new Date(), mode: 0o640 }
+    const again = await send(
+      await archive([
+        { ...page, ...owned, name: './index.html' },
+        { name: './a//b.txt', text: 'deep' },
+      ]),
+    )
+    expect(again.body).toEqual(first.body)
+  })
+
+  const outside: readonly (readonly [string, readonly Entry[], string])[] = [
+    ['a name that climbs', [{ name: '../evil', text: 'x' }], 'not a name below the top'],
+    ['a name that climbs later', [{ name: 'a/../../evil', text: 'x' }], 'not a name below the top'],
+    ['an absolute name', [{ name: '/etc/passwd', text: 'x' }], 'not a name below the top'],
+    ['a link to elsewhere', [{ name: 'l', type: 'symlink', linkname: '/etc/shadow' }], 'leads out'],
+    ['a link that climbs', [{ name: 'a/l', type: 'symlink', linkname: '../../x' }], 'leads out'],
+    ['a link that climbs behind a link', [{ name: 'a/l', type: 'symlink', linkname: 'x/../../..' }], 'leads out'],
+    [
+      'a file through a link',
+      [
+        { name: 'l', type: 'symlink', linkname: 'a' },
+        { name: 'l/x', text: 'x' },
+      ],
+      'no directory',
+    ],
+    ['a hard link to elsewhere', [{ name: 'l', type: 'link', linkname: '/etc/shadow' }], 'not a name below'],
+    ['a hard link to nothing', [{ name: 'l', type: 'link', linkname: 'x' }], 'no file before it'],
+    ['a device', [{ name: 'sda', type: 'block-device', devmajor: 8 }], 'only files, directories and links'],
+    ['a pipe', [{ name: 'p', type: 'fifo' }], 'only files, directories and links'],
+    ['a file twice', [page, page], 'is there twice'],
+    ['nothing', [{ name: 'empty', type: 'directory' }], 'has no file'],
+  ]
+  it.each(outside)('with %s is refused', async (_what, entries, message) => {
+    const { status, body } = await send(await archive(entries))
+    expect([status, body.error]).toEqual([400, expect.stringContaining(message)])
+    expect(body.details).toEqual([{ field: 'body', message: expect.stringContaining(message) }])
+  })
+
+  it('with links that stay inside is taken', async () => {
+    const { status } = await send(
+      await archive([
+        ...[{ name: 'a/x', text: 'x' }, { name: 'a/up', type: 'symlink', linkname: '../b/y' } as const],
+        ...[{ name: 'b/y', text: 'y' }, { name: 'b/hard', type: 'link', linkname: 'a/x' } as const],
+      ]),
+    )
+    expect(status).toBe(200)
+  })
+
+  it.each([
+    ['no archive', () => 'hello', 'not a whole tar.gz'],
+    [
+      'half of one',
+      async () => (await archive([{ name: 'x', text: 'x'.repeat(9999) }])).subarray(0, 60),
+      'not a whole tar.gz',
+    ],
+    ['an archive of noise', () => gzipSync(Buffer.alloc(4096, 7)), 'not a whole tar.gz'],
+  ])('that is %s is refused', async (_what, made: () => string | Buffer | Promise<Buffer>, message) => {
+    const { status, body } = await send(await made())
+    expect([status, body.error]).toEqual([400, expect.stringContaining(message)])
+  })
+
+  it('is refused when it is too large: by its length, as it comes, and unpacked', async () => {
+    expect((await send(Buffer.alloc((64 << 20) + 1))).status).toBe(413)
+    const block = new Uint8Array(crypto.getRandomValues(new Uint8Array(1 << 16)))
+    const zeros = '\0'.repeat(257 << 20)
+    let sent = 0
+    const endless = new ReadableStream({
+      pull(stream) {
+        sent += block.length
+        if (sent > 70 << 20) stream.close()
+        else stream.enqueue(block)
+      },
+    })
+    const asItComes = await fetch(`${system.control.url}/v1/apps/shop/source`, {
+      ...{ method: 'PUT', body: endless, duplex: 'half' },
+      headers: { authorization: `Bearer ${user.token}` },
+    } as RequestInit)
+    expect([400, 413]).toContain(asItComes.status)
+    const bomb = await archive([
+      { name: 'a', text: zeros },
+      { name: 'b', text: zeros },
+    ])
+    expect(bomb.length).toBeLessThan(1 << 20)
+    expect((await send(bomb)).status).toBe(413)
+  })
+
+  it('belongs to its app: a foreign tenant sees no app, and another app has no such source', async () => {
+    const { body } = await send(await archive([page]))
+    const other = await system.user()
+    expect((await send(await archive([page]), { token: other.token ?? '' })).status).toBe(404)
+    await user.post('/v1/apps', { name: 'other', git_url: '' })
+    const deploy = (app: string, source: string, more = {}) => user.post(`/v1/apps/${app}/deploy`, { source, ...more })
+    expect(await deploy('other', body.source)).toMatchObject({ status: 409, body: { code: 'invalid_state' } })
+    expect(await deploy('shop', 'sha256:../../x')).toMatchObject({ status: 400 })
+    expect(await deploy('shop', body.source, { image: 'a' })).toMatchObject({ status: 400 })
+  })
+
+  it('keeps no more than the newest few of an app', async () => {
+    const sent: string[] = []
+    for (const text of ['1', '2', '3', '4', '5'])
+      sent.push((await send(await archive([{ ...page, text }]))).body.source)
+    const answer = (source: string) => user.post('/v1/apps/shop/deploy', { source, dry_run: true })
+    expect((await answer(sent[0] ?? '')).body.code).toBe('invalid_state')
+    expect((await answer(sent[4] ?? '')).body.code).not.toBe('invalid_state')
+  })
+
+  it('is read by the host that builds it, and by no other', async () => {
+    const subject = subjects.source('0190f3a0-0000-7000-8000-000000000000')
+    const asked = system.bus.request(
+      subject,
+      { buildId: '0190f3a0-0000-7000-8000-000000000001', offset: 0 },
+      { timeoutMs: 5000 },
+    )
+    await expect(asked).rejects.toMatchObject({ remoteCode: 'not_found' })
+  })
+})
+
+const needed = ['qemu-system-x86_64', 'umoci', 'mke2fs']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+const { cacheDir } = agentConfig({ dataDir: '/nonexistent', hostName: 'test' })
+const unmade = toolImages.filter(name => !hasToolImage(cacheDir, name))
+const note = [
+  ...(missing.length > 0 ? [`(skipped, not installed: ${missing.join(', ')})`] : []),
+  ...(unmade.length > 0 ? [`(skipped, no images ${unmade.join(', ')}: mote image build builder)`] : []),
+].join(' ')
+
+describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout: 400_000 }, () => {
+  beforeAll(async () => {
+    const agent = await system.addAgent({ hypervisor: 'qemu', network: 'user', cacheDir })
+    await agent.probed
+  }, 60_000)
+
+  const answer = (host: string) =>
+    new Promise<string>((resolve, reject) => {
+      request({ host: '127.0.0.1', port: system.gateway.port, headers: { host } }, response => {
+        let body = ''
+        response.setEncoding('utf8').on('data', text => (body += text))
+        response.on('end', () => resolve(`${response.statusCode} ${body}`))
+      })
+        .on('error', reject)
+        .end()
+    })
+
+  it('of a Node app is launched by the command line and answers; what is ignored never came', async () => {
+    const folder = join(home, 'my-shop')
+    await mkdir(folder)
+    const program = `const { existsSync } = require('node:fs')
+      require('node:http').createServer((q, r) => r.end('shop ' + existsSync('notes.txt') + existsSync('.env'))).listen(process.env.PORT)`
+    const files = {
+      ...{
+        'server.js': program,
+        'package.json': JSON.stringify({ name: 'my-shop', scripts: { start: 'node server.js' } }),
+      },
+      ...{ '.gitignore': 'notes.txt\n', 'notes.txt': 'private', '.env': 'KEY=1' },
+    }
+    for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+    const mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })
+    const launched = await mote.run(['launch', '--upload', '--name', 'my-shop', '--port', '3000'], { cwd: folder })
+    expect(launched, launched.err).toMatchObject({ code: 0, out: expect.stringContaining('my-shop serves at') })
+    expect(launched.err).toContain('found a Node project')
+    const { hostname } = (await user.get('/v1/apps/my-shop')).body
+    expect(await answer(hostname)).toBe('200 shop falsefalse')
+  })
+
+  it('is deployed by the client, and the next one takes its place', async () => {
+    const client = createClient({ baseUrl: system.control.url, token: () => user.token })
+    await client.createApp({ body: { name: 'site', git_url: '' } })
+    const hostname = (await client.getApp({ app_name: 'site' })).hostname ?? ''
+    for (const text of ['the first page', 'the second page']) {
+      const { source } = await client.putAppSource({
+        app_name: 'site',
+        body: new Blob([new Uint8Array(await archive([{ ...page, text }]))]),
+      })
+      const { job_id } = await client.deployApp({ app_name: 'site', body: { source } })
+      for await (const { data } of client.streamDeployments({ app_name: 'site' })) {
+        void data
+        const { status } = await client.getDeployment({ app_name: 'site', job_id })
+        if (status === 'running') break
+        expect(status).not.toBe('failed')
+      }
+      await expect.poll(() => answer(hostname), { timeout: 30_000 }).toBe(`200 ${text}`)
+    }
+  })
+})

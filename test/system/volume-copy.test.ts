@@ -1,0 +1,108 @@
+// once-is-enough: about real machines.
+/**
+ * A snapshot where files cannot share blocks: QEMU copies the volume while its VM goes on writing, and what it copies is
+ * one instant.
+ */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loopFileSystem, whyNoLoop } from '../../src/agent/disk/testing.ts'
+import { writeSampleImage } from '../../src/agent/image/sample.ts'
+import { vmmsIn } from '../../src/agent/testing.ts'
+import { run } from '../../src/lib/exec.ts'
+import { hasProgram } from '../../src/lib/programs.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+const needed = ['qemu-system-x86_64', 'mke2fs', 'umoci', 'skopeo']
+const present = await Promise.all(needed.map(hasProgram))
+const missing = needed.filter((_, n) => !present[n])
+const noLoop = await whyNoLoop('ext4')
+if (noLoop) missing.push(noLoop)
+const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
+
+describe.skipIf(missing.length > 0)(`a volume that is copied under its VM ${reason}`, { timeout: 300_000 }, () => {
+  const stack = new AsyncDisposableStack()
+  let system: TestSystem
+  let user: TestUser
+  let poolDir: string
+
+  beforeAll(async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'mote-pool-'))
+    stack.defer(() => rm(dir, { recursive: true }))
+    const place = stack.use(await loopFileSystem('ext4', dir, 1400))
+    system = await testSystem({ agents: 0 })
+    const dataDir = join(system.dir, 'host-1')
+    await mkdir(dataDir)
+    stack.defer(async () => system[Symbol.asyncDispose]())
+    poolDir = place.path
+    await writeSampleImage(join(dataDir, 'images', 'hello'))
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    const pools = [{ name: 'local', kind: 'dir' as const, place: poolDir }]
+    await system.addAgent({ dataDir, hypervisor: 'qemu', network, pools })
+    user = await system.user()
+  }, 180_000)
+  afterAll(() => stack.disposeAsync(), 120_000)
+
+  const volumes = async (): Promise<{ id: string; status: string }[]> => (await user.get('/v1/volumes')).body
+  const deployed = async (name: string, volumeId: string) => {
+    const { id } = (await user.post('/v1/apps', { name, git_url: '', health_check_path: '/health' })).body
+    await user.post(`/v1/apps/${id}/volumes/attach`, { volume_id: volumeId })
+    const { job_id } = (await user.post(`/v1/apps/${name}/deploy`, { image: 'oci:hello' })).body
+    const at = `/v1/apps/${name}/deployments/${job_id}`
+    await until(async () => (await user.get(at)).body.status === 'running', {
+      timeoutMs: 120_000,
+      what: `${name} runs`,
+    })
+    return async (script: string) => {
+      const { stdout, error } = (await user.post(`${at}/exec`, { command: ['sh', '-c', script] })).body
+      return String(stdout ?? error).trim()
+    }
+  }
+
+  it('is what it was at one instant, and the VM stood still for less than the copy takes', async () => {
+    const id = (await user.post('/v1/volumes', { name: 'data', size_mib: 512 })).body.id
+    const sh = await deployed('writer', id)
+    await sh('yes something | head -c 200000000 > /data/bulk && sync')
+    const bulk = await sh('sha256sum < /data/bulk')
+    // The second never has a number that the first does not have, and at most the newest is missing.
+    await sh(
+      `cat > /tmp/count <<'END'
+n=0; while :; do n=$((n+1)); echo $n >> /data/first; sync; echo $n >> /data/second; sync; done
+END
+setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
+    )
+    const last = async () => Number(await sh('tail -n 1 /data/second'))
+    await until(async () => (await last()) > 3, { timeoutMs: 60_000, what: 'the VM writes' })
+
+    await user.post(`/v1/volumes/${id}/snapshots`, { name: 'then' })
+    const snapshot = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
+    await until(async () => (await snapshot()).status !== 'creating', { timeoutMs: 120_000, what: 'the snapshot ends' })
+    expect(await snapshot()).toMatchObject({ status: 'ready' })
+    const { pause_ms: pauseMs } = await snapshot()
+    const beganMs = performance.now()
+    await run('cp', ['--sparse=always', join(poolDir, `${id}.raw`), join(poolDir, 'measured')])
+    expect(pauseMs).toBeGreaterThan(0)
+    expect(pauseMs).toBeLessThan(performance.now() - beganMs)
+    const then = await last()
+    await until(async () => (await last()) > then, { timeoutMs: 60_000, what: 'the VM goes on writing' })
+
+    await user.post(`/v1/volumes/${id}/clone`, { name: 'copy', snapshot_name: 'then' })
+    const clone = (await volumes()).find(one => one.id !== id)?.id ?? ''
+    const read = await deployed('reader', clone)
+    expect(await read('sha256sum < /data/bulk')).toBe(bulk)
+    const [first = '', second = ''] = (await read('cat /data/first; echo; echo -; cat /data/second')).split('-')
+    const [one, two] = [numbers(first), numbers(second)]
+    expect(one).toEqual(one.map((_, n) => n + 1))
+    expect(two).toEqual(one.slice(0, two.length))
+    expect(one.length - two.length).toBeLessThanOrEqual(1)
+    expect(two.length).toBeGreaterThan(3)
+    expect(then).toBeGreaterThanOrEqual(two.length)
+    for (const name of ['writer', 'reader']) await user.delete(`/v1/apps/${name}`)
+    const left = async () => (await vmmsIn(system.dir)).length
+    await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'no VM is left' })
+  })
+})
+
+const numbers = (text: string) => text.trim().split('\n').map(Number)

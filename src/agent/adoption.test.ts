@@ -43,6 +43,21 @@ test.skipIf(!hasQemu)(
 )
 
 test.skipIf(!hasQemu)(
+  'an agent that stops leaves its VM running, and its process ends by itself (needs qemu)',
+  { timeout: 120_000 },
+  async () => {
+    await using dir = await testDir()
+    const dataDir = join(dir.path, 'data')
+    using first = startChild(dataDir, 'healthy', 'leave')
+    await firstLine(first.process)
+    const { pid } = await runningProcess(dataDir)
+    await until(() => first.process.exitCode !== null, { what: 'its end', timeoutMs: 20_000 })
+    expect(first.process.exitCode).toBe(0)
+    expect(identifyProcess(pid)).toBeDefined()
+  },
+)
+
+test.skipIf(!hasQemu)(
   'kill -9 in the middle of a boot: the next agent ends the stray VMM and boots anew (needs qemu)',
   { timeout: 120_000 },
   async () => {

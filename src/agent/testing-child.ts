@@ -21,4 +21,5 @@ if (vm.endpoint && until === 'healthy') {
 if (then === 'snapshot')
   await host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'vm-1', generation: 1, want: 'present' })
 process.stdout.write(`${JSON.stringify(vm)}\n`)
-await sleep(600_000)
+if (then === 'leave') await host.agent.stop()
+else await sleep(600_000)

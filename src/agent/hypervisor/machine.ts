@@ -52,9 +52,11 @@ export interface MachineParts {
 export function machineOf(parts: MachineParts): Machine {
   const { running, vmm, guest, watcher } = parts
   let detached = false
+  /** It runs on without us: whoever waited for its end would keep this process until then. */
+  let left = false
   let logSeq = parts.fromSeq
   // The guest's connection ends when its last line has been read, which may be after the process has gone.
-  const gone = Promise.all([vmm.closed, guest.closed]).then(() => untilGone(running))
+  const gone = Promise.all([vmm.closed, guest.closed]).then(() => (left ? undefined : untilGone(running)))
   let move: Promise<unknown> = Promise.resolve()
   gone.then(async () => {
     guest.close()
@@ -120,6 +122,7 @@ export function machineOf(parts: MachineParts): Machine {
     },
     detach() {
       detached = true
+      left = true
       guest.close()
       vmm.close()
     },

@@ -1,9 +1,8 @@
 /**
  * Guards against requests that a user makes us send to places that only we reach (SSRF): a host is resolved once, its
- * addresses are judged, and the connection goes to one of those that were judged. Redirects are not followed.
+ * addresses are judged, and whoever connects goes to one of those that were judged.
  */
 import { lookup as systemLookup } from 'node:dns/promises'
-import type { RequestInit, Response } from 'undici'
 import { type Cidr, contains, type Ip, parseCidr, parseIp, unmapped } from './cidr.ts'
 
 /** Not of the internet: IANA's special-purpose registries (RFC 6890), and what translates into them. */
@@ -18,11 +17,9 @@ const privateNetworks = [
 export interface HostPolicy {
   /** Networks; `everything` for tests and closed installations. */
   readonly allowed: readonly Cidr[]
-  /** Without TLS. */
-  readonly plainHttp: boolean
 }
 
-export const internetOnly: HostPolicy = { allowed: [], plainHttp: false }
+export const internetOnly: HostPolicy = { allowed: [] }
 
 export class PrivateHostError extends Error {
   readonly code = 'private_address'
@@ -33,7 +30,7 @@ export type Lookup = (host: string) => Promise<readonly string[]>
 const lookupAll: Lookup = async host => (await systemLookup(host, { all: true })).map(({ address }) => address)
 
 /** Whether a host on the internet may be at this address. What is no address is not. */
-export function isPublicAddress(address: string, { allowed }: Pick<HostPolicy, 'allowed'> = internetOnly): boolean {
+export function isPublicAddress(address: string, { allowed }: HostPolicy = internetOnly): boolean {
   const ip = parseIp(address)
   return ip !== undefined && isUsable(unmapped(ip), allowed)
 }
@@ -48,7 +45,7 @@ const isUsable = (ip: Ip, allowed: readonly Cidr[]) =>
  */
 export async function checkPublicHost(
   host: string,
-  policy: Pick<HostPolicy, 'allowed'> = internetOnly,
+  policy: HostPolicy = internetOnly,
   lookup: Lookup = lookupAll,
 ): Promise<readonly string[]> {
   const bare = host.replace(/^\[|\]$/g, '')
@@ -56,37 +53,4 @@ export async function checkPublicHost(
   const usable = found.filter(address => isPublicAddress(address, policy))
   if (usable.length > 0) return usable
   throw new PrivateHostError(`${bare} has a private address, which only an operator may allow`)
-}
-
-/**
- * `fetch` for addresses that users give. A redirect is an error: where it leads has not been judged.
- * @throws PrivateHostError, TypeError for other schemes than https (and http where the policy allows it)
- */
-export async function safeFetch(
-  address: string,
-  init: Omit<RequestInit, 'dispatcher' | 'redirect'> = {},
-  policy: HostPolicy = internetOnly,
-  lookup: Lookup = lookupAll,
-): Promise<Response> {
-  const url = new URL(address)
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && policy.plainHttp))
-    throw new TypeError(
-      `only ${policy.plainHttp ? 'http and https' : 'https'} addresses are asked, not ${url.protocol}`,
-    )
-  const addresses = await checkPublicHost(url.hostname, policy, lookup)
-  const pinned = addresses.map(one => ({ address: one, family: one.includes(':') ? 6 : 4 }))
-  const [first] = pinned
-  if (!first) throw new PrivateHostError(`${url.hostname} has no address`)
-  const { Agent, fetch } = await import('undici')
-  const dispatcher = new Agent({
-    connect: {
-      lookup: (_host, { all }, done) => (all ? done(null, pinned) : done(null, first.address, first.family)),
-    },
-  })
-  try {
-    return await fetch(url, { ...init, dispatcher, redirect: 'error' })
-  } finally {
-    // Once the body has been read; nobody else uses these connections.
-    void dispatcher.close()
-  }
 }

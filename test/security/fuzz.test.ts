@@ -1,3 +1,4 @@
+// once-is-enough: about the API, not the database.
 /**
  * Malformed requests to every operation: zero 5xx, zero rows changed, always the error shape. `MOTE_FUZZ=2000` sends
  * more of them.

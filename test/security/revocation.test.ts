@@ -1,3 +1,4 @@
+// once-is-enough: about the API, not the database.
 /** Open event streams end within a second of what takes the right to them away. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createSessionTokens } from '../../src/control/auth/jwt.ts'

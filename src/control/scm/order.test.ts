@@ -1,3 +1,4 @@
+// once-is-enough: about the API, not the database.
 /** That order and number of deliveries are nothing; and what is told back. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Identity } from '../../../test/support/identity.ts'

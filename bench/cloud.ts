@@ -64,17 +64,17 @@ export async function startBenchCloud(
   return { client, apiUrl: api, person, dir, gatewayPort, pid, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
+/** Reads what the child says for as long as it lives: a full pipe would keep it from ending. */
 async function portsOf(child: ChildProcess): Promise<[api: string, gatewayPort: number]> {
   let output = ''
-  for await (const text of child.stderr?.setEncoding('utf8').iterator({ destroyOnReturn: false }) ?? []) {
-    output += text
+  const found = Promise.withResolvers<[api: string, gatewayPort: number]>()
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-20_000)
     const up = /"api":"(http:\/\/localhost:\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output)
-    if (!up) continue
-    // What comes later is read and dropped, or the pipe fills up.
-    child.stderr?.resume()
-    return [up[1] ?? '', Number(up[2])]
-  }
-  throw new Error(`mote up ended before it was up:\n${output.slice(-2000)}`)
+    if (up) found.resolve([up[1] ?? '', Number(up[2])])
+  })
+  child.once('exit', () => found.reject(new Error(`mote up ended before it was up:\n${output.slice(-2000)}`)))
+  return found.promise
 }
 
 /** Milliseconds until the app answers 200 through the gateway. */

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
+import { lazily } from '../../lib/once.ts'
 import { ApiError, invalidField } from './errors.ts'
 import { describeFaults } from './faults.ts'
 import { parseJsonBody } from './json-body.ts'
@@ -89,9 +90,11 @@ const isJson = (mediaType = '') =>
 
 function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
   if (typeof answer === 'string') return value => JSON.stringify(value ?? null)
+  // Compiled with the first answer, as its own validators are: a hundred of them would cost each start time and memory.
+  const schema = { ...answer }
   const verify = check ? answerCheck(id, answer) : undefined
   return (value, reply) => {
-    const text = isRecord(value) ? String(reply.serializeInput(value, '200')) : JSON.stringify(value ?? null)
+    const text = isRecord(value) ? String(reply.serializeInput(value, schema)) : JSON.stringify(value ?? null)
     if (text === 'null' && Reflect.get(answer, 'type') !== 'null') throw new Error(`BUG: ${id} answered nothing`)
     verify?.(text)
     return text
@@ -99,11 +102,11 @@ function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route[
 }
 
 function answerCheck(id: string, schema: TSchema): (text: string) => void {
-  const validator = Compile(schema)
+  const validator = lazily(() => Compile(schema))
   return text => {
     const value: unknown = JSON.parse(text)
-    if (validator.Check(value)) return
-    const faults = describeFaults(schema, validator.Errors(value)[1]).map(fault => `${fault.field} ${fault.message}`)
+    if (validator().Check(value)) return
+    const faults = describeFaults(schema, validator().Errors(value)[1]).map(fault => `${fault.field} ${fault.message}`)
     throw new Error(`BUG: the answer of ${id} is not what it declares: ${faults.join('; ')}`)
   }
 }

@@ -216,7 +216,6 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
     bodyLimit: upload?.maxBytes ?? (rawBody ? rawBodyLimitBytes : bodyLimitBytes),
     // A HEAD of a stream would never end.
     exposeHeadRoute: method === 'GET' && answer !== 'stream',
-    ...(typeof answer === 'string' ? {} : { schema: { response: { 200: answer } } }),
     handler,
   })
 }

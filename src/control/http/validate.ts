@@ -1,6 +1,7 @@
 /** Compiles the schemas of an operation into functions that return the checked value or throw a 400 that explains itself. */
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
+import { lazily } from '../../lib/once.ts'
 import { ApiError, type ErrorDetail, invalidField } from './errors.ts'
 import { describeFaults } from './faults.ts'
 import { isStorable } from './json-body.ts'
@@ -16,10 +17,10 @@ interface PropertySchema {
  * (`role`, `tenant_id`) cannot end in a row by being spread into it.
  */
 export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
-  const validator = Compile(schema)
+  const validator = lazily(() => Compile(schema))
   const properties = Object.entries(propertiesOf(schema))
   return value => {
-    if (!validator.Check(value)) throw refused(schema, validator.Errors(value)[1])
+    if (!validator().Check(value)) throw refused(schema, validator().Errors(value)[1])
     if (properties.length === 0 || !isRecord(value)) return value
     const kept: Record<string, unknown> = {}
     for (const [name, property] of properties) {
@@ -35,7 +36,7 @@ export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
  * them; a parameter that is given twice is refused, since two readers could choose differently.
  */
 export function stringsValidator(schema: TSchema): (values: Readonly<Record<string, unknown>>) => unknown {
-  const validator = Compile(schema)
+  const validator = lazily(() => Compile(schema))
   const properties = Object.entries(propertiesOf(schema))
   return values => {
     const read: Record<string, unknown> = {}
@@ -47,7 +48,7 @@ export function stringsValidator(schema: TSchema): (values: Readonly<Record<stri
       else if (!isStorable(value)) throw invalidField(name, 'has a NUL character or half a surrogate pair')
       else read[name] = fromString(value, property)
     }
-    if (!validator.Check(read)) throw refused(schema, validator.Errors(read)[1])
+    if (!validator().Check(read)) throw refused(schema, validator().Errors(read)[1])
     return read
   }
 }

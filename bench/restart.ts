@@ -16,7 +16,7 @@ export const restart: Benchmark = {
   covers: ['B17'],
   how: 'A process that only runs the control plane is ended with SIGTERM and started again on the same database; timed from the start of the process (Node, imports, connections) to the answer of GET /v1/health.',
   reading:
-    'It takes as long with 10,000 deployments as with 10: nothing is read at the start that grows. What is left is CPU of the imports and round trips to PostgreSQL, which a busy machine stretches.',
+    'It takes as long with 10,000 deployments as with 10: nothing is read at the start that grows. Built programs start in a quarter of the time that sources take (4.5 s on a busy machine, 1.3 s on a quiet one): nothing is stripped of its types, and schemas are compiled with their first request.',
   async run(report) {
     await using plane = await startPlane()
     const points: { at: number; value: number }[] = []

@@ -1,6 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { invalidState } from './errors.ts'
 import { bearer, createFixture, thing } from './fixture.ts'
+import { asker } from './testing.ts'
 
 const fixture = createFixture()
 const { app } = fixture
@@ -8,12 +9,7 @@ afterAll(() => app.close())
 
 const json = { 'content-type': 'application/json' }
 const ann = bearer('ann')
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS' | 'TRACE'
-
-async function ask(method: Method, url: string, headers: Record<string, string> = {}, payload?: string) {
-  // light-my-request does not list TRACE among its methods, though it sends it.
-  return app.inject({ method: method as 'GET', url, headers, ...(payload === undefined ? {} : { payload }) })
-}
+const ask = asker(app)
 
 describe('writes', () => {
   it('record who, from where and what', async () => {

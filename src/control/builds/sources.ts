@@ -32,7 +32,7 @@ export async function keepSource(
 ): Promise<TakenSource> {
   if (dir === '') throw invalidState('This installation takes no sources: it has no directory for them (MOTE_SOURCES).')
   await mkdir(join(dir, appId), { recursive: true, mode: 0o700 })
-  const partial = join(dir, appId, `${newId()}.partial`)
+  const partial = join(dir, appId, `${newId()}${partialSuffix}`)
   try {
     const taken = await takeSource(upload, partial, unpackedLimits, signal)
     await rename(partial, fileOf(dir, appId, taken.digest))
@@ -87,10 +87,14 @@ export async function forgetSources(dir: string, now: Date): Promise<number> {
   return removed
 }
 
-/** All but the newest, and what is older than `beforeMs`. */
+const partialSuffix = '.partial'
+
+/** All but the newest, and what is older than `beforeMs`. An upload that is under way, or broke off, goes by its age alone. */
 async function forgetOld(dir: string, kept: number, beforeMs = 0): Promise<number> {
   const files = (await Promise.all((await readdir(dir)).map(name => dated(join(dir, name))))).flat()
-  const old = files.toSorted((a, b) => b.atMs - a.atMs).filter(({ atMs }, n) => n >= kept || atMs < beforeMs)
+  const whole = files.filter(({ file }) => !file.endsWith(partialSuffix)).toSorted((a, b) => b.atMs - a.atMs)
+  const beyond = new Set(whole.slice(kept))
+  const old = files.filter(one => beyond.has(one) || one.atMs < beforeMs)
   for (const { file } of old) await rm(file, { force: true })
   return old.length
 }

@@ -1,10 +1,10 @@
 // once-is-enough: about builds in real machines.
 /** From a git push to an answer: a real repository over smart HTTP, a signed webhook, a build in a real VM, a rollout. */
-import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sshGitHost } from '../../src/agent/build/ssh-testing.ts'
 import { type GitServer, gitServer } from '../../src/agent/build/testing.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
+import { viaGateway } from '../support/http.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
 
@@ -37,16 +37,10 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     await git[Symbol.asyncDispose]()
   })
 
-  const answer = (host: string) =>
-    new Promise<string>((resolve, reject) => {
-      request({ host: '127.0.0.1', port: system.gateway.port, headers: { host } }, response => {
-        let body = ''
-        response.setEncoding('utf8').on('data', text => (body += text))
-        response.on('end', () => resolve(`${response.statusCode} ${body}`))
-      })
-        .on('error', reject)
-        .end()
-    })
+  const answer = async (host: string) => {
+    const { status, body } = await viaGateway(system.gateway.port, host)
+    return `${status} ${body}`
+  }
   const hook = async (app: string) => {
     const { body } = await user.get(`/v1/apps/${app}/secret`)
     const { body: raw, headers } = await git.delivery(body.scm_webhook_secret)

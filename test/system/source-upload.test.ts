@@ -1,7 +1,6 @@
 // once-is-enough: about builds in real machines.
 /** From a folder on a newcomer's disk to an answer, without a repository; and what is sent that may not be. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -13,6 +12,7 @@ import { hasToolImage, toolImages } from '../../src/agent/build/tool-images.ts'
 import { subjects } from '../../src/contract/agent.ts'
 import { createClient } from '../../src/client/index.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
+import { viaGateway } from '../support/http.ts'
 import { cli } from '../support/cli.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 
@@ -188,16 +188,10 @@ describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout:
     await agent.probed
   }, 60_000)
 
-  const answer = (host: string) =>
-    new Promise<string>((resolve, reject) => {
-      request({ host: '127.0.0.1', port: system.gateway.port, headers: { host } }, response => {
-        let body = ''
-        response.setEncoding('utf8').on('data', text => (body += text))
-        response.on('end', () => resolve(`${response.statusCode} ${body}`))
-      })
-        .on('error', reject)
-        .end()
-    })
+  const answer = async (host: string) => {
+    const { status, body } = await viaGateway(system.gateway.port, host)
+    return `${status} ${body}`
+  }
 
   it('of a Node app is launched by the command line and answers; what is ignored never came', async () => {
     const folder = join(home, 'my-shop')

@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
-import type { SKRSContext2D } from '@napi-rs/canvas'
+import type { Canvas, SKRSContext2D } from '@napi-rs/canvas'
 import { once } from '../../lib/once.ts'
 
 export interface Challenge {
@@ -19,8 +19,8 @@ const family = 'MoteCaptcha'
 const width = 240
 const height = 80
 const length = 6
-// No letter that looks like another one in this font once it is bent.
-const letters = 'ACDEFHJKLMNPRTUVWXY347'
+/** No letter that looks like another one in this font once it is bent. */
+export const letters = 'ACDEFHJKLMNPRTUVWXY347'
 
 const pick = <T>(items: readonly T[]): T => {
   const item = items[randomInt(items.length)]
@@ -42,11 +42,17 @@ const canvas = once(async () => {
   return createCanvas
 })
 
+/** The letters alone, straight, on a transparent ground: 240 by 80 pixels. */
+export async function letterPicture(text: string): Promise<Canvas> {
+  const plain = (await canvas())(width, height)
+  drawText(plain.getContext('2d'), text)
+  return plain
+}
+
 export async function pictureChallenge(): Promise<Challenge> {
   const createCanvas = await canvas()
   const answer = Array.from({ length }, () => pick([...letters])).join('')
-  const plain = createCanvas(width, height)
-  drawText(plain.getContext('2d'), answer)
+  const plain = await letterPicture(answer)
   const bent = createCanvas(width, height)
   const context = bent.getContext('2d')
   context.fillStyle = '#f4f2ee'

@@ -1,11 +1,13 @@
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { createAutocommit } from './autocommit.ts'
-import type { Db, Param, Sql, Statement, Tx } from './db.ts'
+import type { Db, Tx } from './db.ts'
 import { clientConfig, connectTimeoutMs } from './driver.ts'
-import { DbUnavailable, fromDriver } from './errors.ts'
+import { DbUnavailable } from './errors.ts'
 import { Listener } from './listener.ts'
 import { withAdvisoryLock } from './lock.ts'
+import { sqlOf } from './sql.ts'
+import { runTransaction } from './transaction.ts'
 
 export interface ConnectOptions {
   /** `postgresql://user:password@host:port/database`, or `postgresql://user@/database?host=/socket/dir`. */
@@ -21,7 +23,7 @@ export interface ConnectOptions {
 export async function connectDb(options: ConnectOptions): Promise<Db> {
   const { url, log } = options
   const autocommit = createAutocommit(url, options.autocommitConnections ?? 4, log)
-  const pool = new pg.Pool({ ...clientConfig(url, 'mote-tx'), max: options.txConnections ?? 10 })
+  const pool = new pg.Pool({ ...clientConfig(url, 'mote-tx'), pipeline: true, max: options.txConnections ?? 10 })
   pool.on('error', error => log.warn({ err: error.message }, 'idle transaction connection lost'))
   const listener = new Listener(url, log)
   const close = async () => {
@@ -43,33 +45,6 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
   }
 }
 
-type Query = (statement: Statement<unknown>, params: readonly Param[]) => Promise<pg.QueryResult>
-
-function sqlOf(query: Query): Sql {
-  return {
-    rows: async (statement, params = []) => (await query(statement, params)).rows,
-    one: async (statement, params = []) => {
-      const { rows } = await query(statement, params)
-      if (rows.length !== 1) throw new Error(`BUG: statement ${statement.name} gave ${rows.length} rows instead of one`)
-      return rows[0]
-    },
-    maybe: async (statement, params = []) => (await query(statement, params)).rows[0],
-    run: async (statement, params = []) => (await query(statement, params)).rowCount ?? 0,
-  }
-}
-
-function txOf(client: pg.PoolClient): Tx {
-  const sql = sqlOf(async (statement, params) => {
-    try {
-      return await client.query({ name: statement.name, text: statement.text, values: [...params] })
-    } catch (error) {
-      throw fromDriver(error, statement.name)
-    }
-  })
-  // The brand of Tx exists for the compiler only: this is the one place that may claim it.
-  return sql as Tx
-}
-
 async function transaction<T>(pool: pg.Pool, work: (tx: Tx) => Promise<T>): Promise<T> {
   const client = await connection(pool)
   // Without a listener a connection that breaks in the middle would end the process.
@@ -77,19 +52,9 @@ async function transaction<T>(pool: pg.Pool, work: (tx: Tx) => Promise<T>): Prom
   client.on('error', ignore)
   let broken = true
   try {
-    await client.query('BEGIN').catch((error: unknown) => {
-      throw fromDriver(error, 'BEGIN')
+    return await runTransaction(client, work, () => {
+      broken = false
     })
-    const result = await work(txOf(client)).catch(async (error: unknown) => {
-      broken = await client.query('ROLLBACK').then(
-        () => false,
-        () => true,
-      )
-      throw error
-    })
-    await commit(client)
-    broken = false
-    return result
   } finally {
     client.off('error', ignore)
     client.release(broken)
@@ -107,19 +72,4 @@ async function connection(pool: pg.Pool): Promise<pg.PoolClient> {
     const message = error instanceof Error ? error.message : String(error)
     throw new DbUnavailable('connect', `cannot connect to the database: ${message}`, { cause: error })
   }
-}
-
-async function commit(client: pg.PoolClient): Promise<void> {
-  let command: string
-  try {
-    command = (await client.query('COMMIT')).command
-  } catch (error) {
-    const mapped = fromDriver(error, 'COMMIT')
-    if (!(mapped instanceof DbUnavailable)) throw mapped
-    throw new DbUnavailable('commit_unknown', 'the connection was lost during COMMIT', { cause: error })
-  }
-  // COMMIT of a transaction in which a statement failed is answered with ROLLBACK and no error: a caller that
-  // swallowed that failure must not believe that its other writes were kept.
-  if (command === 'ROLLBACK')
-    throw new Error('BUG: a statement failed inside the transaction and its error was swallowed')
 }

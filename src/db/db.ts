@@ -44,6 +44,19 @@ declare const insideTransaction: unique symbol
 /** A transaction (READ COMMITTED). Functions that must be part of their caller's transaction ask for this type. */
 export interface Tx extends Sql {
   readonly [insideTransaction]: true
+  /**
+   * For a last write whose result nobody needs: sent together with COMMIT, in the order of the calls, without a round trip of
+   * its own. Where it fails, the transaction is rolled back and `Db.tx` rejects with its error.
+   */
+  atCommit(statement: Statement<unknown>, params: readonly Param[]): void
+  /** Runs `work`; where it rejects, all that it wrote or left for COMMIT is undone, and the rejection passed on. */
+  savepoint<T>(work: () => Promise<T>): Promise<T>
+}
+
+/** Runs a statement whose result nobody needs: at COMMIT where there is one. */
+export async function runLast(sql: Sql | Tx, statement: Statement<unknown>, params: readonly Param[]): Promise<void> {
+  if ('atCommit' in sql) sql.atCommit(statement, params)
+  else await sql.run(statement, params)
 }
 
 export interface Db extends Sql {

@@ -1,5 +1,6 @@
 /** How every connection of ours is configured, whoever opens it. */
 import pg from 'pg'
+import { BatchingSocket } from './socket.ts'
 
 const int8 = 20
 const int8Array = 1016
@@ -42,6 +43,7 @@ export function clientConfig(url: string, applicationName: string): pg.ClientCon
     connectionString: url,
     application_name: applicationName,
     types,
+    stream: () => new BatchingSocket(),
     keepAlive: true,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,

@@ -1,5 +1,5 @@
 /** What features do with machines: make one, poke one, look at one. */
-import type { Sql, Tx } from '../db/db.ts'
+import { runLast, type Sql, type Tx } from '../db/db.ts'
 import { engineStatements as sql, type MachineRow } from './statements.ts'
 
 export interface CreateOptions {
@@ -32,7 +32,7 @@ export function poke(tx: Sql, kind: string, id: string): Promise<void> {
 }
 
 export async function pokeMany(tx: Sql, kind: string, ids: readonly string[]): Promise<void> {
-  await tx.rows(sql.poke, [kind, ids])
+  await runLast(tx, sql.poke, [kind, ids])
 }
 
 export async function readMachine(from: Sql, kind: string, id: string): Promise<MachineRow | undefined> {

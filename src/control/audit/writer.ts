@@ -23,8 +23,8 @@ const insertAudit = statement(
    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 )
 
-export async function writeAudit(tx: Tx, actor: AuditActor, note: AuditNote): Promise<void> {
-  await tx.run(insertAudit, [
+export function writeAudit(tx: Tx, actor: AuditActor, note: AuditNote): void {
+  tx.atCommit(insertAudit, [
     newId(),
     actor.userId,
     actor.projectId ?? null,
@@ -46,7 +46,7 @@ function credentialOf(via: Caller['via'] | undefined): string | null {
 
 /** What the frame asks for. */
 export const auditWriter: AuditWriter = {
-  async write(tx, entries) {
+  write(tx, entries) {
     for (const { userId, projectId, via, origin, action, resourceType, resourceId, details } of entries) {
       const note = {
         action,
@@ -54,7 +54,7 @@ export const auditWriter: AuditWriter = {
         ...(resourceId === undefined ? {} : { resourceId }),
         ...(details && { details }),
       }
-      await writeAudit(tx, { userId, projectId, via, ip: origin.ip, requestId: origin.requestId }, note)
+      writeAudit(tx, { userId, projectId, via, ip: origin.ip, requestId: origin.requestId }, note)
     }
   },
 }

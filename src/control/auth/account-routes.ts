@@ -77,7 +77,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
       return async tx => {
         if (!(await store.setPassword(tx, account.id, account.epoch, passwordHash))) throw unauthenticated()
         await endAllSessions(tx, account.id)
-        await store.announceRevoked(tx, account.id)
+        store.announceRevoked(tx, account.id)
         call.audit({ action: 'auth.password_changed', resourceType: 'account', resourceId: account.id })
         await notifyAccount(tx, {
           accountId: account.id,
@@ -97,7 +97,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
         const isLastAdmin = admins.length === 1 && admins[0] === caller.userId
         if (isLastAdmin && (await store.hasOtherAccounts(tx, caller.userId))) throw lastAdmin()
         const left = await leaveAllProjects(tx, caller.userId)
-        await store.announceRevoked(tx, caller.userId)
+        store.announceRevoked(tx, caller.userId)
         if ((await store.removeAccount(tx, caller.userId)) === 0) throw unauthenticated()
         const note = { action: 'account.deleted', resourceType: 'account', resourceId: caller.userId }
         audit({ ...note, details: { deleted_projects: left.deleted, handed_over_projects: left.handedOver } })

@@ -26,7 +26,7 @@ export async function setAccountRole(db: Db, email: string, role: 'Admin' | 'Use
       resourceId: account.id,
       details: { role, by: operator },
     }
-    await writeAudit(tx, { ...byOperator, userId: account.id }, note)
+    writeAudit(tx, { ...byOperator, userId: account.id }, note)
   })
 }
 
@@ -36,14 +36,14 @@ export async function revokeAllSessions(db: Db, email: string): Promise<number> 
     const account = await credentialsByEmail(tx, normaliseEmail(email))
     if (!account) throw new Error(`There is no account with the e-mail ${email}.`)
     const ended = await endAllSessions(tx, account.id)
-    await announceRevoked(tx, account.id)
+    announceRevoked(tx, account.id)
     const note = {
       action: 'auth.sessions_revoked',
       resourceType: 'account',
       resourceId: account.id,
       details: { ended, by: operator },
     }
-    await writeAudit(tx, { ...byOperator, userId: account.id }, note)
+    writeAudit(tx, { ...byOperator, userId: account.id }, note)
     return ended
   })
 }

@@ -40,7 +40,7 @@ export const actorAt = (origin: Origin, userId: string | undefined, sessionId?: 
 
 /** A refused sign-in is an audit row of its own transaction, since the request's own is rolled back or never begins. */
 export async function auditFailure(deps: Pick<Deps, 'db'>, actor: AuditActor, note: AuditNote): Promise<void> {
-  await deps.db.tx(tx => writeAudit(tx, actor, note))
+  await deps.db.tx(async tx => writeAudit(tx, actor, note))
 }
 
 /** @throws ApiError 403 for a token that is bound to a project: the account itself is out of its reach. */

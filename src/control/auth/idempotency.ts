@@ -45,8 +45,8 @@ export function createIdempotencyStore({ vault, clock }: Pick<Deps, 'vault' | 'c
         body: vault.open(answerPurpose, stored.answer),
       }
     },
-    async complete(tx, { userId, key }, status, body) {
-      await tx.run(storeAnswer, [userId, key, status, vault.seal(answerPurpose, body)])
+    complete(tx, { userId, key }, status, body) {
+      tx.atCommit(storeAnswer, [userId, key, status, vault.seal(answerPurpose, body)])
     },
   }
 }

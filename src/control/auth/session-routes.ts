@@ -78,7 +78,7 @@ export const sessionHandlers = (ctx: AuthContext): SessionHandlers => ({
         : undefined
       return async tx => {
         if (known && (await endSession(tx, known.sessionId)) === 1) {
-          await announceRevoked(tx, known.accountId)
+          announceRevoked(tx, known.accountId)
           const note = { action: 'auth.logout', resourceType: 'session', resourceId: known.sessionId }
           call.audit(note, { userId: known.accountId })
         }
@@ -135,7 +135,7 @@ async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
     if (session) {
       const { accountId, sessionId, epoch } = session
       const note = { action: 'auth.refresh', resourceType: 'session', resourceId: sessionId }
-      await writeAudit(tx, actorAt(origin, accountId, sessionId), note)
+      writeAudit(tx, actorAt(origin, accountId, sessionId), note)
       return { token: ctx.tokens.sign({ userId: accountId, sessionId, epoch }), refresh_token: fresh }
     }
     const known = await refreshByHash(tx, spent, ctx.clock.now())
@@ -144,7 +144,7 @@ async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
     if (!known.used) {
       const details = { because: known.revoked ? 'revoked' : 'expired' }
       const note = { action: 'auth.refresh_failed', resourceType: 'session', resourceId: known.sessionId, details }
-      await writeAudit(tx, actor, note)
+      writeAudit(tx, actor, note)
       return 'refused'
     }
     const ended = await endAllSessions(tx, known.accountId)
@@ -154,9 +154,9 @@ async function refresh(ctx: AuthContext, origin: Origin, presented: string) {
       resourceId: known.accountId,
       details: { ended },
     }
-    await writeAudit(tx, actor, note)
+    writeAudit(tx, actor, note)
     if (ended === 0) return 'refused'
-    await announceRevoked(tx, known.accountId)
+    announceRevoked(tx, known.accountId)
     await notifyAccount(tx, {
       accountId: known.accountId,
       kind: 'security.sessions_revoked',

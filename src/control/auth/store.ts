@@ -138,7 +138,7 @@ export const lockedAdmins = async (tx: Tx) => (await tx.rows(lockAdmins)).map(ro
 export const hasOtherAccounts = async (tx: Tx, id: string) => (await tx.one(otherAccounts, [id])).exists
 export const removeAccount = (tx: Tx, id: string) => tx.run(deleteAccount, [id])
 /** Tells every control plane, once committed, to look again at the open streams of this account. */
-export const announceRevoked = (tx: Tx, id: string) => tx.one(notifyRevoked, [id])
+export const announceRevoked = (tx: Tx, id: string) => tx.atCommit(notifyRevoked, [id])
 
 export const beginTotp = async (tx: Tx, id: string, sealedSecret: Buffer) =>
   (await tx.run(setPendingTotp, [id, sealedSecret])) === 1

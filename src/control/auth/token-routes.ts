@@ -34,7 +34,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
       return async tx => {
         if (!(await endOwnSession(tx, params.session_id, caller.userId))) throw notFound()
         audit({ action: 'auth.session_revoked', resourceType: 'session', resourceId: params.session_id })
-        await announceRevoked(tx, caller.userId)
+        announceRevoked(tx, caller.userId)
         return { status: 'revoked' }
       }
     },
@@ -84,7 +84,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
         if (!removed) throw notFound()
         const details = { name: removed.name }
         audit({ action: 'token.revoked', resourceType: 'token', resourceId: params.token_id, details })
-        await announceRevoked(tx, caller.userId)
+        announceRevoked(tx, caller.userId)
         return { status: 'revoked' }
       }
     },

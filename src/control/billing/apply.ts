@@ -119,7 +119,7 @@ export async function settle(deps: ApplyDeps, tx: Tx, projectId: string, from: s
   const { plan: to } = decide(subscriptions, now, rulesOf(deps, catalogue.planOf))
   if (to === from) return false
   await changePlan(tx, projectId, to)
-  await writeAudit(
+  writeAudit(
     tx,
     { userId: unknownAccount, projectId, via: undefined, ip: undefined, requestId: undefined },
     { action: 'billing.plan_changed', resourceType: 'project', resourceId: projectId, details: { from, to, by: name } },

@@ -105,7 +105,7 @@ async function recordLogin(
 ): Promise<void> {
   if (via === 'key') await tunnels.useKey(tx, viaId)
   const actor = { userId: accountId, projectId: target.projectId, ip, requestId: undefined }
-  await writeAudit(
+  writeAudit(
     tx,
     { ...actor, via: via === 'pat' ? { kind: 'pat', patId: viaId } : undefined },
     {

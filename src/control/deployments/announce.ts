@@ -14,7 +14,7 @@ export async function announceById(tx: Tx, id: string): Promise<void> {
 
 export async function publishStatus(tx: Tx, d: Deployment, status: DeploymentStatus): Promise<void> {
   if (!(await store.announced(tx, d.id, status))) return
-  await publishEvent(tx, {
+  publishEvent(tx, {
     projectId: d.projectId,
     kind: 'deployment.status',
     appId: d.appId,

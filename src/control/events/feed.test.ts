@@ -62,7 +62,7 @@ async function listener(projectId: string) {
   }
 }
 const publish = (projectId: string, n: number) =>
-  db.tx(tx => publishEvent(tx, { projectId, kind: 'thing', data: { n } }))
+  db.tx(async tx => publishEvent(tx, { projectId, kind: 'thing', data: { n } }))
 
 it('reads what the bus lost from the table as soon as a later one comes, in order and once', async () => {
   const projectId = newId()

@@ -14,9 +14,9 @@ const columns = `position, project_id AS "projectId", kind, app_id AS "appId", d
 
 const insertEvent = statement(
   'events.insert',
-  `INSERT INTO event (project_id, kind, app_id, deployment_id, data) VALUES ($1, $2, $3, $4, $5)`,
+  `WITH made AS (INSERT INTO event (project_id, kind, app_id, deployment_id, data) VALUES ($1, $2, $3, $4, $5))
+   SELECT pg_notify('event', '')`,
 )
-const notifyEvents = statement('events.notify', `SELECT pg_notify('event', '')`)
 export interface PlacedEvent extends EventRow {
   /** Position of the event before it of the same project; 0: there is none (any more). A reader that has not had it missed it. */
   readonly previous: number
@@ -70,9 +70,8 @@ export interface NewEvent {
 }
 
 /** Adds an event to the outbox of the caller's transaction; subscribers see it a few milliseconds after the commit. */
-export async function publishEvent(tx: Tx, event: NewEvent): Promise<void> {
-  await tx.run(insertEvent, [event.projectId, event.kind, event.appId ?? null, event.deploymentId ?? null, event.data])
-  await tx.one(notifyEvents)
+export function publishEvent(tx: Tx, event: NewEvent): void {
+  tx.atCommit(insertEvent, [event.projectId, event.kind, event.appId ?? null, event.deploymentId ?? null, event.data])
 }
 
 export const place = (db: Db, limit: number) => db.rows(placeEvents, [limit])

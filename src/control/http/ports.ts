@@ -44,8 +44,8 @@ export interface AuditEntry extends AuditNote {
 }
 
 export interface AuditWriter {
-  /** Writes all of them in the given transaction. */
-  write(tx: Tx, entries: readonly AuditEntry[]): Promise<void>
+  /** Writes all of them in the given transaction, at its end. */
+  write(tx: Tx, entries: readonly AuditEntry[]): void
 }
 
 export interface IdempotencyClaim {
@@ -70,8 +70,8 @@ export interface IdempotencyStore {
    * one. Resolves with undefined when the key is new (or expired), else with what the first request was answered.
    */
   claim(tx: Tx, claim: IdempotencyClaim): Promise<StoredAnswer | undefined>
-  /** The last statement of the transaction. */
-  complete(tx: Tx, claim: IdempotencyClaim, status: number, body: string): Promise<void>
+  /** Written at the end of the transaction. */
+  complete(tx: Tx, claim: IdempotencyClaim, status: number, body: string): void
 }
 
 export interface RequestObservation {

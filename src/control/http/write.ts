@@ -36,12 +36,12 @@ export async function runWrite(
     if (notes.length === 0 && route.operation.auth === 'bearer' && !route.operation.unaudited)
       throw new Error(`BUG: ${route.id} changed something without an audit note`)
     if (notes.length > 0)
-      await options.audit.write(
+      options.audit.write(
         tx,
         notes.map(note => entryOf(note, route, request)),
       )
     const json = route.json(answer, reply)
-    if (claim) await options.idempotency.complete(tx, claim, 200, json)
+    if (claim) options.idempotency.complete(tx, claim, 200, json)
     return { json, status: 200, replayed: false }
   })
 }

@@ -35,7 +35,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
         const rule = await store.insert(tx, newId(), call.project.id, app.id, { ...shape, priority })
         const version = await tellVms(tx, app.id)
         const change = { rule_id: rule.id, app_name: app.name, version }
-        await publishEvent(tx, {
+        publishEvent(tx, {
           projectId: call.project.id,
           kind: 'security_rule.created',
           appId: app.id,
@@ -59,7 +59,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
       if (!app || !isUuid(id) || !(await store.remove(tx, app.id, id))) throw notFound()
       const version = await tellVms(tx, app.id)
       const change = { rule_id: id, app_name: app.name, version }
-      await publishEvent(tx, { projectId: call.project.id, kind: 'security_rule.deleted', appId: app.id, data: change })
+      publishEvent(tx, { projectId: call.project.id, kind: 'security_rule.deleted', appId: app.id, data: change })
       call.audit({
         action: 'security_rule.delete',
         resourceType: 'security_rule',

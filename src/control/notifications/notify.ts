@@ -33,7 +33,7 @@ export async function notify(tx: Tx, notice: Notice): Promise<void> {
       { id: newId(), projectId, accountId: receiver.id, ...content, metadata: notice.metadata ?? null },
       wantsEmail(policy, receiver) ? new Date() : null,
     )
-    await publishEvent(tx, { projectId, kind: 'notification', data: { ...viewNotification(row) } })
+    publishEvent(tx, { projectId, kind: 'notification', data: { ...viewNotification(row) } })
   }
 }
 

@@ -90,7 +90,7 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
         if (target.role === 'owner') assertAnotherOwner(current, target.accountId)
         await members.dropMember(tx, access.id, target.accountId)
         await moveDefaultsAway(tx, access.id, target.accountId)
-        await members.announceChange(tx, target.accountId)
+        members.announceChange(tx, target.accountId)
         const details = { email: target.email, role: target.role }
         audit({ action: 'member.removed', resourceType: 'member', resourceId: target.accountId, details })
         return { status: 'removed' }

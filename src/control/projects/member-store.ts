@@ -72,7 +72,7 @@ const accountByEmail = statement<{ id: string }>('projects.accountByEmail', `SEL
 // The same channel as a revoked credential: open streams of the account are looked at again.
 const announce = statement('projects.announceChange', `SELECT pg_notify('account_revoked', $1)`)
 
-export const announceChange = (tx: Tx, accountId: string) => tx.one(announce, [accountId])
+export const announceChange = (tx: Tx, accountId: string) => tx.atCommit(announce, [accountId])
 export const membersOf = (sql: Sql, projectId: string) => sql.rows(listMembers, [projectId])
 export const setRole = async (tx: Tx, projectId: string, accountId: string, role: MemberRole) =>
   (await tx.run(changeRole, [projectId, accountId, role])) === 1

@@ -10,7 +10,8 @@ const refreshRoute = statement<{ hostname: string }>(
                                ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]'::jsonb) AS backends,
             a.want, a.scale_state, EXISTS (
               SELECT FROM migration g JOIN vm moving ON moving.id = g.vm_id AND moving.want = 'running'
-              WHERE g.deployment_id = a.active_deployment_id AND g.ended_at IS NULL AND g.state IN ('copying', 'switching')
+              WHERE g.deployment_id = a.active_deployment_id AND g.ended_at IS NULL
+                AND (g.state IN ('copying', 'switching') OR (g.state = 'clearing' AND g.with_volumes))
             ) AS moves
      FROM app a
      LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.healthy AND v.want = 'running'
@@ -64,9 +65,12 @@ const notifyRoute = statement('routing.notify', `SELECT pg_notify('route', '')`)
  * as late as possible: refreshes of one app take turns until their commits.
  */
 export async function refresh(tx: Tx, appId: string): Promise<void> {
-  await tx.rows(lockRoute, [appId])
-  const changed = [...(await tx.rows(refreshRoute, [appId])), ...(await tx.rows(retireRoutes, [appId]))]
-  if (changed.length > 0) await tx.one(notifyRoute)
+  const [, refreshed, retired] = await Promise.all([
+    tx.rows(lockRoute, [appId]),
+    tx.rows(refreshRoute, [appId]),
+    tx.rows(retireRoutes, [appId]),
+  ])
+  if (refreshed.length + retired.length > 0) tx.atCommit(notifyRoute, [])
 }
 
 interface RouteRow {

@@ -1,6 +1,5 @@
 /** What an event does. Newest by the host's clock wins, so order and repetition of deliveries change nothing. */
 import type { Tx } from '../../db/db.ts'
-import { statement } from '../../db/db.ts'
 import { prepareApp, startDeletingApp } from '../apps/index.ts'
 import { unknownAccount, writeAudit } from '../audit/index.ts'
 import { type SourceCommit, deployFromSource } from '../builds/index.ts'
@@ -107,17 +106,12 @@ async function toOneApp(
   return outcome.status
 }
 
-const savepoint = statement('scm.savepoint', 'SAVEPOINT one_app')
-const rollback = statement('scm.rollbackOne', 'ROLLBACK TO SAVEPOINT one_app')
-
 /** What one app may not do must not keep the others from it. */
 async function attempt(deps: ApplyDeps, tx: Tx, act: () => Promise<Outcome>): Promise<Outcome> {
-  await tx.run(savepoint)
   try {
-    return await act()
+    return await tx.savepoint(act)
   } catch (refusal) {
     if (!(refusal instanceof ApiError)) throw refusal
-    await tx.run(rollback)
     deps.log.warn({ reason: refusal.message }, 'a delivery of a git host was refused')
     return { status: 'refused', reason: refusal.message }
   }

@@ -1,0 +1,134 @@
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
+import { connectDb } from './connect.ts'
+import { type Db, statement } from './db.ts'
+import { uniqueViolation } from './errors.ts'
+
+const sql = {
+  table: statement('u.table', 'CREATE TABLE u (id int PRIMARY KEY)'),
+  insert: statement('u.insert', 'INSERT INTO u (id) VALUES ($1)'),
+  ids: statement<{ id: number }>('u.ids', 'SELECT id FROM u ORDER BY id'),
+  count: statement<{ count: number }>('u.count', 'SELECT count(*)::int AS count FROM u'),
+  pid: statement<{ pid: number }>('u.pid', 'SELECT pg_backend_pid() AS pid'),
+  forgetBegin: statement('u.forgetBegin', 'DEALLOCATE "mote.begin"'),
+}
+const boom = new Error('boom')
+const ids = async (db: Db) => (await db.rows(sql.ids)).map(({ id }) => id)
+
+describeEachPostgres('transactions', which => {
+  let database: TestDatabase
+  let db: Db
+  beforeEach(async () => {
+    database = await testDatabase(which)
+    db = await connectDb({ url: database.url, log: pino({ level: 'silent' }), txConnections: 1 })
+    await db.run(sql.table)
+  })
+  afterEach(async () => {
+    await db.close()
+    await database.drop()
+  })
+
+  // A connection's first transaction prepares BEGIN, the later ones send it along.
+  for (const [name, warm] of [
+    ['first', 0],
+    ['second', 1],
+  ] as const) {
+    const warmUp = async () => {
+      for (let n = 0; n < warm; n++) await db.tx(tx => tx.rows(sql.ids))
+    }
+
+    test(`the ${name} one of a connection is one: what its first statement wrote goes with the rest`, async () => {
+      await warmUp()
+      const rolledBack = db.tx(async tx => {
+        expect(await tx.run(sql.insert, [1])).toBe(1)
+        throw boom
+      })
+      await expect(rolledBack).rejects.toBe(boom)
+      expect(await ids(db)).toEqual([])
+      await db.tx(tx => tx.run(sql.insert, [1]))
+      expect(await ids(db)).toEqual([1])
+    })
+
+    test(`the ${name} one of a connection: statements that are sent at once are all part of it`, async () => {
+      await warmUp()
+      const rolledBack = db.tx(async tx => {
+        const before = tx.one(sql.count)
+        const writes = [1, 2, 3].map(id => tx.run(sql.insert, [id]))
+        const after = tx.one(sql.count)
+        await Promise.all(writes)
+        expect([(await before).count, (await after).count]).toEqual([0, 3])
+        throw boom
+      })
+      await expect(rolledBack).rejects.toBe(boom)
+      expect(await ids(db)).toEqual([])
+    })
+
+    test(`the ${name} one of a connection: a first statement that fails is told, and the connection goes on`, async () => {
+      await db.run(sql.insert, [1])
+      await warmUp()
+      const { pid } = await db.tx(tx => tx.one(sql.pid))
+      const twice = db.tx(tx => tx.run(sql.insert, [1]))
+      await expect(twice).rejects.toSatisfy(error => uniqueViolation(error))
+      expect(await db.tx(tx => tx.one(sql.pid))).toEqual({ pid })
+      await db.tx(tx => tx.run(sql.insert, [2]))
+      expect(await ids(db)).toEqual([1, 2])
+    })
+  }
+
+  test('where BEGIN fails, nothing is written, and the next transaction has a sound connection', async () => {
+    await db.tx(tx => tx.rows(sql.ids))
+    await db.tx(tx => tx.run(sql.forgetBegin))
+    const together = db.tx(tx => Promise.all([tx.run(sql.insert, [1]), tx.run(sql.insert, [2])]))
+    await expect(together).rejects.toThrow(/prepared statement "mote.begin" does not exist/)
+    expect(await ids(db)).toEqual([])
+    await db.tx(tx => tx.run(sql.insert, [3]))
+    expect(await ids(db)).toEqual([3])
+  })
+
+  test('a failed first statement whose error was swallowed is no success', async () => {
+    await db.run(sql.insert, [1])
+    const swallowed = db.tx(async tx => {
+      await tx.run(sql.insert, [1]).catch(() => undefined)
+    })
+    await expect(swallowed).rejects.toThrow(/its error was swallowed/)
+  })
+
+  test('what is left for COMMIT is written in its order, after the rest', async () => {
+    await db.tx(async tx => {
+      tx.atCommit(sql.insert, [1])
+      tx.atCommit(sql.insert, [2])
+      expect(await tx.one(sql.count)).toEqual({ count: 0 })
+    })
+    expect(await ids(db)).toEqual([1, 2])
+  })
+
+  test('a transaction may have nothing but what is left for COMMIT, or nothing at all', async () => {
+    for (const id of [1, 2]) await db.tx(async tx => tx.atCommit(sql.insert, [id]))
+    await db.tx(async () => undefined)
+    expect(await ids(db)).toEqual([1, 2])
+  })
+
+  test('a failure at COMMIT rolls everything back and is told by its own error', async () => {
+    await db.run(sql.insert, [1])
+    const failing = db.tx(async tx => {
+      await tx.run(sql.insert, [2])
+      tx.atCommit(sql.insert, [3])
+      tx.atCommit(sql.insert, [1])
+      tx.atCommit(sql.insert, [4])
+    })
+    await expect(failing).rejects.toSatisfy(error => uniqueViolation(error))
+    expect(await ids(db)).toEqual([1])
+    await db.tx(tx => tx.run(sql.insert, [5]))
+    expect(await ids(db)).toEqual([1, 5])
+  })
+
+  test('a roll-back forgets what was left for COMMIT', async () => {
+    const rolledBack = db.tx(async tx => {
+      tx.atCommit(sql.insert, [1])
+      throw boom
+    })
+    await expect(rolledBack).rejects.toBe(boom)
+    expect(await ids(db)).toEqual([])
+  })
+})

@@ -1,0 +1,191 @@
+/**
+ * Transactions with few round trips. BEGIN travels with the first statement, COMMIT with the last ones: on a machine whose
+ * cores are busy each trip waits for two turns, and whatever row is locked is locked meanwhile.
+ */
+import pg from 'pg'
+import { type Param, type Statement, type Tx, statement } from './db.ts'
+import { DbUnavailable, fromDriver } from './errors.ts'
+import { sqlOf } from './sql.ts'
+
+interface Query {
+  readonly name: string
+  readonly text: string
+  readonly values: Param[]
+}
+type Result = pg.QueryResult
+
+const queryOf = ({ name, text }: Statement<unknown>, params: readonly Param[]): Query => ({
+  name,
+  text,
+  values: [...params],
+})
+
+const begin: Query = { name: 'mote.begin', text: 'BEGIN', values: [] }
+// Prepared like all others, or the driver would send it apart from what travels with it.
+const commit: Query = { name: 'mote.commit', text: 'COMMIT', values: [] }
+const savepoint = {
+  set: statement('mote.savepoint', 'SAVEPOINT mote'),
+  release: statement('mote.release', 'RELEASE SAVEPOINT mote'),
+  rollback: statement('mote.rollback', 'ROLLBACK TO SAVEPOINT mote'),
+}
+/** Connections that have `begin` prepared. */
+const prepared = new WeakSet<pg.ClientBase>()
+
+/**
+ * Sends BEGIN and the statement as one unit of the extended protocol (one Sync at its end: PostgreSQL manual, 55.2.3), so
+ * that the statement is skipped where BEGIN fails. As two queries it would run outside a transaction then.
+ */
+async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
+  if (!prepared.has(client)) {
+    await client.query(begin)
+    prepared.add(client)
+    return client.query(query)
+  }
+  return new Promise((resolve, reject) => {
+    const unit = new pg.Query(query, (error: Error | undefined, results: unknown) =>
+      error ? reject(error) : resolve(lastOf(results)),
+    )
+    const submit = unit.submit.bind(unit)
+    unit.submit = connection => {
+      connection.stream.cork()
+      connection.bind({ statement: begin.name, values: [] }, true)
+      connection.execute({}, true)
+      const refused = submit(connection)
+      connection.stream.uncork()
+      return refused
+    }
+    client.query(unit)
+  })
+}
+
+/** The driver collects the results of BEGIN and of the statement. */
+function lastOf(results: unknown): Result {
+  if (!Array.isArray(results) || results.length !== 2) throw new Error('BUG: BEGIN gave no result of its own')
+  return results[1]
+}
+
+/**
+ * Commits when `work` resolves, rolls back when it rejects.
+ * @param client with `pipeline: true`
+ * @param onClean called when the connection is fit for another transaction although this one failed
+ */
+export async function runTransaction<T>(
+  client: pg.ClientBase,
+  work: (tx: Tx) => Promise<T>,
+  onClean: () => void,
+): Promise<T> {
+  const transaction = createTransaction(client)
+  const value = await work(transaction.tx).catch(async (error: unknown) => {
+    await transaction.rollback().then(onClean, () => undefined)
+    throw error
+  })
+  await transaction.commit()
+  onClean()
+  return value
+}
+
+interface Last {
+  readonly statement: Statement<unknown>
+  readonly params: readonly Param[]
+}
+
+type State =
+  /** Nothing was sent yet. */
+  | { readonly is: 'new' }
+  /** BEGIN is under way; what follows waits, or it could run outside. */
+  | { readonly is: 'beginning'; readonly began: Promise<unknown> }
+  | { readonly is: 'open' }
+  /** The first statement failed, perhaps because of its BEGIN. */
+  | { readonly is: 'failed'; readonly error: unknown }
+
+function createTransaction(client: pg.ClientBase) {
+  let state: State = { is: 'new' }
+  const last: Last[] = []
+
+  async function first(query: Query): Promise<Result> {
+    const began = beginWith(client, query)
+    state = { is: 'beginning', began }
+    try {
+      const result = await began
+      state = { is: 'open' }
+      return result
+    } catch (error) {
+      state = { is: 'failed', error }
+      throw error
+    }
+  }
+
+  async function send(statement: Statement<unknown>, params: readonly Param[]): Promise<Result> {
+    const query = queryOf(statement, params)
+    try {
+      if (state.is === 'new') return await first(query)
+      if (state.is === 'beginning') await state.began
+      if (state.is === 'failed') throw state.error
+      return await client.query(query)
+    } catch (error) {
+      throw fromDriver(error, statement.name)
+    }
+  }
+
+  // The brand of Tx exists for the compiler only: this is the one place that may claim it.
+  const tx = {
+    ...sqlOf(send),
+    atCommit: (statement: Statement<unknown>, params: readonly Param[]) => void last.push({ statement, params }),
+    async savepoint<T>(work: () => Promise<T>): Promise<T> {
+      const before = last.length
+      await send(savepoint.set, [])
+      try {
+        const value = await work()
+        await send(savepoint.release, [])
+        return value
+      } catch (error) {
+        last.length = before
+        await send(savepoint.rollback, [])
+        throw error
+      }
+    },
+  } as Tx
+
+  return {
+    tx,
+    async commit(): Promise<void> {
+      if (state.is === 'new' && last.length === 0) return
+      if (state.is === 'failed') throw swallowed(state.error)
+      const sent = last.map(({ statement, params }) => send(statement, params))
+      // Not before BEGIN is known to have worked. What failed is told below.
+      if (state.is !== 'open') await Promise.allSettled(sent)
+      const ended = sendCommit(client)
+      for (const result of await Promise.allSettled(sent)) {
+        if (result.status === 'fulfilled') continue
+        await ended.catch(() => undefined)
+        throw result.reason
+      }
+      await ended
+    },
+    /** @throws Error when the connection should not be used again */
+    async rollback(): Promise<void> {
+      if (state.is === 'failed' && lostStatements(state.error)) throw state.error
+      if (state.is !== 'new') await client.query('ROLLBACK')
+    },
+  }
+}
+
+/** SQLSTATE 26000: somebody between us and the server (a pooler, DISCARD ALL) has dropped what this connection prepared. */
+const lostStatements = (error: unknown) => error instanceof pg.DatabaseError && error.code === '26000'
+
+/** A caller that swallowed a failure must not believe that its other writes were kept. */
+const swallowed = (cause?: unknown) =>
+  new Error('BUG: a statement failed inside the transaction and its error was swallowed', { cause })
+
+async function sendCommit(client: pg.ClientBase): Promise<void> {
+  let command: string
+  try {
+    command = (await client.query(commit)).command
+  } catch (error) {
+    const mapped = fromDriver(error, 'COMMIT')
+    if (!(mapped instanceof DbUnavailable)) throw mapped
+    throw new DbUnavailable('commit_unknown', 'the connection was lost during COMMIT', { cause: error })
+  }
+  // What COMMIT of a transaction is answered in which a statement failed.
+  if (command === 'ROLLBACK') throw swallowed()
+}

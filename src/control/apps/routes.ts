@@ -24,7 +24,7 @@ export const appFeature = (deps: Deps) =>
     listApps: {
       read: async ({ project, query }) => {
         const { limit, offset } = pageOf(query)
-        return (await store.list(deps.db, project.id, limit, offset)).map(appView)
+        return store.list(deps.db, project.id, limit, offset)
       },
     },
 

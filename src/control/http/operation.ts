@@ -69,6 +69,15 @@ export type Answer<O extends Operation> = O['answer'] extends TSchema
     ? unknown
     : string
 
+/** An answer that PostgreSQL wrote as JSON already: a hundred rows are neither read nor written again. */
+export class JsonText {
+  readonly text: string
+  /** @param text what the operation declares, to the letter: nothing is left out of it any more */
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 /** Who calls. */
 export interface Caller {
   readonly userId: string
@@ -154,7 +163,7 @@ export interface EventStream {
  * Idempotency-Key; a retry of the same key never runs it again. `stream`: stays until the signal aborts or it returns.
  */
 export type Handler<O extends Operation> =
-  | { readonly read: (call: Call<O>) => Promise<Answer<O>> }
+  | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText> }
   | { readonly write: (call: Call<O>) => Promise<(tx: Tx) => Promise<Answer<O>>> }
   | { readonly stream: (call: Call<O>, stream: EventStream) => Promise<void> }
 

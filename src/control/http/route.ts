@@ -7,7 +7,7 @@ import { lazily } from '../../lib/once.ts'
 import { ApiError, invalidField } from './errors.ts'
 import { describeFaults } from './faults.ts'
 import { parseJsonBody } from './json-body.ts'
-import type { AuditNote, Call, Handler, Operation } from './operation.ts'
+import { type AuditNote, type Call, type Handler, JsonText, type Operation } from './operation.ts'
 import { originOf, type RouteInfo, stateOf } from './ports.ts'
 import { bodyValidator, stringsValidator } from './validate.ts'
 
@@ -91,14 +91,19 @@ const isJson = (mediaType = '') =>
 function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
   if (typeof answer === 'string') return value => JSON.stringify(value ?? null)
   // Compiled with the first answer, as its own validators are: a hundred of them would cost each start time and memory.
-  const schema = { ...answer }
+  const schema: Readonly<Record<string, unknown>> = { ...answer }
   const verify = check ? answerCheck(id, answer) : undefined
   return (value, reply) => {
-    const text = isRecord(value) ? String(reply.serializeInput(value, schema)) : JSON.stringify(value ?? null)
+    const text = textOf(value, schema, reply)
     if (text === 'null' && Reflect.get(answer, 'type') !== 'null') throw new Error(`BUG: ${id} answered nothing`)
     verify?.(text)
     return text
   }
+}
+
+function textOf(value: unknown, schema: Readonly<Record<string, unknown>>, reply: FastifyReply): string {
+  if (value instanceof JsonText) return value.text
+  return isRecord(value) ? String(reply.serializeInput(value, schema)) : JSON.stringify(value ?? null)
 }
 
 function answerCheck(id: string, schema: TSchema): (text: string) => void {

@@ -87,7 +87,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     listActiveDeployments: {
       read: async ({ project, query }) => {
         const { limit, offset } = pageOf(query)
-        return (await lists.live(deps.db, project.id, limit, offset)).map(d => liveView(d, deps.live))
+        return (await lists.activeOnes(deps.db, project.id, limit, offset)).map(d => liveView(d, deps.live))
       },
     },
     getDeployment: { read: async call => statusView(await job(call), deps.live) },

@@ -3,7 +3,7 @@ import type { LiveStats } from '../hosts/index.ts'
 import { hypervisorName } from '../vms/index.ts'
 import { imageTag, statusOf } from './rules.ts'
 import type { Deployment as DeploymentShape, LiveDeployment, LiveDeploymentStatus } from './schema.ts'
-import type { ListedDeployment } from './list-store.ts'
+import type { ActiveDeployment, ListedDeployment } from './list-store.ts'
 import type { Deployment } from './store.ts'
 
 /** The VM that single-VM fields speak of: the oldest that is meant to stay. */
@@ -35,7 +35,7 @@ export const deploymentView = (d: ListedDeployment): Static<typeof DeploymentSha
 })
 
 /** Numbers are those the hosts pushed last, summed over the deployment's VMs (cpu: their mean). */
-export function liveView(d: ListedDeployment, live: LiveStats): Static<typeof LiveDeployment> {
+export function liveView(d: ActiveDeployment, live: LiveStats): Static<typeof LiveDeployment> {
   const vm = firstVm(d)
   const stats = d.vms.flatMap(one => live.get(one.id) ?? [])
   const sum = (pick: (s: (typeof stats)[number]) => number) => stats.reduce((total, s) => total + pick(s), 0)

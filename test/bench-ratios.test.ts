@@ -140,15 +140,11 @@ it(
     let sentRaw = 0
     const product = async () => {
       const all = mine.until((sent += burst))
-      for (let n = 0; n < burst; n++) {
-        const previous = sent === burst && n === 0 ? 0 : position
-        const event = {
-          ...{ position: ++position, previous, projectId, kind: 'bench', appId: null, deploymentId: null },
-          data,
-          at,
-        }
-        await api.bus.publish(eventSubject(projectId), event)
-      }
+      const events = Array.from({ length: burst }, (_, n) => ({
+        ...{ previous: sent === burst && n === 0 ? 0 : position, position: ++position, projectId },
+        ...{ kind: 'bench', appId: null, deploymentId: null, data, at },
+      }))
+      await api.bus.publish(eventSubject(projectId), events)
       await all
     }
     const bare = async () => {

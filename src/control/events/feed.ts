@@ -31,8 +31,8 @@ export async function feed(
   const { projectId, accepts } = options
   const queued: LiveEvent[] = []
   let wake = () => {}
-  const subscription = await deps.events.follow(projectId, event => {
-    queued.push(event)
+  const subscription = await deps.events.follow(projectId, events => {
+    queued.push(...events)
     wake()
   })
   const leave = () => {

@@ -13,12 +13,17 @@ export interface LiveEvent {
 }
 
 export interface ProjectEvents {
-  /** Every event of the project from the moment this resolves, until stopped. @throws Error when the bus refuses */
-  follow(projectId: string, onEvent: (event: LiveEvent) => void): Promise<Subscription>
+  /**
+   * Every event of the project from the moment this resolves, until stopped; those that come together in one call.
+   * @throws Error when the bus refuses
+   */
+  follow(projectId: string, onEvents: Listener): Promise<Subscription>
 }
 
+type Listener = (events: readonly LiveEvent[]) => void
+
 interface Topic {
-  readonly listeners: Set<(event: LiveEvent) => void>
+  readonly listeners: Set<Listener>
   readonly subscribed: Promise<Subscription>
 }
 
@@ -27,15 +32,14 @@ export function projectEvents(bus: Bus): ProjectEvents {
   const open = (projectId: string): Topic => {
     const listeners: Topic['listeners'] = new Set()
     const subscribed = bus.subscribe(eventSubject(projectId), ({ data }) => {
-      const message = data as EventMessage
-      const event = { message, sse: withText(sseOf(message)) }
-      for (const listener of listeners) listener(event)
+      const events = (data as readonly EventMessage[]).map(message => ({ message, sse: withText(sseOf(message)) }))
+      for (const listener of listeners) listener(events)
     })
     const topic = { listeners, subscribed }
     topics.set(projectId, topic)
     return topic
   }
-  const leave = async (projectId: string, topic: Topic, listener: (event: LiveEvent) => void) => {
+  const leave = async (projectId: string, topic: Topic, listener: Listener) => {
     topic.listeners.delete(listener)
     if (topic.listeners.size > 0 || topics.get(projectId) !== topic) return
     topics.delete(projectId)
@@ -43,10 +47,10 @@ export function projectEvents(bus: Bus): ProjectEvents {
     await subscription.stop()
   }
   return {
-    async follow(projectId, onEvent) {
+    async follow(projectId, onEvents) {
       const topic = topics.get(projectId) ?? open(projectId)
       // A function of its own: the same one may follow twice.
-      const listener = (event: LiveEvent) => onEvent(event)
+      const listener: Listener = events => onEvents(events)
       topic.listeners.add(listener)
       try {
         await topic.subscribed

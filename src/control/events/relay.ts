@@ -14,8 +14,33 @@ const pollMs = 1000
 
 export const eventSubject = (projectId: string) => `event.${projectId}`
 
-/** On the bus, an event is its row with the time as text. */
+/** On the bus, an event is its row with the time as text; a message has some of one project, oldest first. */
 export type EventMessage = Omit<PlacedEvent, 'at'> & { readonly at: string }
+
+/** A message of NATS may have 1 MiB. */
+const messageLength = 1 << 18
+
+/**
+ * A burst becomes few messages, and so one system call for each reader instead of one for each event and reader.
+ * @param rows in the order of their positions
+ */
+export function messagesOf(rows: readonly PlacedEvent[]): { projectId: string; events: EventMessage[] }[] {
+  return [...Map.groupBy(rows, row => row.projectId)].flatMap(([projectId, own]) => {
+    const messages: { projectId: string; events: EventMessage[] }[] = []
+    let room = 0
+    for (const row of own) {
+      const event = { ...row, at: row.at.toISOString() }
+      const length = JSON.stringify(event).length
+      if (length > room) {
+        messages.push({ projectId, events: [] })
+        room = messageLength
+      }
+      room -= length
+      messages.at(-1)?.events.push(event)
+    }
+    return messages
+  })
+}
 
 export function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): { stop(): Promise<void> } {
   const stopping = new AbortController()
@@ -38,7 +63,7 @@ export function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): { stop(): Pr
   const drain = async () => {
     for (;;) {
       const rows = await place(deps.db, batch)
-      for (const row of rows) await deps.bus.publish(eventSubject(row.projectId), { ...row, at: row.at.toISOString() })
+      for (const { projectId, events } of messagesOf(rows)) await deps.bus.publish(eventSubject(projectId), events)
       if (rows.length === batch) continue
       if (!(await hasUnplaced(deps.db))) return
       await pause(settleMs)

@@ -6,8 +6,8 @@ export interface PrincipalRow {
   readonly userId: string
   readonly email: string
   readonly role: 'Admin' | 'User'
-  /** Null for a session, which may do everything. */
-  readonly scopes: readonly string[] | null
+  /** With spaces between them; null for a session, which may do everything. */
+  readonly scopes: string | null
   readonly patId: string | null
   /** Of an access token that has an end. */
   readonly expiresAt: Date | null
@@ -41,8 +41,8 @@ export interface Selection {
   readonly slug: string | null
 }
 
-const sessionPrincipal = `a.id AS "userId", a.email, a.role, NULL::text[] AS scopes, NULL::uuid AS "patId", NULL::timestamptz AS "expiresAt", NULL::uuid AS "boundProjectId"`
-const patPrincipal = `a.id AS "userId", a.email, a.role, t.scopes, t.id AS "patId", t.expires_at AS "expiresAt", t.project_id AS "boundProjectId"`
+const sessionPrincipal = `a.id AS "userId", a.email, a.role, NULL::text AS scopes, NULL::uuid AS "patId", NULL::timestamptz AS "expiresAt", NULL::uuid AS "boundProjectId"`
+const patPrincipal = `a.id AS "userId", a.email, a.role, array_to_string(t.scopes, ' ') AS scopes, t.id AS "patId", t.expires_at AS "expiresAt", t.project_id AS "boundProjectId"`
 
 const fromSession = `FROM session s JOIN account a ON a.id = s.account_id`
 const whereSession = `WHERE s.id = $1 AND a.id = $2 AND a.epoch = $3 AND s.revoked_at IS NULL`

@@ -34,6 +34,7 @@ const everything: ReadonlySet<Scope> = new Set(allScopes)
 export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 'config' | 'log'>): Authenticator {
   const { db, vault, clock, config } = deps
   const tokens = createSessionTokens({ vault, clock, ttlSeconds: config.accessTokenTtlSeconds })
+  const scopesOf = rememberScopes()
   const uses = trackPatUse({ db, clock, log: deps.log })
   const refusals = recordRefusals(deps)
 
@@ -51,7 +52,7 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   ): Promise<{ readonly caller: Caller; readonly row: Row }> {
     const credential = parse(text)
     const row = credential && (await find(credential))
-    if (credential && row) return { caller: callerOf(row, credential, uses), row }
+    if (credential && row) return { caller: callerOf(row, credential, uses, scopesOf), row }
     // Only a signature of ours proves whose token it was.
     await refusals.record(origin, credential?.kind === 'session' ? credential.claims.userId : undefined)
     throw unauthenticated('The token is not valid or has expired. Sign in again.')
@@ -77,7 +78,24 @@ export function createAuthenticator(deps: Pick<Deps, 'db' | 'vault' | 'clock' | 
   }
 }
 
-function callerOf(row: PrincipalRow, credential: Credential, uses: PatUse): Caller {
+/** Sets of scopes by how they are stored: there are few, and each request has one of them. */
+function rememberScopes(): (stored: string) => ReadonlySet<Scope> {
+  const known = new Map<string, ReadonlySet<Scope>>()
+  // They are stored as they were given: in any order, more than once.
+  const most = 100
+  return stored => {
+    const scopes = known.get(stored) ?? expandScopes(stored.split(' '))
+    if (known.size < most) known.set(stored, scopes)
+    return scopes
+  }
+}
+
+function callerOf(
+  row: PrincipalRow,
+  credential: Credential,
+  uses: PatUse,
+  scopesOf: ReturnType<typeof rememberScopes>,
+): Caller {
   const { userId, email, role, boundProjectId } = row
   if (credential.kind === 'session') {
     const via = { kind: 'session', sessionId: credential.claims.sessionId } as const
@@ -90,7 +108,7 @@ function callerOf(row: PrincipalRow, credential: Credential, uses: PatUse): Call
     email,
     role,
     via: { kind: 'pat', patId: row.patId },
-    scopes: expandScopes(row.scopes ?? []),
+    scopes: scopesOf(row.scopes ?? ''),
     boundProjectId,
     expiresAt: row.expiresAt,
   }

@@ -1,0 +1,59 @@
+/** The least that a request can cost: bare Node and node-pg with the very statements of the product, and nothing else. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { programFlags } from '../scripts/build.mjs'
+import type { Db, Param, Statement } from '../src/db/db.ts'
+import { principalBySessionInProject } from '../src/control/auth/access-store.ts'
+import { builtChild } from './built.ts'
+import type { Floor } from './http-load.ts'
+import type { Plane } from './plane.ts'
+import { cpuMsOf } from './process.ts'
+
+interface Query {
+  readonly name: string
+  readonly text: string
+  readonly values: readonly Param[]
+}
+
+export interface LeastWork {
+  readonly databaseUrl: string
+  readonly queries: readonly Query[]
+}
+
+class Recorded extends Error {}
+
+/** The statement that a function of a store would run. */
+export async function queryOf(ask: (db: Db) => Promise<unknown>): Promise<Query> {
+  let query: Query | undefined
+  const record = async (asked: Statement<unknown>, params: readonly Param[] = []): Promise<never> => {
+    query = { name: asked.name, text: asked.text, values: params }
+    throw new Recorded()
+  }
+  const db = { rows: record, one: record, maybe: record, run: record }
+  await ask(db as unknown as Db).catch((error: unknown) => {
+    if (!(error instanceof Recorded)) throw error
+  })
+  if (query === undefined) throw new Error('it asked nothing')
+  return query
+}
+
+/** Who asks, as the control plane finds it out for the session of this JWT in its default project. */
+export function whoAsks(jwt: string): Promise<Query> {
+  const claims = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString())
+  const session = { sessionId: claims.sid, userId: claims.sub, epoch: claims.epoch }
+  return queryOf(db => principalBySessionInProject(db, session, { id: null, slug: null }))
+}
+
+export async function startLeast(plane: Plane, queries: readonly Query[]): Promise<Floor> {
+  const child = fork(await builtChild('least-child.ts'), { execArgv: [...programFlags] })
+  child.send({ databaseUrl: plane.databaseUrl, queries } satisfies LeastWork)
+  const [port] = await once(child, 'message')
+  return {
+    url: `http://127.0.0.1:${port}`,
+    cpuMs: () => cpuMsOf(child.pid ?? 0),
+    async [Symbol.asyncDispose]() {
+      child.kill()
+      await once(child, 'exit')
+    },
+  }
+}

@@ -38,7 +38,7 @@ export const goals = {
   ),
   B6: goal(
     'deploy to VM running, image warm',
-    'what the machine itself needs',
+    'the VM alone, from its process to the same page',
     'overhead p50 <= 30 ms',
     'flat in VMs of a host',
   ),
@@ -47,7 +47,7 @@ export const goals = {
   B9: goal('many deploys at once', 'raw spawns at the same parallelism', '>= 90 % of the raw rate', 'linear'),
   B10: goal(
     'wake of an app that sleeps',
-    'the start of the VM itself',
+    'the restore of such a VM alone, to the same page',
     'overhead <= 50 ms, no failed request',
     'flat',
     'no whole run yet beside the other work of this machine',

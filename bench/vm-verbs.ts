@@ -70,7 +70,7 @@ export const vmVerbs: Benchmark = {
   covers: ['B7', 'B8'],
   how: 'Through the agent: wish stored durably, carried out, told on the bus. Beside it the same two commands over a QMP connection to a bare QEMU, and SIGKILL and wait of such a process. Ending a VM also gives back its disk, its directory and its place on the network.',
   reading:
-    'The end of a VM is not the same work as a SIGKILL: the agent asks the guest to end its app in order and waits for that (a bounded time), an emulated guest takes most of a second for it, and then the process, its place on the network and its directory go. Pause and resume store the wish on disk (fsync) before QEMU is told.',
+    'The end of a VM is not the same work as a SIGKILL: the agent asks the guest to end its app in order and waits for that (7 to 35 ms of an emulated guest), ends the process (10), and takes its network away: the kernel removes a tap in 20 to 29 ms and a chain of rules in 20 to 28, side by side, whoever asks it to. Pause and resume store the wish on disk (fsync) before QEMU is told.',
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'

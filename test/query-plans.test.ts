@@ -44,7 +44,7 @@ const wholeTable: Readonly<Record<string, string>> = {
   'scm.orphanPreviews': 'the sweep looks at every preview that is still there',
 }
 
-const notPlanned = new Set(['scm.savepoint', 'scm.rollbackOne'])
+const notPlanned = new Set(['mote.savepoint', 'mote.release', 'mote.rollback'])
 
 const src = join(import.meta.dirname, '../src')
 for (const file of await readdir(src, { recursive: true })) {

@@ -15,6 +15,7 @@ import { qemuDriver } from './hypervisor/qemu/driver.ts'
 import { vmmDriver } from './hypervisor/vmm/driver.ts'
 import type { Platform } from './hypervisor/vmm/platform.ts'
 import { imageStore } from './image/store.ts'
+import { type Launcher, noLauncher } from './launcher/launcher.ts'
 import type { Network } from './net/net.ts'
 
 /** The hypervisors this agent offers, by the configuration. */
@@ -23,6 +24,7 @@ export async function createDrivers(
   network: Network,
   onProgress: (line: string) => void,
   fake: FakeHost | undefined,
+  launcher: Launcher = noLauncher,
 ): Promise<ReadonlyMap<HypervisorName, Driver>> {
   if (config.hypervisor === 'fake') {
     return new Map([['fake', fakeDriver(fake ?? createFakeHost(config.fake), resolve(config.dataDir))]])
@@ -38,7 +40,7 @@ export async function createDrivers(
   const shared = { cacheDir, dataDir, images, network: closedOnce(network), bootLimitMs, migrationHost, isolation }
   const all: readonly Driver[] = [
     qemuDriver({
-      ...{ ...shared, kernel: kernelWith(), templateMib: config.templateMib },
+      ...{ ...shared, launcher, kernel: kernelWith(), templateMib: config.templateMib },
       onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),
     }),
     ...(await vmmPlatforms(config)).map(({ platform, needs }) =>
@@ -59,7 +61,7 @@ async function netlessFor({ mode }: Network, cacheDir: string, onProgress: (line
 }
 
 /** What is sent between hosts of a mesh goes through it: loopback, the default, would lead nowhere. */
-function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4 }: Network): string {
+export function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4 }: Network): string {
   return meshEndpoint !== null && ipv4 && migrationHost === '127.0.0.1' ? ipv4.gateway : migrationHost
 }
 

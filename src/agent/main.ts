@@ -9,11 +9,12 @@ import { tryMachineLock } from '../lib/machine-lock.ts'
 import { semaphore } from '../lib/semaphore.ts'
 import { startBeats } from './beat.ts'
 import type { AgentConfig } from './config.ts'
-import { createDrivers } from './drivers.ts'
+import { arrivalHost, createDrivers } from './drivers.ts'
 import type { FakeHost } from './hypervisor/fake/host.ts'
 import type { Driver } from './hypervisor/driver.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
 import { featuresOf } from './hypervisor/features.ts'
+import { type Launcher, noLauncher, openLauncher } from './launcher/launcher.ts'
 import { openNetwork } from './net/open.ts'
 import { openPrivateNetwork } from './net/private-network.ts'
 import { meshDevice } from './net/rules.ts'
@@ -61,7 +62,9 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const state = await openStateDir(dataDir, config.hostId)
   const incarnation = newId()
   const userOf = vmUsers(dataDir)
+  const launcher = await launcherFor(config, log)
   const network = await openNetwork(config, {
+    runs: launcher.run,
     onHealed: vmId => {
       log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
       reconciler.tell(vmId)
@@ -69,7 +72,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     onError: err => log.error({ err }, 'cannot look after the firewall'),
     ownerOf: vmId => userOf(vmId)?.uid,
   })
-  const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake)
+  const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake, launcher)
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
@@ -90,6 +93,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     still: (vmId, volumeId, act) => reconciler.still(vmId, volumeId, act),
     grow: (vmId, volumeId, sizeMib) => reconciler.growVolume(vmId, volumeId, sizeMib),
     copierOf: vmId => [...drivers.values()].map(driver => driver.copierOf?.(vmId)).find(copier => copier !== undefined),
+    migrationHost: () => arrivalHost(config, network),
     contentOf: contentOfImages(config, line => log.info(line), end.signal),
   })
   const reconciler: Reconciler = createReconciler({
@@ -142,6 +146,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
       await storage.stop()
       await privateNetwork.stop({ stopVms })
       for (const driver of drivers.values()) await driver.close()
+      launcher.close()
       await lock.release()
     })()
     return stopping
@@ -152,6 +157,15 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     probed: probes.done.then(probes.offers),
     stop: options => stop(options?.stopVms ?? false),
   }
+}
+
+/** A fake host starts no programs. */
+async function launcherFor({ hypervisor, cacheDir }: AgentConfig, log: Logger): Promise<Launcher> {
+  if (hypervisor === 'fake') return noLauncher
+  return openLauncher(resolve(cacheDir)).catch((err: unknown) => {
+    log.warn({ err }, 'programs are started from the agent itself, which takes longer')
+    return noLauncher
+  })
 }
 
 /** A fake host has no guests that a tunnel could be for. */

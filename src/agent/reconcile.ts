@@ -38,7 +38,7 @@ export interface ReconcilerDeps {
   readonly stopGraceMs: number
   /** Resolves when the drivers have been probed. */
   readonly ready: Promise<void>
-  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'learn' | 'copy' | 'rewind'>
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'learn' | 'copy' | 'rewind' | 'leaving' | 'arriving'>
   readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>

@@ -59,13 +59,24 @@ export const VmSpec = Type.Object({
   firewall: Type.Optional(FirewallSpec),
   /**
    * Start from a snapshot that this host has instead of booting. `renew`: it is a clone, so it gets a new identity
-   * (MAC, address, machine id, entropy); false: the same VM goes on where it was. Either way the clock is set.
+   * (MAC, address, machine id, entropy); false: the same VM goes on where it was. Either way the clock is set. `alone`: no
+   * other VM starts from it, so that its memory need not be spared for the sake of many.
    */
-  from: Type.Optional(Type.Object({ snapshotId: Type.String(), renew: Type.Boolean() })),
+  from: Type.Optional(
+    Type.Object({ snapshotId: Type.String(), renew: Type.Boolean(), alone: Type.Optional(Type.Boolean()) }),
+  ),
   /** This host shall receive the VM from another one: it prepares a VMM that listens, and boots nothing. */
   incoming: Type.Optional(Type.Object({ migrationId: Type.String() })),
   /** This host shall hand the running VM over. Taken away again: the migration is cancelled and the VM stays here. */
-  outgoing: Type.Optional(Type.Object({ migrationId: Type.String(), uri: Type.String() })),
+  outgoing: Type.Optional(
+    Type.Object({
+      ...{ migrationId: Type.String(), uri: Type.String() },
+      /** Its volumes that go along, with their snapshots, oldest first. */
+      volumes: Type.Optional(
+        Type.Array(Type.Object({ volumeId: Type.String(), snapshots: Type.Array(Type.String()) })),
+      ),
+    }),
+  ),
 })
 export type VmSpec = Static<typeof VmSpec>
 
@@ -184,9 +195,10 @@ export type Capabilities = Static<typeof Capabilities>
 /**
  * What a VM may need of its hypervisor on this host. `raw-drives`: shows files of the host to the guest (builds).
  * `private-network`: reaches other VMs, and its app's rules hold. `kept-volumes`: snapshots of VMs that have volumes.
+ * `moved-volumes`: a VM that moves while it runs takes its volumes along.
  */
 export const HypervisorFeature = Type.Enum([
-  ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
+  ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes', 'moved-volumes'] as const),
 ])
 export type HypervisorFeature = Static<typeof HypervisorFeature>
 
@@ -307,8 +319,42 @@ export const VolumePut = Type.Object({
   restore: Type.Optional(Type.Object({ snapshotId: Type.String(), count: Type.Integer({ minimum: 1 }) })),
   /** As in `DiskSpec`. */
   key: Type.Optional(Type.String()),
+  /**
+   * It comes from another host: this one makes room, tells where it listens, and makes nothing of its own. With `vmId` that VM
+   * brings it as it moves here. No VM has it before a later wish says that it `arrived`.
+   */
+  incoming: Type.Optional(Type.Object({ transferId: Type.String(), vmId: Type.Optional(Type.String()) })),
+  /** What came by this transfer counts from here on; without it there is nothing to count. */
+  arrived: Type.Optional(Type.Object({ transferId: Type.String() })),
+  /**
+   * Another host gets a copy, with these snapshots (oldest first). A VM may go on with it until `final`: from then on nobody
+   * gets it any more, and when nobody has it the rest is sent.
+   */
+  outgoing: Type.Optional(
+    Type.Object({
+      ...{ transferId: Type.String(), uri: Type.String(), final: Type.Boolean() },
+      snapshots: Type.Array(Type.String()),
+    }),
+  ),
 })
 export type VolumePut = Static<typeof VolumePut>
+
+/**
+ * A volume on its way, as one of the two hosts sees it. `copied`: all that can be sent while somebody writes has been.
+ * `complete`: the target has read back the same bytes.
+ */
+export const VolumeTransfer = Type.Object({
+  transferId: Type.String(),
+  role: Type.Enum(['source', 'target']),
+  phase: Type.Enum(['preparing', 'listening', 'copying', 'copied', 'complete', 'failed']),
+  /** Where the target listens; empty where a VM brings it. */
+  uri: Type.Union([Type.String(), Type.Null()]),
+  percent: Type.Number({ minimum: 0, maximum: 100 }),
+  transferredBytes: Type.Integer(),
+  totalBytes: Type.Integer(),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type VolumeTransfer = Static<typeof VolumeTransfer>
 
 /** Published on `subjects.volume(...)` on every change, and the answer of `volume.put` and `volume.get`. */
 export const VolumeObserved = Type.Object({
@@ -320,6 +366,7 @@ export const VolumeObserved = Type.Object({
   /** As large as it is; 0 while it is being made. */
   sizeMib: Type.Optional(Type.Integer()),
   error: Type.Union([Type.String(), Type.Null()]),
+  transfer: Type.Optional(VolumeTransfer),
 })
 export type VolumeObserved = Static<typeof VolumeObserved>
 

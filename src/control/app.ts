@@ -12,6 +12,7 @@ import {
   databaseBackups,
   databaseContents,
   databaseDrills,
+  databaseSpares,
   databaseFeature,
   databaseSnapshotMachine,
   upcallFeature,
@@ -23,6 +24,7 @@ import { healthFeature } from './health/index.ts'
 import { autoscaler, deadHosts, hostFeature, hostMachine, idleApps } from './fleet/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
+import { volumeMoveMachine } from './moves/index.ts'
 import { networkFeature } from './network/index.ts'
 import { notificationMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
@@ -32,6 +34,7 @@ import { budgetKeeping, usageCounting, usageFeature } from './usage/index.ts'
 import { createSourceHost, scmFeature, scmReports, scmUpkeep, sourceAuth } from './scm/index.ts'
 import { migrationMachine, snapshotMachine, vmMachine } from './vms/index.ts'
 import {
+  drainedVolumes,
   fullVolumes,
   scheduledSnapshots,
   volumeContents,
@@ -80,6 +83,7 @@ export const machines = (deps: ControlDeps): readonly AnyMachine[] => [
   databaseSnapshotMachine(deps),
   volumeMachine(deps),
   volumeSnapshotMachine(deps),
+  volumeMoveMachine(deps),
   hostMachine(deps),
 ]
 
@@ -105,6 +109,8 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   autoscaler(deps),
   scheduledSnapshots(deps),
   fullVolumes(deps),
+  drainedVolumes(deps),
   databaseBackups(deps),
   databaseDrills(deps),
+  databaseSpares(deps),
 ]

@@ -110,6 +110,8 @@ export interface DatabaseConfig {
   readonly backupHours: number
   readonly backupsKept: number
   readonly drillHours: number
+  /** After a snapshot, or the newest branch of it. */
+  readonly spareMinutes: number
 }
 
 export interface BillingConfig {
@@ -247,6 +249,7 @@ export function parseControlConfig(
       backupHours: read(s.backupHours),
       backupsKept: read(s.backupsKept),
       drillHours: read(s.drillHours),
+      spareMinutes: read(s.spareMinutes),
     }),
     registry: read(s.registry),
     buildTimeoutMinutes: read(s.buildTimeoutMinutes),

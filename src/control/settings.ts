@@ -246,6 +246,12 @@ export const controlSettings = {
     whole(0, 8760),
     'hours between proofs that the newest backup of a database can be restored; 0: never',
   ),
+  spareMinutes: setting(
+    'MOTE_DATABASE_SPARE_MINUTES',
+    30,
+    whole(0, 525_600),
+    'minutes for which a branch of a new database snapshot stands ready in memory; 0: none does',
+  ),
   billingGraceDays: setting('MOTE_BILLING_GRACE_DAYS', 7, whole(0, 365), 'days the plan stays after a payment failed'),
 } as const
 

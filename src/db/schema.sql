@@ -248,7 +248,7 @@ CREATE TABLE branch (
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   want text NOT NULL DEFAULT 'live'::text,
   CONSTRAINT branch_database_id_fkey FOREIGN KEY (database_id) REFERENCES database(id),
-  CONSTRAINT branch_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'drill'::text]))),
+  CONSTRAINT branch_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'drill'::text, 'spare'::text]))),
   CONSTRAINT branch_pkey PRIMARY KEY (id),
   CONSTRAINT branch_timeline_id_check CHECK ((timeline_id ~ '^[0-9a-f]{32}$'::text)),
   CONSTRAINT branch_timeline_id_key UNIQUE (timeline_id),
@@ -579,6 +579,7 @@ CREATE TABLE migration (
   source_host_id uuid NOT NULL,
   started_at timestamp with time zone NOT NULL DEFAULT now(),
   state text NOT NULL DEFAULT 'preparing'::text,
+  stopped_at timestamp with time zone,
   target_host_id uuid NOT NULL,
   total_bytes bigint NOT NULL DEFAULT 0,
   transferred_bytes bigint NOT NULL DEFAULT 0,
@@ -586,6 +587,7 @@ CREATE TABLE migration (
   vcpus integer NOT NULL,
   vm_id uuid NOT NULL,
   want text NOT NULL DEFAULT 'move'::text,
+  with_volumes boolean NOT NULL DEFAULT false,
   CONSTRAINT migration_method_check CHECK ((method = ANY (ARRAY['live'::text, 'stop-and-copy'::text]))),
   CONSTRAINT migration_pkey PRIMARY KEY (id),
   CONSTRAINT migration_source_host_id_fkey FOREIGN KEY (source_host_id) REFERENCES host(id),
@@ -986,6 +988,7 @@ CREATE TABLE vm_snapshot (
 );
 
 CREATE TABLE volume (
+  arrived_by uuid,
   attach_generation integer NOT NULL DEFAULT 0,
   bound boolean NOT NULL DEFAULT true,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -1000,6 +1003,7 @@ CREATE TABLE volume (
   image text NOT NULL DEFAULT ''::text,
   key bytea,
   measured_at timestamp with time zone,
+  moving_to uuid,
   name text NOT NULL,
   owner text NOT NULL DEFAULT 'user'::text,
   owner_id uuid,
@@ -1017,6 +1021,7 @@ CREATE TABLE volume (
   used_bytes bigint NOT NULL DEFAULT 0,
   want text NOT NULL DEFAULT 'present'::text,
   CONSTRAINT volume_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
+  CONSTRAINT volume_moving_to_fkey FOREIGN KEY (moving_to) REFERENCES host(id),
   CONSTRAINT volume_owner_check CHECK ((owner = ANY (ARRAY['user'::text, 'database'::text]))),
   CONSTRAINT volume_pkey PRIMARY KEY (id),
   CONSTRAINT volume_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
@@ -1044,6 +1049,35 @@ CREATE TABLE volume_attachment (
   CONSTRAINT volume_attachment_pkey PRIMARY KEY (id),
   CONSTRAINT volume_attachment_volume_id_fkey FOREIGN KEY (volume_id) REFERENCES volume(id),
   CONSTRAINT volume_attachment_want_check CHECK ((want = ANY (ARRAY['attached'::text, 'detached'::text])))
+);
+
+CREATE TABLE volume_move (
+  ended_at timestamp with time zone,
+  error text,
+  final boolean NOT NULL,
+  how text NOT NULL,
+  id uuid NOT NULL,
+  migration_id uuid,
+  percent double precision NOT NULL DEFAULT 0,
+  source_host_id uuid NOT NULL,
+  source_pool text NOT NULL,
+  started_at timestamp with time zone NOT NULL DEFAULT now(),
+  state text NOT NULL DEFAULT 'preparing'::text,
+  target_host_id uuid NOT NULL,
+  target_pool text NOT NULL,
+  total_bytes bigint NOT NULL DEFAULT 0,
+  transferred_bytes bigint NOT NULL DEFAULT 0,
+  uri text,
+  volume_id uuid NOT NULL,
+  want text NOT NULL DEFAULT 'move'::text,
+  CONSTRAINT volume_move_how_check CHECK ((how = ANY (ARRAY['copied'::text, 'brought'::text]))),
+  CONSTRAINT volume_move_migration_id_fkey FOREIGN KEY (migration_id) REFERENCES migration(id) ON DELETE SET NULL,
+  CONSTRAINT volume_move_pkey PRIMARY KEY (id),
+  CONSTRAINT volume_move_source_host_id_fkey FOREIGN KEY (source_host_id) REFERENCES host(id),
+  CONSTRAINT volume_move_state_check CHECK ((state = ANY (ARRAY['preparing'::text, 'copying'::text, 'copied'::text, 'complete'::text, 'clearing'::text, 'cancelling'::text, 'dropping'::text, 'completed'::text, 'cancelled'::text, 'failed'::text]))),
+  CONSTRAINT volume_move_target_host_id_fkey FOREIGN KEY (target_host_id) REFERENCES host(id),
+  CONSTRAINT volume_move_volume_id_fkey FOREIGN KEY (volume_id) REFERENCES volume(id) ON DELETE CASCADE,
+  CONSTRAINT volume_move_want_check CHECK ((want = ANY (ARRAY['move'::text, 'cancel'::text])))
 );
 
 CREATE TABLE volume_snapshot (
@@ -1117,7 +1151,11 @@ CREATE INDEX branch_database ON public.branch USING btree (database_id);
 
 CREATE UNIQUE INDEX branch_name ON public.branch USING btree (database_id, name) WHERE ((want = 'live'::text) AND (kind = 'user'::text));
 
+CREATE INDEX branch_of_snapshot ON public.branch USING btree (created_at) WHERE ((kind = 'user'::text) AND (from_snapshot_id IS NOT NULL));
+
 CREATE INDEX branch_restore_snapshot ON public.branch USING btree (restore_snapshot_id) WHERE (restore_snapshot_id IS NOT NULL);
+
+CREATE UNIQUE INDEX branch_spare ON public.branch USING btree (database_id) WHERE ((kind = 'spare'::text) AND (want = 'live'::text));
 
 CREATE INDEX branch_backup_drill ON public.branch_backup USING btree (branch_id) WHERE (drill_branch_id IS NOT NULL);
 
@@ -1146,6 +1184,8 @@ CREATE INDEX database_storage_node ON public.database USING btree (storage_node)
 CREATE INDEX database_snapshot_branch ON public.database_snapshot USING btree (branch_id);
 
 CREATE UNIQUE INDEX database_snapshot_name ON public.database_snapshot USING btree (database_id, name) WHERE (want = 'present'::text);
+
+CREATE INDEX database_snapshot_recent ON public.database_snapshot USING btree (created_at) WHERE (kind = 'user'::text);
 
 CREATE INDEX deployment_app ON public.deployment USING btree (app_id, id DESC);
 
@@ -1283,7 +1323,11 @@ CREATE UNIQUE INDEX vm_snapshot_name ON public.vm_snapshot USING btree (deployme
 
 CREATE UNIQUE INDEX vm_snapshot_sleep ON public.vm_snapshot USING btree (deployment_id) WHERE ((want = 'present'::text) AND (kind = 'sleep'::text));
 
+CREATE INDEX vm_snapshot_vm ON public.vm_snapshot USING btree (vm_id) WHERE (want = 'present'::text);
+
 CREATE INDEX volume_host ON public.volume USING btree (host_id);
+
+CREATE INDEX volume_moving ON public.volume USING btree (moving_to) WHERE (moving_to IS NOT NULL);
 
 CREATE UNIQUE INDEX volume_name ON public.volume USING btree (project_id, owner, name) WHERE (want = 'present'::text);
 
@@ -1300,6 +1344,16 @@ CREATE UNIQUE INDEX volume_attachment_mount ON public.volume_attachment USING bt
 CREATE UNIQUE INDEX volume_attachment_volume ON public.volume_attachment USING btree (app_id, volume_id);
 
 CREATE UNIQUE INDEX volume_attachment_writer ON public.volume_attachment USING btree (volume_id) WHERE (access_mode = 0);
+
+CREATE UNIQUE INDEX volume_move_live ON public.volume_move USING btree (volume_id) WHERE (state = ANY (ARRAY['preparing'::text, 'copying'::text, 'copied'::text, 'complete'::text, 'cancelling'::text]));
+
+CREATE INDEX volume_move_migration ON public.volume_move USING btree (migration_id);
+
+CREATE INDEX volume_move_source ON public.volume_move USING btree (source_host_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX volume_move_target ON public.volume_move USING btree (target_host_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX volume_move_volume ON public.volume_move USING btree (volume_id, id DESC);
 
 CREATE UNIQUE INDEX volume_snapshot_name ON public.volume_snapshot USING btree (volume_id, name) WHERE (want = 'present'::text);
 

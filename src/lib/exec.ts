@@ -37,7 +37,7 @@ export function run(program: string, args: readonly string[], options: RunOption
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    env: { ...process.env, PATH: searchPath(), LC_ALL: 'C', ...options.env },
+    env: { ...commandEnv(), ...options.env },
     killSignal: 'SIGKILL',
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
@@ -57,6 +57,11 @@ export function run(program: string, args: readonly string[], options: RunOption
   child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code tells
   child.stdin?.end(options.input)
   return promise
+}
+
+/** What programs that are run find in their environment. */
+export function commandEnv(): Record<string, string | undefined> {
+  return { ...process.env, PATH: searchPath(), LC_ALL: 'C' }
 }
 
 /** Users other than root often lack the sbin directories, where mke2fs and nft live. */

@@ -48,6 +48,8 @@ const never: Readonly<Record<string, string>> = {
      WHERE o.bound AND o.host_id IS DISTINCT FROM v.host_id`,
   'a volume without its machine (I47)': `SELECT coalesce(o.id, m.id) AS id FROM volume o
      FULL JOIN (SELECT id FROM machine WHERE kind = 'volume') m ON m.id = o.id WHERE o.id IS NULL OR m.id IS NULL`,
+  'a volume that is on its way, and nobody carries it': `SELECT o.id FROM volume o WHERE o.moving_to IS NOT NULL AND NOT EXISTS (
+     SELECT FROM volume_move x JOIN machine m ON m.kind = 'volume-move' AND m.id = x.id WHERE x.volume_id = o.id AND x.ended_at IS NULL)`,
   'two VMs with one address (I20)': `SELECT min(id::text) AS id FROM vm GROUP BY ipv6_address HAVING count(*) > 1`,
 }
 
@@ -213,7 +215,17 @@ export async function settle(sim: Simulation): Promise<void> {
   for (let round = 0; round < 80; round++) {
     await sim.passTime(round % 10 === 0 ? 400 : 1)
     for (const host of world.hosts) await sim.hostMoves(host)
-    await world.run('vm', 'deployment', 'app', 'snapshot', 'migration', 'host', 'volume', 'volumeSnapshot')
+    await world.run(
+      'vm',
+      'deployment',
+      'app',
+      'snapshot',
+      'migration',
+      'host',
+      'volume',
+      'volumeSnapshot',
+      'volumeMove',
+    )
     left = (await sim.machines())
       .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))
       .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)
@@ -228,6 +240,14 @@ export async function settle(sim: Simulation): Promise<void> {
     real.sort((a, b) => a.id.localeCompare(b.id)),
     'VMs on the hosts are not those that there should be (I27)',
   ).toEqual(owned)
+  const volumes = await world.rows<{ id: string; host: string }>(
+    `SELECT id, host_id AS host FROM volume WHERE host_id IS NOT NULL ORDER BY id`,
+  )
+  const stored = world.hosts.flatMap(host => [...host.storage.volumes.keys()].map(id => ({ id, host: host.id })))
+  expect(
+    stored.sort((a, b) => a.id.localeCompare(b.id)),
+    'a volume is not where it belongs, or there is more than one of it',
+  ).toEqual(volumes)
   const short = await world.rows(
     `SELECT a.name, a.desired_replicas, (SELECT count(*)::int FROM vm v WHERE v.deployment_id = d.id AND v.healthy) AS healthy
      FROM app a JOIN deployment d ON d.id = a.active_deployment_id

@@ -65,7 +65,7 @@ const mutants: readonly Mutant[] = [
     changes: [{ statement: 'vms.setWant', piece: 'generation = generation + 1', by: 'generation = generation' }],
   },
 ]
-const mostSeeds = 12
+const mostSeeds = 40
 const steps = 500
 
 const stages: Stage[] = []

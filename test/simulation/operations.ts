@@ -4,14 +4,16 @@ import { removeDeployment, takeDown } from '../../src/control/deployments/end.ts
 import * as deployments from '../../src/control/deployments/store.ts'
 import { can, statusOf, type Verb } from '../../src/control/deployments/rules.ts'
 import { wakeApp } from '../../src/control/fleet/index.ts'
-import { cordon, reserve } from '../../src/control/hosts/index.ts'
+import { cordon, listHosts, reserve } from '../../src/control/hosts/index.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
 import { putBack } from '../../src/control/runtime/index.ts'
 import {
   cancelMigration,
+  chooseMove,
   createSnapshot,
   dropSnapshots,
   listSnapshots,
+  moveObstacle,
   startMigration,
 } from '../../src/control/vms/index.ts'
 import { refreshRoute } from '../../src/control/routing/index.ts'
@@ -28,16 +30,8 @@ const allowed = (verb: Verb, d: deployments.Deployment) => {
   const statuses: readonly string[] = can[verb]
   return statuses.includes(statusOf(d)) && d.appWant === 'live'
 }
-/** One without volumes: the others have no migration (409). */
-const runningVm = async (sim: Simulation, d: deployments.Deployment | undefined) => {
-  if (!d) return undefined
-  const held = await sim.world.rows<{ id: string }>(
-    `SELECT vm_id AS id FROM vm_disk UNION SELECT v.id FROM vm v JOIN volume_attachment t ON t.app_id = v.app_id`,
-  )
-  return runningOf(d, new Set(held.map(one => one.id)))
-}
-const runningOf = (d: deployments.Deployment, held: ReadonlySet<string>) =>
-  d.vms.find(vm => vm.want === 'running' && vm.seenState === 'running' && vm.hostId && !held.has(vm.id))
+const runningOf = (d: deployments.Deployment) =>
+  d.vms.find(vm => vm.want === 'running' && vm.seenState === 'running' && vm.hostId)
 
 const wish = (verb: 'pause' | 'resume', want: 'paused' | 'running') => async (sim: Simulation) => {
   const d = await anyDeployment(sim)
@@ -153,7 +147,7 @@ export const operations: readonly Operation[] = [
     2,
     async sim => {
       const d = await anyDeployment(sim)
-      const vm = d && runningOf(d, new Set())
+      const vm = d && runningOf(d)
       if (!d || !vm?.hostId || !vm.canSnapshot || d.outcome) return
       const { hostId } = vm
       const name = `s${sim.history.length}`
@@ -196,15 +190,24 @@ export const operations: readonly Operation[] = [
     4,
     async sim => {
       const d = await anyDeployment(sim)
-      const vm = await runningVm(sim, d)
+      const vm = d && runningOf(d)
       const target = sim.random.pick(sim.world.hosts.filter(host => host.id !== vm?.hostId))
       if (!d || !vm?.hostId || !target || vm.migrating) return
       const sourceHostId = vm.hostId
-      await sim.world.db.tx(async tx => {
-        if (!(await reserve(tx, target.id, d))) return
+      const hosts = await listHosts(sim.world.db, 60)
+      const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
+      if (!source || !there || (await moveObstacle(sim.world.db, vm))) return
+      // What the rules refuse is refused.
+      const begun = sim.world.db.tx(async tx => {
+        const choice = await chooseMove(tx, vm, source, there)
+        if (!('plan' in choice) || !(await reserve(tx, target.id, d))) return
+        const { method, withVolumes, volumes } = choice.plan
         const { vcpus, memoryMib, diskMib, projectId, appId } = d
         const ids = { projectId, appId, deploymentId: d.id, vmId: vm.id, sourceHostId, targetHostId: target.id }
-        await startMigration(tx, { ...ids, vcpus, memoryMib, diskMib, method: 'live' })
+        await startMigration(tx, { ...ids, vcpus, memoryMib, diskMib, method, withVolumes }, volumes)
+      })
+      await begun.catch((error: unknown) => {
+        if (!(error instanceof ApiError)) throw error
       })
     },
   ],

@@ -104,8 +104,8 @@ export async function simulation(
   /** What each host said last of each VM, and was heard. */
   const known = new Map<string, string>()
   const passes = () => !dice.chance(state.faults)
-  // One is small: it is full most of the time.
-  for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes })
+  // One is small: it is full most of the time. From it and to it VMs that have volumes are stopped to move.
+  for (const vcpus of [4, 12, 12]) await world.addHost({ vcpus, passes, movesVolumes: vcpus > 4 })
   let fate: Fate = 'fine'
   let under: Pick<MachineNow, 'kind' | 'id'> | undefined
   /** Somebody else, to whom the lease has gone, makes the same step from beginning to end. */

@@ -27,6 +27,7 @@ const written = [
     'stray',
     'volume_attachment',
     'volume_snapshot',
+    'volume_move',
     'volume',
   ],
   ...['vm', 'deployment_env', 'deployment', 'app_env', 'app', 'host', 'project_member', 'project', 'account'],

@@ -11,6 +11,7 @@ import {
   detachVolume,
   restoreVolume,
 } from '../../src/control/volumes/index.ts'
+import { cancelMove, startMove } from '../../src/control/moves/index.ts'
 import type { Tx } from '../../src/db/db.ts'
 import type { Operation } from './operations.ts'
 import type { Simulation } from './simulation.ts'
@@ -112,6 +113,29 @@ export const volumeOperations: readonly Operation[] = [
     },
   ],
   [
+    'move a volume',
+    2,
+    async sim => {
+      const id = await anyVolume(sim)
+      const target = sim.random.pick(sim.world.hosts)
+      // One that a VM has, or is being given to, moves with that.
+      const held = await sim.world.rows(`SELECT vm_id AS id FROM vm_disk WHERE volume_id = $1`, id ?? null)
+      if (!id || !target || held.length > 0) return
+      await tryTo(sim, tx => startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: 'local' }))
+    },
+  ],
+  [
+    'give up the move of a volume',
+    1,
+    async sim => {
+      const live = await sim.world.rows<{ id: string }>(
+        `SELECT id FROM volume_move WHERE ended_at IS NULL AND migration_id IS NULL ORDER BY id`,
+      )
+      const move = sim.random.pick(live)
+      if (move) await tryTo(sim, tx => cancelMove(tx, move.id))
+    },
+  ],
+  [
     'a guest writes',
     3,
     async sim => {
@@ -121,7 +145,7 @@ export const volumeOperations: readonly Operation[] = [
             const volume = host.storage.volumes.get(disk.volumeId)
             const has = vm.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached')
             if (volume && has && !disk.readOnly && vm.state === 'running')
-              volume.content = `written ${sim.history.length}`
+              host.storage.write(disk.volumeId, `written ${sim.history.length}`)
           }
     },
   ],

@@ -13,6 +13,7 @@ import {
 import type { Deps } from '../../src/control/deps.ts'
 import { hostMachine } from '../../src/control/fleet/index.ts'
 import { recordBeat } from '../../src/control/hosts/index.ts'
+import { volumeMoveMachine } from '../../src/control/moves/index.ts'
 import {
   recordSeen,
   migrationMachine,
@@ -89,6 +90,8 @@ export async function computeWorld(
   const deps: Deps = { db, bus, log, config: settings, clock, vault: createVault(settings.secrets) }
   const hosts: SimHost[] = []
   const wires = new Map()
+  const parcels = new Map()
+  const truth = new Map()
   const machines = {
     vm: vmMachine(deps),
     deployment: deploymentMachine(deps),
@@ -97,6 +100,7 @@ export async function computeWorld(
     migration: migrationMachine(deps),
     volume: volumeMachine(deps),
     volumeSnapshot: volumeSnapshotMachine(deps),
+    volumeMove: volumeMoveMachine(deps),
     branch: branchMachine(deps),
     databaseSnapshot: databaseSnapshotMachine(deps),
     host: hostMachine(deps),
@@ -113,7 +117,14 @@ export async function computeWorld(
     machines,
     projectId,
     async addHost(options: Partial<SimHostOptions> = {}): Promise<SimHost> {
-      const host = await simHost(bus, { id: newId(), name: `host-${hosts.length + 1}`, wires, ...options })
+      const host = await simHost(bus, {
+        id: newId(),
+        name: `host-${hosts.length + 1}`,
+        wires,
+        parcels,
+        truth,
+        ...options,
+      })
       hosts.push(host)
       await recordBeat(db, host.beat(), 1)
       return host

@@ -3,7 +3,7 @@
  * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
  */
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
-import { Refused, type SimVolumes, simVolumes } from './sim-volumes.ts'
+import { Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
   type HostBeat,
@@ -46,6 +46,12 @@ export interface SimHostOptions {
   readonly migrate?: 'live' | 'none'
   /** Where migrating guests are, over all hosts: the network between them. */
   readonly wires?: Map<string, SimVm>
+  /** Volumes on their way, over all hosts. */
+  readonly parcels?: Map<string, SimParcel>
+  /** What each of them has to hold. */
+  readonly truth?: Map<string, string>
+  /** Whether VMs that move while they run take their volumes along; default: they do. */
+  readonly movesVolumes?: boolean
   /** Sees every message before it is sent; false loses it. Default: everything passes. */
   readonly passes?: () => boolean
 }
@@ -55,7 +61,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const vms = new Map<string, SimVm>()
   const snapshots = new Map<string, SimSnapshot>()
   const gone = new Map<string, number>()
-  const storage = simVolumes(vms)
+  const storage = simVolumes(vms, options.parcels, options.truth)
   const behaviour = new Map<string, 'unhealthy' | 'crash'>()
   const subscriptions: Subscription[] = []
   let reachable = true
@@ -132,10 +138,8 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const step = simSteps({
     ...{ hostId: id, wires, vms, snapshots, gone, behaviour, stepDisks: storage.stepDisks },
     contentOf: volumeId => storage.volumes.get(volumeId)?.content,
-    rewind: (volumeId, content) => {
-      const volume = storage.volumes.get(volumeId)
-      if (volume) volume.content = content
-    },
+    rewind: storage.write,
+    ...{ pack: storage.pack, unpack: storage.unpack },
   })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
@@ -204,7 +208,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       hypervisors: [
         {
           ...{ name: 'fake', available: true, detail: 'simulated' },
-          features: [...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const)],
+          features: [
+            ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
+            ...(options.movesVolumes === false ? [] : (['moved-volumes'] as const)),
+          ],
           capabilities: {
             ...{ pause: true, snapshot: true, hotplugDisk: true, balloon: true },
             migrate: options.migrate ?? 'live',
@@ -223,6 +230,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     },
     powerCut() {
       for (const vm of vms.values()) end(vm)
+      storage.powerCut()
     },
     observed,
     snapshot: snapshotSeen,

@@ -7,6 +7,7 @@ import { migrationFact } from '../../src/agent/vm/migration.ts'
 import { obstacleOf, originKey } from '../../src/agent/vm/origin.ts'
 import { isCrashed, observe, type Stage } from '../../src/agent/vm/observe.ts'
 import { bootKey, newRecord, type VmRecord } from '../../src/agent/vm/record.ts'
+import type { SimParcel, SimVolumes } from './sim-volumes.ts'
 import type {
   DiskObserved,
   MigrationObserved,
@@ -38,6 +39,11 @@ export interface SimVm {
   readonly state: VmState
 }
 
+/** A guest on its way, with what its volumes hold. */
+export interface SimTraveller extends SimVm {
+  readonly parcels: ReadonlyMap<string, SimParcel>
+}
+
 export interface SimSnapshot {
   put: SnapshotPut
   state: SnapshotObserved['state']
@@ -63,6 +69,8 @@ export interface SimWorld {
   /** Contents of this host's volumes. */
   readonly contentOf: (volumeId: string) => string | undefined
   readonly rewind: (volumeId: string, content: string) => void
+  readonly pack: SimVolumes['pack']
+  readonly unpack: SimVolumes['unpack']
 }
 
 export const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
@@ -236,7 +244,7 @@ function inhabit(vm: SimVm): void {
 }
 
 /** The two ends of a live migration. */
-function moving({ hostId, wires, snapshots }: SimWorld) {
+function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
   const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
     const migration: MigrationObserved = {
@@ -270,6 +278,13 @@ function moving({ hostId, wires, snapshots }: SimWorld) {
       wires.delete(`at ${uri}`)
       Object.assign(vm, { memory: arrived.memory, identity: arrived.identity })
       vm.record = { ...vm.record, boot: vm.record.boot + 1 }
+      if ('parcels' in arrived) unpack((arrived as SimTraveller).parcels)
+      vm.disks = vm.wish.spec.disks.map(({ volumeId, generation }) => ({
+        volumeId,
+        generation,
+        state: 'attached',
+        error: null,
+      }))
       inhabit(vm)
       vm.workload = arrived.workload
       note(vm, { ...of, phase: 'switched' })
@@ -284,7 +299,8 @@ function moving({ hostId, wires, snapshots }: SimWorld) {
       if (!vm.wish.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
       if (known?.migrationId !== migrationId) return note(vm, { ...of, phase: 'copying' })
       if (!wires.delete(`at ${uri}`)) return note(vm, { ...of, phase: 'failed' })
-      wires.set(uri, { ...vm })
+      const traveller: SimTraveller = { ...vm, parcels: pack(vm.disks.map(disk => disk.volumeId)) }
+      wires.set(uri, traveller)
       end(vm)
       note(vm, { ...of, phase: 'switched' })
     },

@@ -5,6 +5,7 @@ import type {
   VolumePut,
   VolumeSnapshotObserved,
   VolumeSnapshotPut,
+  VolumeTransfer,
 } from '../../src/contract/agent.ts'
 import type { SimVm } from './sim-vm.ts'
 
@@ -18,6 +19,18 @@ export interface SimVolume {
   content: string
   /** The newest attachment that the host has seen. */
   generation: number
+  transfer?: VolumeTransfer
+  /** The transfer by which all of it came. */
+  received?: string
+}
+
+/** What one host has sent of a volume, by transfer: the network between them. */
+export interface SimParcel {
+  content: string
+  snapshots: ReadonlyMap<string, SimVolumeSnapshot>
+  /** Nobody writes any more. */
+  whole: boolean
+  taken: boolean
 }
 
 export interface SimVolumeSnapshot {
@@ -37,6 +50,13 @@ export interface SimVolumes {
   tick(): { readonly volumes: readonly VolumeObserved[]; readonly snapshots: readonly VolumeSnapshotObserved[] }
   /** One step of a running VM towards the volumes it shall have; false when it has them. */
   stepDisks(vm: SimVm): boolean
+  /** A guest writes, or its VM is put back. */
+  write(volumeId: string, content: string): void
+  /** What a VM takes along, and brings to where it goes. */
+  pack(volumeIds: readonly string[]): ReadonlyMap<string, SimParcel>
+  unpack(parcels: ReadonlyMap<string, SimParcel>): void
+  /** What was under way is lost. */
+  powerCut(): void
 }
 
 export class Refused extends Error {
@@ -47,7 +67,15 @@ export class Refused extends Error {
   }
 }
 
-export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
+/**
+ * @param parcels what is on its way between hosts
+ * @param truth what each volume has to hold, over all hosts: what was written to it last, or it was put back to
+ */
+export function simVolumes(
+  vms: ReadonlyMap<string, SimVm>,
+  parcels = new Map<string, SimParcel>(),
+  truth = new Map<string, string>(),
+): SimVolumes {
   const volumes = new Map<string, SimVolume>()
   const snapshots = new Map<string, SimVolumeSnapshot>()
   const gone = new Map<string, number>()
@@ -56,7 +84,8 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
     const found = volumes.get(volumeId)
     const state = found === undefined ? 'absent' : found.put.want === 'absent' ? 'removing' : found.state
     const generation = found?.put.generation ?? gone.get(volumeId) ?? 0
-    const seen = { volumeId, generation, restored: found?.restored ?? 0, sizeMib: found?.sizeMib ?? 0 }
+    const transfer = found?.transfer ? { transfer: found.transfer } : {}
+    const seen = { volumeId, generation, restored: found?.restored ?? 0, sizeMib: found?.sizeMib ?? 0, ...transfer }
     if (found?.failGrowth && found.sizeMib < found.put.sizeMib)
       return { ...seen, state: 'failed', error: found.failGrowth }
     return { ...seen, state, error: null }
@@ -72,8 +101,60 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
   }
   const held = (volumeId: string) => [...vms.values()].some(vm => vm.disks.some(disk => disk.volumeId === volumeId))
 
+  const parcelOf = (volumeId: string, ids: readonly string[]): SimParcel => ({
+    content: volumes.get(volumeId)?.content ?? 'lost',
+    snapshots: new Map([...snapshots].filter(([id]) => ids.includes(id))),
+    ...{ whole: false, taken: false },
+  })
+  const take = (volume: SimVolume, parcel: SimParcel, transferId: string) => {
+    volume.content = parcel.content
+    volume.received = transferId
+    for (const [id, one] of parcel.snapshots) snapshots.set(id, { ...one })
+  }
+  const stepTransfer = (volume: SimVolume): boolean => {
+    const { volumeId, incoming, outgoing } = volume.put
+    const wanted = incoming ?? outgoing
+    const before = JSON.stringify(volume.transfer)
+    if (!wanted) delete volume.transfer
+    else if (volume.transfer?.transferId !== wanted.transferId) {
+      const nothing = { percent: 0, transferredBytes: 0, totalBytes: 4096, error: null }
+      const of = { transferId: wanted.transferId, uri: incoming ? (incoming.vmId ? '' : 'sim:') : null, ...nothing }
+      if (incoming && volume.received === incoming.transferId)
+        volume.transfer = { ...of, role: 'target', phase: 'complete' }
+      else if (incoming) volume.transfer = { ...of, role: 'target', phase: 'listening' }
+      else volume.transfer = { ...of, role: 'source', phase: 'copying' }
+    } else if (incoming) {
+      const parcel = parcels.get(incoming.transferId)
+      if (parcel?.whole && volume.transfer.phase === 'listening') {
+        take(volume, parcel, incoming.transferId)
+        parcel.taken = true
+        volume.transfer = { ...volume.transfer, phase: 'complete', percent: 100 }
+      }
+    } else if (outgoing && volume.transfer.phase === 'copying')
+      volume.transfer = { ...volume.transfer, phase: 'copied', percent: 90 }
+    else if (outgoing && volume.transfer.phase === 'copied') {
+      const parcel = parcels.get(outgoing.transferId)
+      if (parcel?.taken) volume.transfer = { ...volume.transfer, phase: 'complete', percent: 100 }
+      else if (!parcel && outgoing.final && !held(volumeId))
+        parcels.set(outgoing.transferId, { ...parcelOf(volumeId, outgoing.snapshots), whole: true })
+    }
+    return JSON.stringify(volume.transfer) !== before
+  }
+
   const stepVolume = (volume: SimVolume): boolean => {
-    const { volumeId, want, from, restore, generation } = volume.put
+    const { volumeId, want, from, restore, generation, incoming, arrived } = volume.put
+    const moved = want === 'present' && stepTransfer(volume)
+    if (moved || (want === 'present' && incoming)) return moved
+    if (want === 'present' && volume.state === 'creating' && arrived) {
+      if (volume.received !== arrived.transferId) throw new Error(`volume ${volumeId} counts here, and has not come`)
+      const last = truth.get(volumeId) ?? volume.content
+      if (volume.content !== last)
+        throw new Error(`volume ${volumeId} has come with "${volume.content}", and "${last}" was written to it`)
+      volume.state = 'ready'
+      volume.restored = restore?.count ?? 0
+      volume.sizeMib = volume.put.sizeMib
+      return true
+    }
     if (want === 'absent') {
       if (held(volumeId)) return false
       volumes.delete(volumeId)
@@ -83,6 +164,7 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
     }
     if (volume.state === 'creating') {
       volume.content = from ? (snapshots.get(from.snapshotId)?.content ?? 'lost') : 'empty'
+      truth.set(volumeId, volume.content)
       volume.state = 'ready'
       volume.sizeMib = volume.put.sizeMib
       return true
@@ -93,6 +175,7 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
     }
     if (!restore || restore.count <= volume.restored || held(volumeId)) return false
     volume.content = snapshots.get(restore.snapshotId)?.content ?? 'lost'
+    truth.set(volumeId, volume.content)
     volume.restored = restore.count
     volume.state = 'ready'
     return true
@@ -108,7 +191,7 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
   /** @throws Refused as the agent does */
   const open = (vm: SimVm, disk: DiskSpec): void => {
     const volume = volumes.get(disk.volumeId)
-    if (volume?.state !== 'ready') throw new Refused('volume_missing', 'it is not there')
+    if (volume?.state !== 'ready' || volume.put.outgoing?.final) throw new Refused('volume_missing', 'it is not there')
     if (disk.generation < volume.generation) throw new Refused('stale_volume_generation', 'it is older')
     const wanted = (other: SimVm) => other.wish.spec.disks.find(one => one.volumeId === disk.volumeId)
     for (const other of vms.values()) {
@@ -128,7 +211,9 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
       const generation = known?.put.generation ?? gone.get(wish.volumeId) ?? 0
       if (wish.generation < generation) throw new Refused('stale_generation', 'newer')
       if (known) {
-        known.put = wish
+        if (wish.generation > generation && wish.incoming && known.state !== 'creating')
+          throw new Error(`volume ${wish.volumeId} shall come to a host that has it`)
+        if (wish.generation > generation) known.put = wish
         if (wish.restore && wish.restore.count > known.restored && known.state === 'ready') known.state = 'restoring'
       } else if (wish.want === 'present' && wish.generation > generation)
         volumes.set(wish.volumeId, {
@@ -157,6 +242,36 @@ export function simVolumes(vms: ReadonlyMap<string, SimVm>): SimVolumes {
         generation: one.put.generation,
       })),
     }),
+    write(volumeId, content) {
+      const volume = volumes.get(volumeId)
+      if (!volume) return
+      volume.content = content
+      truth.set(volumeId, content)
+    },
+    pack: ids =>
+      new Map(
+        ids.map(id => [
+          id,
+          parcelOf(
+            id,
+            [...snapshots].flatMap(([key, one]) => (one.put.volumeId === id ? [key] : [])),
+          ),
+        ]),
+      ),
+    unpack(all) {
+      for (const [volumeId, parcel] of all) {
+        const volume = volumes.get(volumeId)
+        const transferId = volume?.put.incoming?.transferId
+        if (volume && transferId) take(volume, parcel, transferId)
+      }
+    },
+    powerCut() {
+      for (const volume of volumes.values()) {
+        if (volume.transfer?.role === 'target') delete volume.transfer
+        else if (volume.transfer && volume.transfer.phase !== 'complete')
+          volume.transfer = { ...volume.transfer, phase: 'failed', error: 'the wire broke' }
+      }
+    },
     stepDisks(vm) {
       const { disks } = vm.wish.spec
       const excess = vm.disks.find(disk => !disks.some(one => one.volumeId === disk.volumeId))

@@ -258,7 +258,7 @@ describe('a running VM', () => {
     await user.delete(`/v1/apps/${one.name}`)
   })
 
-  it('with volumes is kept and put back with them; it is not moved and not forked, and says why', async () => {
+  it('with volumes is kept and put back with them; it is not forked, nor moved as long as that snapshot is there, and says why', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (path: string) => `/v1/apps/${name}/deployments/${job}/${path}`

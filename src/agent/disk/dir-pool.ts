@@ -78,6 +78,18 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
       await truncate(file, bytes)
       await sync(file)
     },
+    async blank(volumeId, bytes) {
+      await mkdir(dir, { recursive: true, mode: 0o700 })
+      await appear(fileOf(volumeId), async partial => {
+        await writeFile(partial, '', { mode: 0o600, flag: 'wx' })
+        await truncate(partial, bytes)
+      })
+    },
+    async readSnapshot(volumeId, snapshotId, read) {
+      const file = snapshotOf(volumeId, snapshotId)
+      if (!existsSync(file)) throw new StepError('snapshot_missing', `pool ${name} has no such snapshot`)
+      await read(file)
+    },
     async usage(volumeId) {
       const { blocks } = await stat(existing(volumeId))
       return { usedBytes: blocks * 512, snapshotBytes: await bytesIn(snapshotsOf(volumeId)) }

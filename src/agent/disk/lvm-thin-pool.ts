@@ -121,6 +121,19 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
       if (Number(now?.lv_size) < sizeMib * 2 ** 20)
         await exec('lvextend', ['--quiet', '--size', `${sizeMib}m`, `${group}/${volume}`])
     },
+    async blank(volumeId, bytes) {
+      const thin = ['--type', 'thin', '--virtualsize', `${Math.ceil(bytes / 2 ** 20)}m`, '--thinpool', thinPool]
+      await exec('lvcreate', ['--yes', '--quiet', ...thin, '--name', lvName('volume', volumeId), group])
+    },
+    async readSnapshot(volumeId, snapshotId, read) {
+      const snapshot = `${group}/${await snapshotOf(volumeId, snapshotId)}`
+      await exec('lvchange', ['--quiet', '--activate', 'y', '--ignoreactivationskip', snapshot])
+      try {
+        await read(`${devDir}/${snapshot}`)
+      } finally {
+        await exec('lvchange', ['--quiet', '--activate', 'n', snapshot])
+      }
+    },
     async usage(volumeId) {
       const volume = await existing(volumeId)
       const ofSnapshots = `${lvName('snapshot', volumeId)}.`

@@ -42,6 +42,13 @@ export interface VolumePool {
    * @throws StepError `volume_missing`
    */
   grow(volumeId: string, sizeMib: number): Promise<void>
+  /**
+   * A volume of so many bytes that reads as zeros, to be filled with the content of another host's. Whoever calls has removed
+   * what there was. Absent, as `readSnapshot`: every host reaches the volumes anyway.
+   */
+  blank?(volumeId: string, bytes: number): Promise<void>
+  /** Shows a snapshot as a file or device to read. @throws StepError `snapshot_missing` */
+  readSnapshot?(volumeId: string, snapshotId: string, read: (file: string) => Promise<void>): Promise<void>
   /** Bytes that the volume and all its snapshots really take. */
   usage(volumeId: string): Promise<PoolUsage>
   freeBytes(): Promise<number>

@@ -3,15 +3,21 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { run } from '../../lib/exec.ts'
 import { machineLock } from '../../lib/machine-lock.ts'
+import type { RunCommand } from '../launcher/launcher.ts'
 
 /**
  * Gives the VM a fresh writable disk: a sparse copy of an empty ext4 of that size (4 ms; a reflink where the file
  * system can). No journal: the disk starts empty at every boot, so there is never one to replay.
  */
-export async function makeScratch(cacheDir: string, target: string, sizeMib: number): Promise<void> {
+export async function makeScratch(
+  cacheDir: string,
+  target: string,
+  sizeMib: number,
+  runs: RunCommand = run,
+): Promise<void> {
   const template = await scratchTemplate(cacheDir, sizeMib)
   await rm(target, { force: true })
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', template, target])
+  await runs('cp', ['--sparse=always', '--reflink=auto', '--', template, target])
 }
 
 async function scratchTemplate(cacheDir: string, sizeMib: number): Promise<string> {

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { rm, stat, truncate } from 'node:fs/promises'
+import { rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CommandError, run } from '../../lib/exec.ts'
@@ -124,6 +124,19 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
       await truncate(file, sizeMib * 2 ** 20)
       await sync(file)
     },
+    async blank(volumeId, bytes) {
+      const volume = of('volume', volumeId)
+      // One that left this host stays for its clones.
+      if (await has(volume)) await zfs('set', `${droppedMark}=off`, volume)
+      else await zfs('create', volume)
+      const file = (await fileOf('volume', volumeId)) ?? ''
+      await appear(file, async partial => {
+        await writeFile(partial, '', { mode: 0o600, flag: 'wx' })
+        await truncate(partial, bytes)
+      })
+    },
+    readSnapshot: async (volumeId, snapshotId, read) =>
+      lookInto(await needSnapshot(volumeId, snapshotId), volumeId, read),
     /** Counts what has its place on the disk already: some seconds late. */
     async usage(volumeId) {
       await existing(volumeId)

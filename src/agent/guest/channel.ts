@@ -10,6 +10,8 @@ export interface GuestEvents {
   readonly onExit: (code: number) => void
 }
 
+export type GuestWord = 'exit' | 'halted'
+
 /** Some verbs say `o` or `e` (output, errors) with text before their answer. */
 export type PartHandler = (kind: 'o' | 'e', text: string) => void
 
@@ -17,6 +19,8 @@ export type PartHandler = (kind: 'o' | 'e', text: string) => void
 export interface GuestChannel {
   /** @throws Error when the guest answers `err`, does not answer in time, or the connection closes. */
   request(verb: string, timeoutMs: number, onPart?: PartHandler): Promise<string>
+  /** Resolves when the guest says so from now on: its program has ended, or it has written everything and stands still. */
+  said(what: GuestWord): Promise<void>
   ack(seq: number): void
   /** Resolves with the first answer of the guest's init: its workload's state. */
   readonly ready: Promise<string>
@@ -48,11 +52,22 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
   log.on('data', read).on('error', () => undefined)
   // The newline ends what an earlier connection may have left half-said.
   log.write(`\nfrom ${fromSeq} ${nonce}\n`)
-  const requests = controlClient(control, nonce, events)
+  const heard = new Map<string, PromiseWithResolvers<void>>()
+  const onWord = (word: string, text: readonly string[]) => {
+    announce(events, word, text)
+    heard.get(word)?.resolve()
+    heard.delete(word)
+  }
+  const requests = controlClient(control, nonce, onWord)
   const ready = requests.request('status', 0)
   ready.catch(() => undefined)
   return {
     request: requests.request,
+    said(what) {
+      const waiter = heard.get(what) ?? Promise.withResolvers<void>()
+      heard.set(what, waiter)
+      return waiter.promise
+    },
     ...{ ready, closed, broken: Promise.race([closed, controlClosed]) },
     ack: seq => {
       if (log.writable) log.write(`ack ${seq}\n`)
@@ -64,7 +79,11 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
   }
 }
 
-function controlClient(socket: Socket, nonce: string, events: GuestEvents): Pick<GuestChannel, 'request'> {
+function controlClient(
+  socket: Socket,
+  nonce: string,
+  onWord: (word: string, text: readonly string[]) => void,
+): Pick<GuestChannel, 'request'> {
   const pending = new Map<string, Waiter>()
   let nextId = 1
   let rest = ''
@@ -74,7 +93,7 @@ function controlClient(socket: Socket, nonce: string, events: GuestEvents): Pick
     rest = lines.pop() ?? ''
     for (const line of lines) {
       const [id = '', word = '', ...text] = line.split(' ')
-      if (id === '*') announce(events, word, text)
+      if (id === '*') onWord(word, text)
       else settle(pending, id, word, text.join(' '))
     }
   })

@@ -80,6 +80,7 @@ export function lastingGuest(
         late.abort()
       }
     },
+    said: what => next.promise.then(connection => connection.said(what)),
     ack(seq) {
       acked = Math.max(acked, seq)
       current?.ack(seq)

@@ -6,7 +6,9 @@ import type {
   VmExecAnswer,
   VmSpec,
 } from '../../contract/agent.ts'
+import type { GuestWord } from '../guest/channel.ts'
 import type { Frame } from '../guest/frames.ts'
+import type { Wire } from './transfer/wire.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
 
 /** What a driver gets to know about one VM: its wish and its directory. */
@@ -17,6 +19,8 @@ export interface VmHome {
   readonly spec: VmSpec
   /** Start from this snapshot instead of booting; `spec.from`, resolved and verified. */
   readonly from?: SnapshotSource
+  /** Volumes that it brings from the host that it comes from. */
+  readonly arriving?: ArrivingVolumes
   /** Disks besides its own; only a driver that shows them may take such a VM. */
   readonly drives?: readonly RawDrive[]
 }
@@ -62,10 +66,27 @@ export interface SnapshotSource {
   readonly made: SnapshotMade
   /** A clone: it gets a new identity. Clock and entropy are renewed in any case. */
   readonly renew: boolean
+  /** Others that start from it are none that its memory would have to be spared for. */
+  readonly alone?: boolean
   /** The volumes that the snapshot's guest has mounted, as they were then. */
   readonly disks?: readonly OpenDisk[]
   /** Awaited when all is loaded, before the guest runs. */
   readonly beforeRun?: () => Promise<void>
+}
+
+/** Volumes that leave with their VM. */
+export interface LeavingVolumes {
+  /** What can be sent before the VM itself: their snapshots, and where theirs begins what opens them. */
+  send(wire: Wire): Promise<void>
+}
+
+/** Volumes that come with their VM. */
+export interface ArrivingVolumes {
+  readonly count: number
+  /** The other end of `LeavingVolumes.send`; they are open then, and not whole yet. */
+  take(wire: Wire): Promise<readonly OpenDisk[]>
+  /** They are whole: after it resolves that survives a power cut. */
+  keep(): Promise<void>
 }
 
 /** How far a migration is. */
@@ -85,6 +106,10 @@ export interface Arrival {
   readonly arrived: Promise<Machine>
   /** Ends the waiting process. */
   cancel(): Promise<void>
+  /** Lets go of the waiting process: the agent ends. What goes through it breaks off. */
+  detach?(): void
+  /** The source has let go for good: the guest has run here. Without it, that is not known before `arrived`. */
+  hasRun?(): boolean
 }
 
 export interface Endpoint {
@@ -151,8 +176,11 @@ export interface Machine {
   readonly probe?: (signal: AbortSignal) => Promise<boolean>
   /** True when something in the guest accepts TCP connections on the port. */
   listening(port: number): Promise<boolean>
-  /** Asks the guest to end, ends it by force after `graceMs`. Resolves when no process is left. */
-  stop(graceMs: number): Promise<void>
+  /**
+   * Asks the guest to end, ends it by force after `graceMs`. Resolves when no process is left.
+   * @param after `exit`: its program has ended, and nobody needs what it has written; default: it is all on its disks
+   */
+  stop(graceMs: number, after?: GuestWord): Promise<void>
   /** Ends it at once, without letting a guest that stands still do anything more. */
   kill(): Promise<void>
   pause(): Promise<void>
@@ -179,11 +207,13 @@ export interface Machine {
   /**
    * Moves the VM to where `Arrival.uri` listens. Resolves when it runs there and is stopped here; on failure or abort it
    * runs on here. Capability `migrate`.
+   * @param volumes those that it has, where its driver `movesVolumes`
    */
   handOver?(
     uri: string,
     onProgress: (progress: MigrationProgress) => void,
     signal: AbortSignal,
+    volumes?: LeavingVolumes,
   ): Promise<{ readonly downtimeMs: number }>
   /** Log frames up to `seq` are safe. */
   ack(seq: number): void
@@ -214,6 +244,8 @@ export interface Driver {
   readonly showsDrives?: boolean
   /** Starts from snapshots of VMs that have volumes: `SnapshotSource.disks`. */
   readonly keepsVolumes?: boolean
+  /** A machine that is handed over takes its volumes along: `VmHome.arriving`. */
+  readonly movesVolumes?: boolean
   /** How guests are connected, for the host's beat. */
   readonly network: string
   /** Whether it works here, and how (`kvm`, `tcg`) or why not. */

@@ -7,6 +7,7 @@ const has = {
   volumes: driver => driver.capabilities.hotplugDisk,
   'encrypted-volumes': driver => driver.capabilities.hotplugDisk && driver.opensLuks === true,
   'kept-volumes': driver => driver.keepsVolumes === true,
+  'moved-volumes': driver => driver.movesVolumes === true,
   // User networking lets nothing out, and has no rules.
   'private-network': driver => driver.network !== 'user',
 } satisfies Record<HypervisorFeature, (driver: Driver) => boolean>
@@ -17,6 +18,7 @@ const all: readonly HypervisorFeature[] = [
   'encrypted-volumes',
   'private-network',
   'kept-volumes',
+  'moved-volumes',
 ]
 
 /** For the host's beat: the scheduler places by it. */

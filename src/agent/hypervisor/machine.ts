@@ -75,14 +75,16 @@ export function machineOf(parts: MachineParts): Machine {
     inspect: vmm.inspect,
     startWorkload: async () => void (await guest.request('start', answerMs)),
     listening: async port => (await guest.request(`listening ${port}`, answerMs)) === '1',
-    async stop(graceMs) {
+    async stop(graceMs, after = 'halted') {
       detached = true
+      // What the guest's kernel does from then on to switch itself off takes 50 ms, and nobody needs it.
+      const over = Promise.race([guest.said('halted'), guest.said(after)]).then(() => vmm.inspect())
       // A paused guest cannot hear; a guest that does not answer is ended when its time is up.
       const ask = () => vmm.resume().then(() => guest.request(`off ${graceMs}`, answerMs))
       const asked = vmm.hasLeft().then(left => (left ? Promise.reject(new Error('it runs elsewhere')) : ask()))
       const timer = new AbortController()
       const late = asked.then(() => sleep(graceMs + 1_000, undefined, { signal: timer.signal }))
-      await Promise.race([gone, late.catch(() => undefined)])
+      await Promise.race([gone, over.catch(() => undefined), late.catch(() => undefined)])
       timer.abort()
       await end()
     },
@@ -106,8 +108,8 @@ export function machineOf(parts: MachineParts): Machine {
     ...(vmm.copyDisk ? { copyDisk: vmm.copyDisk } : {}),
     freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
     thawDisk: async () => void (await guest.request('thaw', answerMs)),
-    async handOver(uri, onProgress, signal) {
-      const moved = vmm.handOver(uri, onProgress, signal).then(result => {
+    async handOver(uri, onProgress, signal, volumes) {
+      const moved = vmm.handOver(uri, onProgress, signal, volumes).then(result => {
         detached = true
         return result
       })

@@ -55,10 +55,15 @@ export async function prepareFrom(
   await access(base).catch((cause: unknown) => {
     throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is no more here', { cause })
   })
-  const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
-  const config = join(home.dir, configFile)
-  await rm(config, { force: true })
-  await copyFile(join(dir, configFile), config)
+  const copyConfig = async () => {
+    const config = join(home.dir, configFile)
+    await rm(config, { force: true })
+    await copyFile(join(dir, configFile), config)
+  }
+  const [nic] = await Promise.all([
+    deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device),
+    copyConfig(),
+  ])
   return {
     imageDigest: made.imageDigest,
     endpoint: nic.endpoint,

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode } from '../../lib/files.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../lib/process-identity.ts'
+import type { Launcher } from '../launcher/launcher.ts'
 
 /** Where the VMM's own complaints go, in the VM's directory. */
 const errorFile = 'vmm.err'
@@ -64,6 +65,31 @@ export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
   } finally {
     closeSync(errors)
   }
+}
+
+/**
+ * `spawnVmm` through the launcher, where there is one.
+ * @param cgroup the directory of the one that it starts in; without a launcher it has to be moved there
+ */
+export async function launchVmm(
+  { start }: Launcher,
+  { name, program, args, dir, env }: Omit<VmmCommand, 'cwd' | 'user' | 'network'>,
+  cgroup?: string,
+): Promise<VmmProcess> {
+  if (start === undefined) return spawnVmm({ name, program, args, dir, env })
+  const started = await start({
+    program,
+    args,
+    cwd: dir,
+    env,
+    errorFile: join(dir, errorFile),
+    ...(cgroup ? { cgroup } : {}),
+  })
+  const ended = started.ended.then(async how => {
+    throw new Error(`${name} ended (${how}): ${await lastError(dir)}`)
+  })
+  ended.catch(() => undefined)
+  return { identity: identifyProcess(started.pid) ?? (await ended), ended }
 }
 
 /** unshare(1) makes the namespace while it is root, gives its rights up, and becomes the program: the process stays one. */

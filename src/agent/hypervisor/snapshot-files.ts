@@ -1,6 +1,7 @@
 import { chmod, rm } from 'node:fs/promises'
 import { readFileSync } from 'node:fs'
 import { run } from '../../lib/exec.ts'
+import type { RunCommand } from '../launcher/launcher.ts'
 import { StepError } from '../vm/errors.ts'
 import type { Prepared, SnapshotMade } from './driver.ts'
 
@@ -9,14 +10,14 @@ export const scratchFile = 'scratch.img'
 export const configFile = 'config.img'
 
 /** Holes stay holes: what the guest never touched costs neither time nor space. */
-export async function copySparse(from: string, to: string): Promise<void> {
-  await run('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
+export async function copySparse(from: string, to: string, runs: RunCommand = run): Promise<void> {
+  await runs('cp', ['--sparse=always', '--reflink=auto', '--', from, to])
 }
 
 /** A disk to write to; the snapshot's own file is read-only. */
-export async function copyWritable(from: string, to: string): Promise<void> {
+export async function copyWritable(from: string, to: string, runs?: RunCommand): Promise<void> {
   await rm(to, { force: true })
-  await copySparse(from, to)
+  await copySparse(from, to, runs)
   await chmod(to, 0o600)
 }
 

@@ -1,10 +1,13 @@
-import { run } from '../../lib/exec.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { CommandError } from '../../lib/exec.ts'
 import { createTurns } from '../../lib/turns.ts'
+import type { RunCommand } from '../launcher/launcher.ts'
 import { gotoElement, parseListing, type TableListing } from './listing.ts'
 import {
   baseChains,
   baseTable,
   chainsOf,
+  dropOwner,
   dropVm,
   gatewaySets,
   type GuardedVm,
@@ -15,7 +18,7 @@ import {
 
 /**
  * The agent's nft table: loads it, replaces what belongs to one VM in one transaction, and puts right what somebody else
- * has changed. Calls take turns, since each is a process of its own (10 ms).
+ * has changed. Calls take turns, since each is a process of its own (4 ms).
  */
 export class Firewall {
   #input: TableInput
@@ -23,10 +26,13 @@ export class Firewall {
   /** The rules of each chain as the kernel said them back when they were loaded. */
   readonly #loaded = new Map<string, string>()
   readonly #turns = createTurns()
-  #gateways: readonly string[] = []
+  readonly #run: RunCommand
+  /** Undefined: what an earlier agent has loaded is not known. */
+  #gateways: readonly string[] | undefined
 
-  constructor(input: TableInput) {
+  constructor(input: TableInput, run: RunCommand) {
     this.#input = input
+    this.#run = run
   }
 
   /**
@@ -51,23 +57,34 @@ export class Firewall {
     })
   }
 
-  /** Makes the VM's rules these. */
-  put(vm: GuardedVm): Promise<void> {
-    return this.#inTurn(async () => {
-      await this.#loadVm(vm)
+  /**
+   * Makes the VM's rules these. Those that are loaded already are left to `heal`.
+   * @param until `known`: what somebody else changes from then on is put right; `hold` is 8 ms earlier
+   */
+  put(vm: GuardedVm, until: 'hold' | 'known'): Promise<void> {
+    const { promise: holds, resolve } = Promise.withResolvers<void>()
+    const turn = this.#inTurn(async () => {
+      if (isDeepStrictEqual(this.#vms.get(vm.tap), vm)) return
+      this.#vms.delete(vm.tap)
+      await this.#load(vmChains(this.#input.slot, vm))
       this.#vms.set(vm.tap, vm)
+      resolve()
+      await this.#rememberVm(vm)
     })
+    return until === 'known' ? turn : Promise.race([turn, holds])
   }
 
   /** Nothing passes the tap from here on. Idempotent. */
   remove(tap: string): Promise<void> {
     return this.#inTurn(async () => {
-      const owner = this.#vms.get(tap)?.owner
+      const vm = this.#vms.get(tap)
+      const owner = vm?.owner
       this.#vms.delete(tap)
+      if (vm && (await this.#dropLoaded(vm))) return
       const there = await this.#list()
       if (!there) return
       if (owner !== undefined && there.elements.get('vmms')?.has(JSON.stringify(owner)))
-        await this.#load(`delete element inet ${tableName(this.#input.slot)} vmms { ${owner} }\n`)
+        await this.#load(dropOwner(this.#input.slot, owner))
       const names = Object.values(chainsOf(tap))
       const maps = ['leaving_vms', 'entering_vms'].filter(map =>
         [...(there.elements.get(map) ?? [])].some(element => element.startsWith(`["${tap}",`)),
@@ -81,8 +98,9 @@ export class Firewall {
   /** Hosts whose gateways may reach apps here. */
   setGateways(addresses: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
-      this.#gateways = addresses
+      if (isDeepStrictEqual(this.#gateways, addresses)) return
       await this.#load(gatewaySets(this.#input.slot, addresses))
+      this.#gateways = addresses
     })
   }
 
@@ -103,7 +121,10 @@ export class Firewall {
         const mute = owner === undefined || there.elements.get('vmms')?.has(JSON.stringify(owner))
         return !mapped || !mute || isWrong(leaving) || isWrong(entering)
       })
-      for (const vm of wrong) await this.#loadVm(vm)
+      for (const vm of wrong) {
+        await this.#load(vmChains(this.#input.slot, vm))
+        await this.#rememberVm(vm)
+      }
       return wrong.map(({ tap }) => tap)
     })
   }
@@ -115,7 +136,7 @@ export class Firewall {
   /** Everything anew, in one transaction: no packet sees a table without rules. */
   async #rebuild(): Promise<void> {
     const vms = [...this.#vms.values()].map(vm => vmChains(this.#input.slot, vm))
-    const gateways = gatewaySets(this.#input.slot, this.#gateways)
+    const gateways = gatewaySets(this.#input.slot, this.#gateways ?? [])
     await this.#load([this.#deleteTable(), baseTable(this.#input), ...vms, gateways].join(''))
     await this.#remember()
   }
@@ -125,18 +146,31 @@ export class Firewall {
     return `add table ${table}\ndelete table ${table}\n`
   }
 
-  async #loadVm(vm: GuardedVm): Promise<void> {
-    await this.#load(vmChains(this.#input.slot, vm))
+  async #rememberVm({ tap }: GuardedVm): Promise<void> {
     const table = tableName(this.#input.slot)
-    for (const name of Object.values(chainsOf(vm.tap))) {
-      const { chains } = parseListing(await run('nft', ['-j', 'list', 'chain', 'inet', table, name]))
+    const remember = async (name: string) => {
+      const { chains } = parseListing(await this.#run('nft', ['-j', 'list', 'chain', 'inet', table, name]))
       this.#loaded.set(name, chains.get(name) ?? '')
     }
+    await Promise.all(Object.values(chainsOf(tap)).map(remember))
+  }
+
+  /** What is known to be loaded, in one go. False: nothing was done, somebody else has changed some of it. */
+  async #dropLoaded({ tap, owner }: GuardedVm): Promise<boolean> {
+    const { slot } = this.#input
+    const chains = Object.values(chainsOf(tap))
+    const all = dropOwner(slot, owner) + dropVm(slot, tap, ['leaving_vms', 'entering_vms'], chains)
+    const dropped = await this.#load(all).then(
+      () => true,
+      () => false,
+    )
+    if (dropped) for (const name of chains) this.#loaded.delete(name)
+    return dropped
   }
 
   /** One transaction. */
   async #load(statements: string): Promise<void> {
-    await run('nft', ['-f', '-'], { input: statements })
+    await this.#run('nft', ['-f', '-'], { input: statements })
   }
 
   /** What the kernel has made of it. Asked anew: nft 1.0.6 crashes when it shall echo (`-e -j`) a flushed chain. */
@@ -147,9 +181,12 @@ export class Firewall {
 
   async #list(): Promise<TableListing | undefined> {
     const table = tableName(this.#input.slot)
-    const tables = await run('nft', ['-j', 'list', 'tables'])
-    if (!tables.includes(`"${table}"`)) return undefined
-    return parseListing(await run('nft', ['-j', 'list', 'table', 'inet', table]))
+    try {
+      return parseListing(await this.#run('nft', ['-j', 'list', 'table', 'inet', table]))
+    } catch (error) {
+      if (error instanceof CommandError && error.stderr.includes('No such file')) return undefined
+      throw error
+    }
   }
 
   #inTurn<T>(act: () => Promise<T>): Promise<T> {

@@ -11,7 +11,7 @@ type NetworkConfig = Pick<AgentConfig, 'hypervisor' | 'network' | 'dataDir' | 's
 /** Taps where they work (root, /dev/net/tun, ip and nft), QEMU's user networking otherwise. */
 export async function openNetwork(
   config: NetworkConfig,
-  events: Pick<TapOptions, 'onHealed' | 'onError' | 'ownerOf'> = {},
+  events: Pick<TapOptions, 'onHealed' | 'onError' | 'ownerOf' | 'runs'> = {},
 ): Promise<Network> {
   if (config.hypervisor === 'fake') return fakeNetwork()
   const taps = () =>

@@ -158,6 +158,10 @@ export function dropVm(slot: number, tap: string, maps: readonly string[], chain
   ])
 }
 
+/** What is sent with the rights of its VMM is judged like anybody's. */
+export const dropOwner = (slot: number, owner: number | undefined): string =>
+  owner === undefined ? '' : lines([`delete element inet ${tableName(slot)} vmms { ${owner} }`])
+
 /** The hosts whose gateways may reach apps here. */
 export function gatewaySets(slot: number, addresses: readonly string[]): string {
   const table = `inet ${tableName(slot)}`

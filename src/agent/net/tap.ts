@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { networkInterfaces } from 'node:os'
 import { type FirewallObserved, firstGuests } from '../../contract/network.ts'
 import { contains, parseCidr } from '../../lib/cidr.ts'
+import { run } from '../../lib/exec.ts'
 import { createTurns } from '../../lib/turns.ts'
+import type { RunCommand } from '../launcher/launcher.ts'
 import { addressBook } from './address-book.ts'
 import { gateway6, guestRoute6, type NetworkPlan, networkOf, sliceOf } from './addresses.ts'
 import {
@@ -39,6 +41,8 @@ export interface TapOptions {
   readonly ownerOf?: (vmId: string) => number | undefined
   /** The `ip` command that makes a guest's device; default: a tap. Tests put network namespaces in place of guests. */
   readonly makeDevice?: (name: string) => string
+  /** How nft and ip are run for single VMs. */
+  readonly runs?: RunCommand
 }
 
 const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 0, rules: [] } }
@@ -49,9 +53,10 @@ const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 
  * @throws Error without root, or where nft cannot load the rules.
  */
 export async function tapNetwork(options: TapOptions): Promise<Network> {
+  const { runs = run } = options
   const slot = await claimSlot(options.dataDir)
   const prefix = tapPrefix(slot)
-  const book = addressBook(await guestsAtStart(options.subnet, slot))
+  const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
   const guarded = new Map<string, FirewallObserved>()
   const turns = createTurns()
   /** By tap: those that were connected or guarded since the agent's start. */
@@ -63,20 +68,18 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     ...book.addresses,
     ...{ slot, allowed: options.allowed ?? [], denied: options.denied ?? [] },
   })
-  const firewall = new Firewall(tableNow())
+  const firewall = new Firewall(tableNow(), runs)
   await firewall.open()
   const hasIpv6 = await enableForwarding()
-  await addLoopback(ownAddresses(book.addresses))
+  await addLoopback(ownAddresses(book.addresses), runs)
 
-  const guard = async (vmId: string, plan: NetworkPlan): Promise<void> => {
+  const guardUntil = async (until: 'hold' | 'known', vmId: string, plan: NetworkPlan): Promise<void> => {
     const { version } = plan.firewall
     vms.set(nameOf(vmId), vmId)
     const healed = guarded.get(vmId)?.healed ?? 0
     try {
-      await firewall.put({
-        ...{ tap: nameOf(vmId), owner: options.ownerOf?.(vmId) },
-        plan: hasIpv6 ? plan : { ...plan, ipv6: null },
-      })
+      const vm = { tap: nameOf(vmId), owner: options.ownerOf?.(vmId), plan: hasIpv6 ? plan : { ...plan, ipv6: null } }
+      await firewall.put(vm, until)
       guarded.set(vmId, { version, state: 'applied', detail: null, healed })
     } catch (error) {
       guarded.set(vmId, { version, state: 'failed', detail: String(error), healed })
@@ -118,12 +121,12 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         if (options.subnet !== null || before.guests === guests) return false
         refuseTaken(guests)
         if (!book.change(guests)) return false
-        await addLoopback(ownAddresses(book.addresses))
+        await addLoopback(ownAddresses(book.addresses), runs)
         await firewall.change(tableNow())
         await removeLoopback(ownAddresses(before))
         return true
       }),
-    guard,
+    guard: (vmId, plan) => guardUntil('known', vmId, plan),
     guarded: vmId => guarded.get(vmId),
     vmAt(address) {
       const tap = book.tapAt(address)
@@ -148,12 +151,15 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         ipv6: ipv6?.address ?? null,
       }
       try {
-        await guard(vmId, plan)
-        if (isNew && where === 'here') await makeTap(device)
+        // A tap without rules of its own gets nothing through.
+        await bothDone(
+          guardUntil('hold', vmId, plan),
+          isNew && where === 'here' ? makeTap(device, runs) : Promise.resolve(),
+        )
         connected.set(vmId, device)
       } catch (error) {
         if (isNew) {
-          if (where === 'here') await removeTap(tap)
+          if (where === 'here') await removeTap(tap, runs)
           book.free(tap)
         }
         throw error
@@ -172,8 +178,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     },
     async release(vmId) {
       const tap = nameOf(vmId)
-      if (tapNames(prefix).includes(tap)) await removeTap(tap)
-      await firewall.remove(tap)
+      await bothDone(tapNames(prefix).includes(tap) ? removeTap(tap, runs) : Promise.resolve(), firewall.remove(tap))
       guarded.delete(vmId)
       vms.delete(tap)
       connected.delete(vmId)
@@ -186,7 +191,8 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
           await removeTap(tap)
           await firewall.remove(tap)
         }
-      for (const { tap, address } of await tapAddresses(prefix)) if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
+      for (const { tap, address } of await tapAddresses(prefix, runs))
+        if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
     },
     allowGateways: addresses => firewall.setGateways(addresses),
     /** The rules stay as long as there is a guest to guard. */
@@ -200,15 +206,22 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   }
 }
 
+/** What follows a failure of one of them finds the other at rest. @throws the first failure */
+async function bothDone(one: Promise<void>, other: Promise<void>): Promise<void> {
+  await Promise.allSettled([one, other])
+  await one
+  await other
+}
+
 /** A tap without an owner may be opened by everybody (drivers/net/tun.c, tun_not_capable). */
 const makeTapOf = (tap: string, owner: number | undefined) => `tuntap add dev ${tap} mode tap user ${owner ?? 0}`
 
 const ownAddresses = ({ probe, resolver }: { readonly probe: string; readonly resolver: string }) => [probe, resolver]
 
 /** Guests that run keep the addresses that they have, whatever this host was given last. */
-async function guestsAtStart(subnet: string | null, slot: number): Promise<string> {
+async function guestsAtStart(subnet: string | null, slot: number, runs: RunCommand): Promise<string> {
   if (subnet !== null) return sliceOf(subnet, slot)
-  const addresses = (await tapAddresses(tapPrefix(slot))).map(({ address }) => networkOf(address))
+  const addresses = (await tapAddresses(tapPrefix(slot), runs)).map(({ address }) => networkOf(address))
   return addresses.find(network => network !== undefined) ?? sliceOf(firstGuests, slot)
 }
 

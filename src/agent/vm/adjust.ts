@@ -61,6 +61,16 @@ export class Adjuster {
     return opened
   }
 
+  /** They are open for a machine that comes from another host with them: whatever becomes of it closes them. */
+  async expect(disks: readonly DiskSpec[]): Promise<void> {
+    await this.#deps.notebook.save({ disks: [...disks] })
+  }
+
+  /** The machine has come with what it had. */
+  arrived(): void {
+    for (const disk of this.#deps.notebook.record.disks ?? []) this.#tell(disk, 'attached', null)
+  }
+
   /** @throws StepError `unsupported_by_hypervisor`, `stale_volume_generation`, or what the guest said */
   async adjust(machine: Machine, spec: VmSpec): Promise<void> {
     const { guard, vmId } = this.#deps

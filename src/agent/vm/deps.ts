@@ -17,7 +17,7 @@ export interface ActorDeps {
   readonly bootSlots: Semaphore
   readonly health: HealthTiming
   readonly stopGraceMs: number
-  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'copy' | 'rewind'>
+  readonly volumes: Pick<Volumes, 'open' | 'close' | 'adopt' | 'copy' | 'rewind' | 'leaving' | 'arriving'>
   readonly guard: Guard
   /** @throws StepError `snapshot_missing`, `snapshot_damaged` */
   readonly snapshot: (snapshotId: string) => Promise<Omit<SnapshotSource, 'renew'>>

@@ -1,6 +1,7 @@
 import type { MigrationObserved, VmSpec } from '../../contract/agent.ts'
+import type { Volumes } from '../volume/volumes.ts'
 import { abortable } from '../../lib/abortable.ts'
-import type { Arrival, Driver, Machine, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
+import type { Arrival, Driver, LeavingVolumes, Machine, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
 import { StepError } from './errors.ts'
 import type { Notebook } from './notebook.ts'
 import type { VmRecord } from './record.ts'
@@ -34,14 +35,17 @@ const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs:
 export interface MigrationDeps {
   readonly driver: Driver
   readonly notebook: Notebook
+  readonly volumes: Pick<Volumes, 'leaving'>
   readonly onChange: () => void
   /** The machine runs elsewhere now: forget it here. */
   readonly onLeft: () => void
+  /** It did not come, or has ended as it came. */
+  readonly onLost: () => void
 }
 
 /** Hands the machine over. Resolves when it has gone from here; on failure or abort it runs on, and the record says so. */
 export async function sendAway(
-  { driver, notebook, onChange, onLeft }: MigrationDeps,
+  { driver, notebook, onChange, onLeft, volumes }: MigrationDeps,
   machine: Machine,
   spec: VmSpec,
   signal: AbortSignal,
@@ -60,15 +64,35 @@ export async function sendAway(
   const stop = spec.outgoing ? signal : AbortSignal.abort()
   try {
     if (!machine.handOver) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
-    if ((notebook.record.disks ?? []).length > 0)
-      throw new StepError('volumes_attached', 'a VM with volumes cannot leave its host: detach them first')
-    const { downtimeMs } = await machine.handOver(wanted.uri, throttled(change), stop)
+    const { downtimeMs } = await machine.handOver(
+      wanted.uri,
+      throttled(change),
+      stop,
+      along(driver, notebook, spec, volumes),
+    )
     onLeft()
     change({ phase: 'switched', percent: 100, downtimeMs })
   } catch (error) {
     change(stop.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
   }
   await notebook.save()
+}
+
+/** What goes with it; undefined: it has no volumes. @throws StepError `volumes_attached` */
+function along(
+  driver: Driver,
+  { record }: Notebook,
+  { outgoing }: VmSpec,
+  volumes: Pick<Volumes, 'leaving'>,
+): LeavingVolumes | undefined {
+  const has = record.disks ?? []
+  if (has.length === 0) return undefined
+  const named = outgoing?.volumes ?? []
+  // Cancelled by now: what is under way is undone, and nothing more goes.
+  if (outgoing === undefined) return volumes.leaving([])
+  if (!driver.movesVolumes || has.some(disk => !named.some(one => one.volumeId === disk.volumeId)))
+    throw new StepError('volumes_attached', `${driver.name} takes no volumes along while a VM runs: stop it first`)
+  return volumes.leaving(named)
 }
 
 export interface Reception {
@@ -82,7 +106,7 @@ export interface Reception {
 
 /** Waits for the machine from elsewhere; undefined when it did not come, which the record says. */
 export async function receive(
-  { driver, notebook, onChange }: MigrationDeps,
+  { driver, notebook, onChange, onLost }: MigrationDeps,
   migrationId: string,
   { prepare, listen, signal, ending }: Reception,
 ): Promise<Machine | undefined> {
@@ -106,10 +130,17 @@ export async function receive(
     return machine
   } catch (error) {
     // The next agent looks whether it has arrived in the meantime.
-    if (ending.aborted && arrival) throw error
+    if (ending.aborted && arrival) {
+      arrival.detach?.()
+      throw error
+    }
+    const hasRun = arrival?.hasRun?.() === true
     await arrival?.cancel()
     await notebook.save({ running: null })
-    await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
+    onLost()
+    // It ended here, and what it has written is here.
+    if (hasRun) await change({ phase: 'switched', percent: 100 })
+    else await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
     return undefined
   }
 }

@@ -21,7 +21,7 @@ export async function originOf(
   if (!from) return undefined
   // What its guest has written since is not to be lost. The snapshot may have gone by now.
   if (origin === originKey(spec)) return undefined
-  const source = { ...(await snapshot(from.snapshotId)), renew: from.renew }
+  const source = { ...(await snapshot(from.snapshotId)), renew: from.renew, alone: from.alone ?? false }
   const had = source.made.disks ?? []
   if (had.length === 0) return source
   const obstacle = obstacleOf(had, disks, from.renew ? (source.made.stays ? 'asleep' : 'gone on') : 'restored')

@@ -1,13 +1,14 @@
 import type { VmPut, VmStep } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
 import { unbindBelow } from '../hypervisor/bind.ts'
+import { hasMark } from '../hypervisor/transfer/marks.ts'
 import type { Machine, PrepareContext, SnapshotSource, VmHome } from '../hypervisor/driver.ts'
 import type { Adjuster } from './adjust.ts'
 import type { Body } from './body.ts'
 import type { VmAction } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
-import { receive, sendAway } from './migration.ts'
+import { isOver, receive, sendAway } from './migration.ts'
 import { originKey, originOf } from './origin.ts'
 import type { Notebook } from './notebook.ts'
 import type { Stage } from './observe.ts'
@@ -41,6 +42,7 @@ export class Steps {
   async perform(action: VmAction, signal: AbortSignal): Promise<void> {
     const { exitCode } = this.#deps.notebook.record
     const { machine } = this.#deps.body
+    if (action === 'boot' && (await this.#hasLeft())) return
     if (action === 'boot' || action === 'receive') return this.#bring(action, signal)
     if (action === 'stop') return this.#stopMachine()
     if (action === 'release') return this.#release()
@@ -135,7 +137,7 @@ export class Steps {
     const { driver } = this.#deps
     const { incoming } = this.#deps.wish().spec
     if (!incoming) throw new Error('BUG: nothing to receive')
-    const home = this.#home()
+    const home = this.#arriving()
     const watcher = this.#deps.body.watcher(boot)
     this.#deps.body.expect()
     const come = await receive(this.#migration(), incoming.migrationId, {
@@ -145,7 +147,17 @@ export class Steps {
     })
     if (!come) return
     this.#deps.body.take(come)
+    this.#deps.adjuster.arrived()
     await this.#inhabit(come)
+  }
+
+  #arriving(): VmHome {
+    const { driver, volumes, adjuster, wish } = this.#deps
+    const { vmId, spec } = wish()
+    if (spec.disks.length === 0) return this.#home()
+    if (!driver.movesVolumes)
+      throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot receive a VM with volumes`)
+    return { ...this.#home(), arriving: volumes.arriving(spec.disks, vmId, disks => adjuster.expect(disks)) }
   }
 
   #handOver(machine: Machine, signal: AbortSignal): Promise<void> {
@@ -153,13 +165,13 @@ export class Steps {
   }
 
   #migration() {
-    const { driver, notebook, onChange, body, adjuster } = this.#deps
+    const { driver, notebook, volumes, onChange, body, adjuster } = this.#deps
     const onLeft = () => {
       body.drop()
       adjuster.forget()
       notebook.note({ running: null, paused: false })
     }
-    return { driver, notebook, onChange, onLeft }
+    return { driver, notebook, volumes, onChange, onLeft, onLost: () => adjuster.forget() }
   }
 
   async adopted(machine: Machine): Promise<void> {
@@ -187,7 +199,7 @@ export class Steps {
     else {
       const hasVolumes = (this.#deps.notebook.record.disks ?? []).length > 0
       const isBrief = this.#deps.wish().want === 'absent' && !hasVolumes
-      await machine?.stop(isBrief ? absentGraceMs : this.#deps.stopGraceMs)
+      await (isBrief ? machine?.stop(absentGraceMs, 'exit') : machine?.stop(this.#deps.stopGraceMs))
     }
     this.#deps.body.drop()
     await this.lost()
@@ -199,7 +211,18 @@ export class Steps {
     return keptFor !== undefined && this.#deps.hasSnapshot(keptFor)
   }
 
+  /** It was let run elsewhere, and what was here died before that could be told: nothing starts it here. */
+  async #hasLeft(): Promise<boolean> {
+    const { notebook, dir, onChange } = this.#deps
+    const { migration } = notebook.record
+    if (migration?.role !== 'source' || isOver(migration) || !hasMark(dir, 'left')) return false
+    await notebook.save({ migration: { ...migration, phase: 'switched', percent: 100 } })
+    onChange()
+    return true
+  }
+
   async lost(): Promise<void> {
+    await this.#hasLeft()
     this.#deps.adjuster.forget()
     await this.#deps.notebook.save({ running: null, paused: false })
   }

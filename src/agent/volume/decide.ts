@@ -1,5 +1,5 @@
 /** What is to be done next to a volume, and what is seen of it: facts in, nothing else. */
-import type { VolumeObserved, VolumePut } from '../../contract/agent.ts'
+import type { VolumeObserved, VolumePut, VolumeTransfer } from '../../contract/agent.ts'
 import type { VolumeDone } from './store.ts'
 
 export interface VolumeFacts {
@@ -10,24 +10,26 @@ export interface VolumeFacts {
 export const isRestoring = ({ wish, done }: VolumeFacts) =>
   wish.restore !== undefined && wish.restore.count > done.restored && done.failure?.generation !== wish.generation
 
-export type VolumeAction = 'create' | 'restore' | 'grow' | 'remove' | 'rest'
+export type VolumeAction = 'create' | 'arrive' | 'restore' | 'grow' | 'remove' | 'rest'
 
 /** A failure stands until there is a newer wish. */
 export function nextAction(entry: VolumeFacts, held: boolean): VolumeAction {
   const { wish, done } = entry
   if (wish.want === 'absent') return held ? 'rest' : 'remove'
   if (done.failure?.generation === wish.generation) return 'rest'
-  if (!done.created) return 'create'
+  if (wish.incoming) return 'rest'
+  if (!done.created) return wish.arrived ? 'arrive' : 'create'
   if (isRestoring(entry)) return held ? 'rest' : 'restore'
   return (done.sizeMib ?? 0) < wish.sizeMib ? 'grow' : 'rest'
 }
 
-export function observe(entry: VolumeFacts): VolumeObserved {
+export function observe(entry: VolumeFacts, transfer?: VolumeTransfer): VolumeObserved {
   const { wish, done } = entry
   const { volumeId, generation } = wish
   const failed = done.failure?.generation === generation
   const error = failed ? (done.failure?.error ?? null) : null
-  const seen = { volumeId, generation, restored: done.restored, sizeMib: done.sizeMib ?? 0, error }
+  const size = { restored: done.restored, sizeMib: done.sizeMib ?? 0 }
+  const seen = { volumeId, generation, ...size, error, ...(transfer ? { transfer } : {}) }
   if (wish.want === 'absent') return { ...seen, state: 'removing' }
   if (failed) return { ...seen, state: 'failed' }
   if (!done.created) return { ...seen, state: 'creating' }

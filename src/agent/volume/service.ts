@@ -19,6 +19,7 @@ export interface StorageOptions {
   readonly still: VolumeSnapshotsDeps['still']
   readonly grow: VolumesDeps['grow']
   readonly contentOf: VolumesDeps['contentOf']
+  readonly migrationHost: VolumesDeps['migrationHost']
   readonly copierOf: VolumeSnapshotsDeps['copierOf']
 }
 
@@ -44,6 +45,7 @@ export function createStorage({
   still,
   grow,
   contentOf,
+  migrationHost,
   copierOf,
   ...options
 }: StorageOptions): Storage {
@@ -63,10 +65,12 @@ export function createStorage({
   }
   const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
   const volumes = createVolumes({
-    ...{ ...shared, grow, contentOf },
+    ...{ ...shared, grow, contentOf, migrationHost },
     onSeen: seen => {
       publish(subjects.volume(hostId), seen)
       if (seen.state === 'ready') lookSoon()
+      // They went with it.
+      if (seen.state === 'absent') snapshots.forgetOf(seen.volumeId)
     },
   })
   const snapshots = createVolumeSnapshots({

@@ -25,6 +25,8 @@ export interface VolumeSnapshots {
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
   put(wish: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
+  /** The volume has gone from this host, and they with it. */
+  forgetOf(volumeId: string): void
   stop(): void
 }
 
@@ -103,6 +105,15 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
       entries.set(wish.snapshotId, entry)
       follow(entry)
       return observe(entry)
+    },
+    forgetOf(volumeId) {
+      for (const [snapshotId, { wish, busy }] of entries) {
+        if (wish.volumeId !== volumeId || busy) continue
+        entries.delete(snapshotId)
+        store
+          .forgetSnapshot(snapshotId)
+          .catch((err: unknown) => log.warn({ snapshotId, err }, 'a note of a snapshot that has gone stays'))
+      }
     },
     stop() {
       stopped = true

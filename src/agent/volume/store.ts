@@ -12,6 +12,8 @@ const VolumeDone = Type.Object({
   restored: Type.Integer(),
   /** The `sizeMib` that it was made, or has grown to. */
   sizeMib: Type.Optional(Type.Integer()),
+  /** The transfer from another host by which all of it has come. */
+  received: Type.Optional(Type.String()),
   /** The newest wish that could not be made true. */
   failure: Type.Union([Type.Object({ generation: Type.Integer(), error: Type.String() }), Type.Null()]),
 })
@@ -43,6 +45,8 @@ export interface VolumeStore {
   /** Leaves the generation, so that an old message cannot bring it back. */
   bury(kind: 'volume' | 'snapshot', id: string, generation: number): Promise<void>
   buriedGeneration(kind: 'volume' | 'snapshot', id: string): Promise<number>
+  /** Its volume has left this host, and may come back with it. */
+  forgetSnapshot(snapshotId: string): Promise<void>
   /** The newest attachment that this host has seen. */
   attachGeneration(volumeId: string): Promise<number>
   /** After it resolves no older attachment is let in, after a power cut too. */
@@ -74,6 +78,7 @@ export function volumeStore(dataDir: string): VolumeStore {
       await rm(join(roots[kind], id), { recursive: true, force: true })
     },
     buriedGeneration: async (kind, id) => Number((await readIfExists(tombstone(kind, id))) ?? 0),
+    forgetSnapshot: snapshotId => rm(join(roots.snapshot, snapshotId), { recursive: true, force: true }),
     attachGeneration: async volumeId => Number((await readIfExists(join(roots.volume, volumeId, 'generation'))) ?? 0),
     async saveAttachGeneration(volumeId, generation) {
       await mkdir(join(roots.volume, volumeId), { recursive: true, mode: 0o700 })

@@ -8,6 +8,9 @@ import { isVmId } from '../state.ts'
 import { StepError } from '../vm/errors.ts'
 import { type VolumeCopies, volumeCopies } from './copies.ts'
 import { absent, isRestoring, nextAction, observe, type VolumeAction } from './decide.ts'
+import { moveHooks } from './move/hooks.ts'
+import type { MovesDeps } from './move/moves.ts'
+import type { VolumesWithVms } from './move/with-vm.ts'
 import { nothingDone, type StoredVolume, type VolumeDone, type VolumeStore } from './store.ts'
 
 /** What volumes and their snapshots have in common. */
@@ -20,7 +23,7 @@ export interface StorageDeps {
   readonly log: Logger
 }
 
-export interface VolumesDeps extends StorageDeps {
+export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost'> {
   /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
   /** What new volumes of an image's VMs begin with, as a directory; undefined: nothing. */
@@ -36,7 +39,7 @@ export interface Opened {
 }
 
 /** All volumes of this host: each follows its wish; VMs open and close them. */
-export interface Volumes extends VolumeCopies {
+export interface Volumes extends VolumeCopies, VolumesWithVms {
   /** Takes over what an earlier agent left. VMs may open volumes then. */
   load(stored: readonly StoredVolume[]): void
   /** Once it is known which VMs have which: goes on with what is not done yet. */
@@ -80,6 +83,15 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     await store.saveDone(entry.wish.volumeId, done)
     entry.done = done
   }
+  const tell = (entry: Entry) => deps.onSeen(observe(entry, moves.observed(entry.wish.volumeId)))
+  const fence = async (disk: DiskSpec) => {
+    const { volumeId, generation } = disk
+    if (generation > (await checkFence(disk))) await store.saveAttachGeneration(volumeId, generation)
+  }
+  const { moves, withVms } = moveHooks({
+    ...{ turns, holders, log, migrationHost: deps.migrationHost, poolOf: name => poolOf(deps.pools, name) },
+    ...{ find: volumeId => entries.get(volumeId), finish, tell, fence, keyOf: volumeId => keys.get(volumeId) },
+  })
   /** What cannot be opened waits until control tells the key, with its next wish. */
   const isLocked = ({ wish }: Entry) => deps.pools.get(wish.pool)?.encrypted === true && !keys.has(wish.volumeId)
   const next = (entry: Entry): VolumeAction => {
@@ -113,7 +125,14 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         // What it was made of may be from a time when the volume was smaller.
         if (wish.from) await pool.grow(volumeId, wish.sizeMib)
         // A restore that was wished for before there was anything has nothing to do.
-        await finish(entry, { created: true, restored: done.restored, sizeMib: wish.sizeMib, failure: null })
+        await finish(entry, { ...done, created: true, sizeMib: wish.sizeMib, failure: null })
+      } else if (action === 'arrive') {
+        if (done.received !== wish.arrived?.transferId)
+          throw new StepError('volume_missing', 'what another host sent of the volume is not here')
+        await pool.grow(volumeId, wish.sizeMib)
+        // It came as it was after its last restore.
+        const restored = wish.restore?.count ?? 0
+        await finish(entry, { ...done, created: true, restored, sizeMib: wish.sizeMib, failure: null })
       } else if (action === 'restore' && wish.restore) {
         await pool.restore(volumeId, wish.restore.snapshotId)
         await pool.grow(volumeId, wish.sizeMib)
@@ -142,16 +161,17 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 
   /** Until the wish is true, has failed, or has to wait for a VM. */
   const follow = (entry: Entry): void => {
+    moves.follow(entry.wish, entry.done.received)
     if (entry.busy || stopped) return
     entry.busy = true
     const { volumeId } = entry.wish
     const work = async () => {
-      deps.onSeen(observe(entry))
+      tell(entry)
       while (!stopped && entries.get(volumeId) === entry) {
         const went = await turns.take(volumeId, () => step(entry))
         if (went === false) return
         if (went === 'tell') await tellVms(entry)
-        deps.onSeen(observe(entry))
+        tell(entry)
       }
     }
     work()
@@ -177,19 +197,21 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 
   const openNow = async (disk: DiskSpec, vmId: string): Promise<Opened> => {
     const { volumeId, generation } = disk
-    const seen = await checkFence(disk)
+    await checkFence(disk)
     const entry = entries.get(volumeId)
     if (!entry || entry.wish.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
-    if (!entry.done.created || isRestoring(entry))
-      throw new StepError('volume_not_ready', `volume ${volumeId} is being made or restored`)
+    // One that a VM has brought is that VM's, and nobody else's before control says that it counts.
+    const isBrought = entry.done.received !== undefined && holders.of(volumeId).includes(vmId)
+    if (!(entry.done.created || isBrought) || isRestoring(entry) || entry.wish.outgoing?.final)
+      throw new StepError('volume_not_ready', `volume ${volumeId} is being made, restored or moved`)
     const pool = poolOf(deps.pools, entry.wish.pool)
     const key = keys.get(volumeId)
     if (pool.encrypted && !key)
       throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
     holders.add(volumeId, vmId, disk.readOnly ? 'read' : 'write')
     try {
-      if (generation > seen) await store.saveAttachGeneration(volumeId, generation)
+      await fence(disk)
       const file = await pool.open(volumeId, generation)
       return pool.encrypted && key ? { file, key } : { file }
     } catch (error) {
@@ -228,33 +250,37 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       if (wish.generation === generation) {
         if (!known) return absent(wish.volumeId, generation)
         follow(known)
-        return observe(known)
+        return observe(known, moves.observed(wish.volumeId))
       }
       if (!known && wish.want === 'absent') {
         await store.bury('volume', wish.volumeId, wish.generation)
         return absent(wish.volumeId, wish.generation)
       }
       if (wish.want === 'present') poolOf(deps.pools, wish.pool)
+      if (wish.incoming && known?.done.created)
+        throw new StepError('invalid_volume', 'this host has the volume already')
       await store.saveWish(wish)
       const entry = known ?? { wish, done: nothingDone, busy: false }
       entry.wish = wish
       entries.set(wish.volumeId, entry)
       follow(entry)
-      return observe(entry)
+      return observe(entry, moves.observed(wish.volumeId))
     },
     get: async volumeId => {
       const entry = entries.get(volumeId)
-      return entry ? observe(entry) : absent(volumeId, 0)
+      return entry ? observe(entry, moves.observed(volumeId)) : absent(volumeId, 0)
     },
     learn: (volumeId, key) => void keys.set(volumeId, key),
     open: (disk, vmId) => turns.take(disk.volumeId, () => openNow(disk, vmId)),
     close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
+    ...withVms,
     ...volumeCopies({ turns, holders, open: openNow, find }),
     adopt: (disk, vmId) => holders.note(disk.volumeId, vmId, disk.readOnly ? 'read' : 'write'),
     ready: () =>
       [...entries.values()].filter(({ wish, done }) => wish.want === 'present' && done.created).map(({ wish }) => wish),
     stop() {
       stopped = true
+      moves.stop()
     },
   }
 }

@@ -8,7 +8,7 @@ import { type Call, noun, said, text, type Verb, wholeNumber } from '../verb.ts'
 
 export const storageCommands = (): Command[] => [
   noun('volumes', 'Disks that outlive VMs', [
-    ...[list, create, usage, attach, detach, snapshot, snapshots, restore, clone, removeSnapshot, remove],
+    ...[list, create, usage, attach, detach, snapshot, snapshots, restore, clone, move, removeSnapshot, remove],
   ]),
 ]
 
@@ -127,6 +127,27 @@ const restore: Verb = {
     const { id } = await volumeOf(call, volume)
     const answer = await call.client.restoreVolume({ volume_id: id, body: { snapshot_name } })
     return said(answer, `${volume} goes back to ${snapshot_name}.`)
+  },
+}
+
+const move: Verb = {
+  usage: 'move <volume> [host]',
+  says: 'Move it with its snapshots to another host, while no VM has it; without a host, how far it is',
+  options: [['--cancel', 'give it up; the volume stays where it was']],
+  example: 'mote volumes move data host-2\nmote volumes move data',
+  async run(call) {
+    const [name = '', target_host] = call.args
+    const { id: volume_id } = await volumeOf(call, name)
+    if (call.flags.cancel) return said(await call.client.cancelVolumeMove({ volume_id }), 'The move is being given up.')
+    if (target_host) {
+      const answer = await call.client.moveVolume({ volume_id, body: { target_host } })
+      return said(answer, `${name} moves to ${target_host}.`)
+    }
+    const answer = await call.client.getVolumeMove({ volume_id })
+    return said(
+      answer,
+      facts(Object.fromEntries(Object.entries(Object(answer)).map(([key, value]) => [key, String(value ?? '')]))),
+    )
   },
 }
 

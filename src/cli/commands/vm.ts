@@ -88,7 +88,7 @@ const remove: Verb = {
 
 const migrate: Verb = {
   usage: 'migrate [host]',
-  says: 'Move the VM to another host while it runs; without a host, how far it is',
+  says: 'Move the VM with its volumes to another host, while it runs where that is possible; without a host, how far it is',
   options: [
     ...target,
     ['--cancel', 'give it up; the VM stays where it was'],

@@ -78,7 +78,7 @@ export interface AttachedVolume {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
   readonly status?: string | undefined
   /** What went wrong last, if anything did. */
   readonly message?: string | null | undefined
@@ -750,6 +750,11 @@ export interface MeshStatus {
   readonly nodes: readonly MeshNode[]
 }
 
+export interface MoveVolumeRequest {
+  /** Id or name of a registered host. */
+  readonly target_host: string
+}
+
 export interface Notification {
   readonly id: string
   readonly tenant_id: string
@@ -1106,7 +1111,7 @@ export interface Volume {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
   readonly status?: string | undefined
   /** What went wrong last, if anything did. */
   readonly message?: string | null | undefined
@@ -1158,7 +1163,7 @@ export interface VolumeWithAttachments {
   readonly pool_name: string
   readonly created_at: string
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
   readonly status?: string | undefined
   /** What went wrong last, if anything did. */
   readonly message?: string | null | undefined
@@ -1479,6 +1484,12 @@ export const createOperations = (transport: Transport) => ({
   updateVolume: (input: { readonly volume_id: string; readonly body: UpdateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'PATCH', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, body: input.body }, options),
   /** Deletes a volume that is attached nowhere. `DELETE /v1/volumes/{volume_id}` */
   deleteVolume: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}` }, options),
+  /** Moves a volume that no VM has, with its snapshots, to another host. `POST /v1/volumes/{volume_id}/move` */
+  moveVolume: (input: { readonly volume_id: string; readonly body: MoveVolumeRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move`, body: input.body }, options),
+  /** How far the last move of the volume is. `GET /v1/volumes/{volume_id}/move` */
+  getVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move` }, options),
+  /** Gives the move of a volume up; it stays where it was. `POST /v1/volumes/{volume_id}/move/cancel` */
+  cancelVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move/cancel` }, options),
   /** How much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
   getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
   /** Snapshots of a volume, newest first. `GET /v1/volumes/{volume_id}/snapshots` */
@@ -1518,6 +1529,8 @@ export const createOperations = (transport: Transport) => ({
   /** Lines of the past. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
+  /** Live numbers of the current branch's VM: `snapshot`, then `metrics` events. `GET /v1/databases/{id}/metrics/stream` */
+  streamDatabaseMetrics: (input: { readonly id: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/metrics/stream` }, options),
   /** How to connect, with commands to paste. `GET /v1/databases/{id}/connection` */
   getDatabaseConnection: (input: { readonly id: string; readonly query?: {
   /** Default: the current one. */

@@ -113,10 +113,12 @@ async function lookAfter(deps: DatabaseDeps, branch: Branch, now: Date, signal: 
   const { restoredAt } = branch
   const usable = all.newestAt !== null && (restoredAt === null || all.newestAt >= restoredAt)
   const seen = { ...all, newestAt: usable ? all.newestAt : null }
-  const failed = (await runInside(deps, branch, ['mote-backup', 'failed'], signal))?.exitCode === 0
+  const state = (await runInside(deps, branch, ['mote-backup', 'state'], signal))?.stdout.split('\n') ?? []
+  const failed = state.includes('failed')
   const finished = known?.startedAt && (failed || (seen.newestAt !== null && seen.newestAt >= known.startedAt))
   const error = failed ? 'The newest backup failed; see the log of the database.' : null
-  const startedAt = finished ? null : (known?.startedAt ?? null)
+  // One that was begun before its VM was last started ended with that.
+  const startedAt = finished || !state.includes('begun') ? null : (known?.startedAt ?? null)
   const due = backupDue(seen, { startedAt, restoredAt, now }, deps.config.databases.backupHours)
   await backups.record(deps.db, branch.id, { ...seen, error, startedAt: due ? wholeSecond(now) : startedAt })
   if (due)

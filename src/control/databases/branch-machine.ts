@@ -7,13 +7,13 @@ import { poke } from '../../engine/runner.ts'
 import type { Tx } from '../../db/db.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
 import { startDeletingApp } from '../apps/index.ts'
-import { removeDeployment } from '../deployments/index.ts'
+import { removeDeployment, wishStill } from '../deployments/index.ts'
 import { abandonRestore, beginKeeping, finishRewinding, keepingProgress, undoProgress } from './restoring.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { startVm } from './equip.ts'
 import { tellFailed, tellReady } from './notices.ts'
 import { knowsPassword, tellPassword } from './password.ts'
-import { doesAnswer } from './probe.ts'
+import { doesAnswer, isAtRest } from './probe.ts'
 import { type Storage, storages } from './storage.ts'
 import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
@@ -40,7 +40,8 @@ export const branchMachine = (deps: DatabaseDeps) => {
     edges: {
       preparing: ['starting', 'failing', 'deleting'],
       starting: ['running', 'halting', 'failing', 'deleting'],
-      running: ['halting', 'failing', 'deleting'],
+      running: ['standing', 'halting', 'failing', 'deleting'],
+      standing: ['starting', 'deleting'],
       halting: ['starting', 'keeping', 'resting', 'deleting'],
       keeping: ['rewinding', 'replaying', 'starting', 'deleting'],
       rewinding: ['starting', 'deleting'],
@@ -74,13 +75,22 @@ export const branchMachine = (deps: DatabaseDeps) => {
         })
       },
 
-      async running({ subject: b, signal }): Promise<Next<'halting' | 'failing'>> {
+      async running({ subject: b, signal }): Promise<Next<'standing' | 'halting' | 'failing'>> {
         if (haltWished(b)) return go('halting')
         const failed = failureOf(b)
         if (failed) return go('failing', fail(b, failed))
         if (b.healthy && !knowsPassword(b)) return wait(seconds(1), await tellPassword(deps, b, signal))
         const answers = b.healthy && (await doesAnswer(deps, b, signal))
-        return wait(answers ? lookAgainMs : seconds(1), tx => recordAnswer(tx, b, answers))
+        if (answers && b.kind === 'spare' && (await isAtRest(deps, b, signal)))
+          return go('standing', tx => standStill(tx, b, true))
+        const settled = answers && b.kind !== 'spare'
+        return wait(settled ? lookAgainMs : seconds(1), tx => recordAnswer(tx, b, answers))
+      },
+
+      /** It answered, and is paused until somebody asks for it: then it is theirs, and need not start. */
+      async standing({ subject: b }): Promise<Next<'starting'>> {
+        if (b.kind === 'spare') return wait(minutes(10))
+        return go('starting', tx => standStill(tx, b, false), startLimitMs)
       },
 
       /** Its VM stops politely and lets go of the disks. */
@@ -178,6 +188,11 @@ const failureOf = (b: Branch): string | undefined => {
 const fail = (b: Branch, error: string) => async (tx: Tx) => {
   await store.fail(tx, b.id, error)
   await tellFailed(tx, b, error)
+}
+
+async function standStill(tx: Tx, b: Branch, still: boolean): Promise<void> {
+  for (const { id } of b.deployments) await wishStill(tx, id, still ? 'paused' : 'running')
+  await store.answers(tx, b.id, false)
 }
 
 async function recordAnswer(tx: Tx, b: Branch, answers: boolean): Promise<void> {

@@ -11,6 +11,7 @@ import type { DatabaseDeps } from './deps.ts'
 import { newStorageId } from './neon-storage.ts'
 import { newPassword } from './password.ts'
 import type { DatabaseShape } from './rules.ts'
+import { takeSpare } from './spare-claim.ts'
 import { furnish } from './volume-storage.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
@@ -56,7 +57,10 @@ export interface NewBranch {
   readonly fromMoment?: string
 }
 
-/** @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`, `invalid_state` */
+/**
+ * A branch of a snapshot is the one that stands ready, where there is one.
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken`, `invalid_state`
+ */
 export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranch): Promise<Branch> {
   const { databaseId, projectId, name, fromMoment = null } = request
   const others = await store.branches(tx, databaseId)
@@ -65,7 +69,10 @@ export async function createBranch(deps: DatabaseDeps, tx: Tx, request: NewBranc
   const id = newId()
   const source = { parentId: request.parentId ?? null, fromSnapshotId: request.fromSnapshotId ?? null, fromMoment }
   const { kind = 'user', isCurrent = false } = request
+  const snapshotId = kind === 'user' ? request.fromSnapshotId : undefined
   try {
+    const spareId = snapshotId && (await takeSpare(tx, { databaseId, snapshotId, name }))
+    if (spareId) return await found(tx, spareId)
     await store.addBranch(tx, {
       id,
       databaseId,

@@ -7,6 +7,7 @@ export { branchMachine } from './branch-machine.ts'
 export { databaseDrills } from './drills.ts'
 export { databaseFeature } from './routes.ts'
 export { databaseSnapshotMachine } from './snapshot-machine.ts'
+export { databaseSpares } from './spares.ts'
 export { startTunnelReceiver } from './tunnels.ts'
 export { upcallFeature } from './upcalls.ts'
 

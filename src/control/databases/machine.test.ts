@@ -76,7 +76,7 @@ const whole = crashMatrix<Subject>({
   ...{ ...shared, makeSubject: database, advance: live },
   unreachable: {
     ...{ preparing: 'begins empty', failing: 'its VM works' },
-    ...{ replaying: 'is in another story', undoing: 'is in another story' },
+    ...{ replaying: 'is in another story', undoing: 'is in another story', standing: 'is in another story' },
   },
 })
 
@@ -148,6 +148,42 @@ const replayed = crashMatrix<Subject>({
   ),
 })
 
+/** It stands ready, and somebody asks for it. */
+async function spare(): Promise<Subject> {
+  const parent = await database()
+  await world.until(async () => statusOf(await branchOf(parent)) === 'running')
+  const b = await branchOf(parent)
+  const { id: fromSnapshotId } = await db.tx(tx => takeSnapshot(tx, b, { name: 'one', kind: 'user' }))
+  await world.until(async () => (await snapshots.byId(db, fromSnapshotId))?.state === 'ready')
+  const { databaseId } = parent
+  const of = { databaseId, projectId, name: 'spare', kind: 'spare', fromSnapshotId } as const
+  const { id } = await db.tx(tx => createBranch(deps, tx, of))
+  return { id, databaseId, chapter: 0 }
+}
+const stood = crashMatrix<Subject>({
+  ...{ ...shared, makeSubject: spare },
+  advance: async (s, phase) => {
+    await othersMove()
+    const b = await store.branch(db, s.id)
+    if (!b || statusOf(b) === 'deleting') return
+    if (s.chapter === 0 && phase === 'standing' && b.fromSnapshotId) {
+      s.chapter++
+      const { databaseId, fromSnapshotId } = b
+      const asked = await db.tx(tx => createBranch(deps, tx, { databaseId, projectId, name: 'trial', fromSnapshotId }))
+      expect(asked.id).toBe(s.id)
+    } else if (s.chapter === 1 && statusOf(b) === 'running') await remove(s)
+  },
+  check: async s => {
+    await world.until(async () => (await store.byId(db, s.databaseId)) === undefined)
+    await nothingLeft(s)
+  },
+  unreachable: Object.fromEntries(
+    Object.keys(machine.phases)
+      .filter(phase => phase !== 'standing')
+      .map(phase => [phase, elsewhere]),
+  ),
+})
+
 const broken = crashMatrix<Subject>({
   ...shared,
   makeSubject: async () => {
@@ -173,7 +209,7 @@ const broken = crashMatrix<Subject>({
 })
 
 describe('crash matrix of a branch', () => {
-  const all = [...whole, ...played, ...replayed, ...broken]
+  const all = [...whole, ...played, ...replayed, ...stood, ...broken]
   it('has every phase with every fault', () =>
     expect(new Set(all.map(({ name }) => name)).size).toBe(Object.keys(machine.phases).length * faults.length))
   it.each(all)('$name', ({ run }) => run(), 120_000)

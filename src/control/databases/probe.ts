@@ -43,3 +43,17 @@ export async function doesAnswer(
     throw cause
   }
 }
+
+/** Whether all that a start does has been done, the first contact with its archive, too. */
+export async function isAtRest(
+  deps: Pick<DatabaseDeps, 'bus'>,
+  b: Pick<Branch, 'vm'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const ran = await runInside(deps, b, ['test', '-e', '/run/postgresql/settled'], signal).catch(absent)
+  return ran?.exitCode === 0
+}
+
+function absent(cause: unknown): undefined {
+  if (!(cause instanceof BusError)) throw cause
+}

@@ -1,7 +1,8 @@
 import { poke } from '../../engine/runner.ts'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { assertSizesFit, streamLogs } from '../deployments/index.ts'
+import { assertSizesFit, streamLogs, streamMetrics } from '../deployments/index.ts'
+import type { LiveStats } from '../hosts/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { type Handlers, feature } from '../http/operation.ts'
 import { backupHandlers } from './backup-routes.ts'
@@ -12,6 +13,7 @@ import { knowsPassword, rotatePassword } from './password.ts'
 import { checkSettings, shapeOf, sizesOf, statusOf } from './rules.ts'
 import { databaseOperations } from './schema.ts'
 import { growDisks } from './volume-storage.ts'
+import { dropSpares } from './spares.ts'
 import type { Database } from './store.ts'
 import * as store from './store.ts'
 import { connectionView, databaseView } from './view.ts'
@@ -19,11 +21,13 @@ import { connectionView, databaseView } from './view.ts'
 /** More than any project has; the contract's list takes no page. */
 const listed = 1000
 
-export const databaseFeature = (deps: Deps) =>
+type FeatureDeps = Deps & { readonly live: LiveStats }
+
+export const databaseFeature = (deps: FeatureDeps) =>
   feature(databaseOperations, { ...databaseHandlers(deps), ...branchHandlers(deps), ...backupHandlers(deps) })
 
 const databaseHandlers = (
-  deps: Deps,
+  deps: FeatureDeps,
 ): Handlers<
   Pick<
     typeof databaseOperations,
@@ -35,6 +39,7 @@ const databaseHandlers = (
     | 'deleteDatabase'
     | 'getDatabaseConnection'
     | 'streamDatabaseLogs'
+    | 'streamDatabaseMetrics'
   >
 > => ({
   listDatabases: {
@@ -88,7 +93,8 @@ const databaseHandlers = (
         if (sizes.diskMib < now.diskMib)
           throw invalidField('disk_mib', `must be at least ${now.diskMib}: disks grow, and never shrink`)
         const want = body.suspended == null ? now.want : body.suspended ? 'suspended' : 'running'
-        const branches = await store.branchIdsOf(tx, now.id)
+        const spares = await dropSpares(tx, now.id)
+        const branches = (await store.branchIdsOf(tx, now.id)).filter(id => !spares.includes(id))
         const more = { vcpus: sizes.vcpus - now.vcpus, memoryMib: sizes.memoryMib - now.memoryMib }
         if (more.vcpus > 0 || more.memoryMib > 0) await assertSizesFit(tx, project.id, now.id, more, branches.length)
         const restarts = body.vcpus != null || body.memory_mib != null || settings !== undefined
@@ -161,6 +167,15 @@ const databaseHandlers = (
       const { vm, appId, deployments } = branch
       const vms = vm ? [{ ...vm, deploymentId: deployments.at(-1)?.id ?? '' }] : []
       await streamLogs(deps, stream, { projectId: project.id, appId }, vms, query.tail ?? 100)
+    },
+  },
+
+  streamDatabaseMetrics: {
+    stream: async ({ project, params }, stream) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      const branch = database && (await store.current(deps.db, [database.id])).get(database.id)
+      if (!branch?.appId) throw notFound()
+      await streamMetrics(deps, stream, branch.appId)
     },
   },
 })

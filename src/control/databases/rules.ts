@@ -173,6 +173,7 @@ export type BranchPhase =
   | 'preparing'
   | 'starting'
   | 'running'
+  | 'standing'
   | 'halting'
   | 'keeping'
   | 'rewinding'

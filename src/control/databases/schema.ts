@@ -114,6 +114,16 @@ export const databaseOperations = operations({
     }),
     answer: 'stream',
   },
+  streamDatabaseMetrics: {
+    addition: true,
+    method: 'GET',
+    path: '/v1/databases/{id}/metrics/stream',
+    summary: "Live numbers of the current branch's VM: `snapshot`, then `metrics` events",
+    ...shared,
+    scope: 'read',
+    params,
+    answer: 'stream',
+  },
   getDatabaseConnection: {
     secretAnswer: true,
     method: 'GET',

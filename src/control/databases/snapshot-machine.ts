@@ -3,11 +3,13 @@ import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { createMachine, poke } from '../../engine/runner.ts'
+import { pokeSweep } from '../../engine/sweeper.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { nameTaken } from '../http/errors.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { runInside } from './probe.ts'
+import { sparesSweep } from './spare-claim.ts'
 import { storages } from './storage.ts'
 import type { DatabaseSnapshot } from './snapshot-store.ts'
 import * as snapshots from './snapshot-store.ts'
@@ -78,6 +80,7 @@ async function finish(tx: Tx, s: Subject, end: Parameters<typeof snapshots.finis
   await snapshots.finish(tx, s.id, end)
   // Its branch may wait for it, to be put back.
   await poke(tx, 'database', s.branchId)
+  if (s.kind === 'user' && end.state === 'ready') await pokeSweep(tx, sparesSweep)
 }
 
 /** Wishes for a snapshot of the branch. @throws ApiError 409 `name_taken` */

@@ -33,7 +33,8 @@ export interface Branch extends BranchFacts {
   readonly databaseName: string
   readonly projectId: string
   readonly name: string
-  readonly kind: 'user' | 'drill'
+  /** `drill`: proves a backup. `spare`: stands ready for whoever asks for a branch of its snapshot. */
+  readonly kind: 'user' | 'drill' | 'spare'
   readonly isCurrent: boolean
   readonly timelineId: string
   readonly previousTimelineId: string | null

@@ -91,7 +91,10 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
 })
 
 /** `retention_valid` is what a restore has proven, and nothing less. */
-export function backupView(b: Branch, backup: BackupState | undefined, vault: Vault): DatabaseBackupInfo {
+export function backupView(b: Branch, seen: BackupState | undefined, vault: Vault): DatabaseBackupInfo {
+  // One of a history that was given up is none, also before it has been looked at again.
+  const isOld = seen?.newestAt && b.restoredAt && seen.newestAt < b.restoredAt
+  const backup = seen && isOld ? { ...seen, newestAt: null } : seen
   const isNeon = b.database.backend === 'neon'
   return {
     database_id: b.databaseId,

@@ -171,7 +171,8 @@ async function adjustReplicas(deps: Pick<Deps, 'config'>, tx: Tx, d: Deployment,
   const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
   for (const id of plan.remove) await wishVm(tx, id, 'absent')
   // Its successor can only start once it has let go of the volume.
-  if (d.exclusive) for (const vm of kept(d)) if (vm.leaving) await wishVm(tx, vm.id, 'absent')
+  const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
+  for (const vm of kept(d)) if (stepsAside(vm)) await wishVm(tx, vm.id, 'absent')
   if (plan.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
   for (const vm of d.vms) if (plan.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
   for (let n = 0; n < plan.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })

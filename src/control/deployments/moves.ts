@@ -1,9 +1,9 @@
 /** Takes VMs off a host that is being emptied, while they run. */
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
+import { listHosts, reserve } from '../hosts/index.ts'
 import { place } from '../scheduler/place.ts'
-import { migrationsFrom, startMigration } from '../vms/index.ts'
+import { chooseMove, type MovePlan, migrationsFrom, moveObstacle, startMigration } from '../vms/index.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
 /** Each copies memory as fast as it can: more at once would only make all of them slow. */
@@ -17,19 +17,24 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const hosts = await listHosts(tx, deps.config.hostTimeoutSeconds)
   const source = hosts.find(host => host.id === vm.hostId)
   if (!source || (await migrationsFrom(tx, source.id)) >= mostFromOneHost) return
+  if (await moveObstacle(tx, vm)) return
   const siblings = new Set(d.vms.flatMap(one => (one.id !== vm.id && one.hostId ? [one.hostId] : [])))
+  const plans = new Map<string, MovePlan>()
+  for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
+    const choice = await chooseMove(tx, vm, source, target)
+    // Without volumes it can be replaced, which costs it less than to be stopped.
+    if ('plan' in choice && (choice.plan.withVolumes || choice.plan.method === 'live'))
+      plans.set(target.id, choice.plan)
+  }
   const { host } = place(
-    hosts.filter(one => takesFrom(source, one, vm)),
+    hosts.filter(one => plans.has(one.id)),
     { hypervisor: vm.hypervisor ?? undefined, ...sizeOf(d), siblings },
   )
-  if (!host || !(await reserve(tx, host.id, sizeOf(d)))) return
+  const plan = host && plans.get(host.id)
+  if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
   const ends = { vmId: vm.id, sourceHostId: source.id, targetHostId: host.id }
-  await startMigration(tx, { ...d, ...ends, deploymentId: d.id, method: 'live' })
+  const { method, withVolumes, volumes } = plan
+  await startMigration(tx, { ...d, ...ends, deploymentId: d.id, method, withVolumes }, volumes)
 }
 
 const sizeOf = ({ vcpus, memoryMib, diskMib }: Deployment) => ({ vcpus, memoryMib, diskMib })
-
-const takesFrom = (source: HostRow, target: HostRow, vm: DeploymentVm) =>
-  target.id !== source.id &&
-  target.arch === source.arch &&
-  target.hypervisors.some(offer => offer.name === vm.hypervisor && offer.capabilities.migrate === 'live')

@@ -83,6 +83,13 @@ export interface DeploymentVm extends VmFacts {
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
 
+// Nobody else has them, and nothing else has what they held. After two failures it stays for ten minutes: it could not be
+// replaced without its volumes.
+const canTakeVolumes = `(EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
+  AND NOT EXISTS (SELECT FROM vm_disk k JOIN vm_disk other ON other.volume_id = k.volume_id AND other.vm_id <> k.vm_id WHERE k.vm_id = v.id)
+  AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE s.vm_id = v.id AND s.want = 'present' AND s.state <> 'failed' AND s.disks <> '[]'::jsonb)
+  AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed'
+       AND g.ended_at > now() - interval '10 minutes') < 2)`
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",
   d.rollout, d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib",
   d.disk_mib AS "diskMib", d.port, d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash",
@@ -103,16 +110,16 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   coalesce((SELECT jsonb_agg(jsonb_build_object(
       'id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want, 'seenState', v.seen_state,
       'healthy', v.healthy, 'ipv6Address', v.ipv6_address, 'error', v.seen_error, 'placementNote', v.placement_note,
-      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false) AND NOT EXISTS (
-         SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND o.bound),
+      'restartCount', v.restart_count, 'steps', v.seen_steps, 'leaving', coalesce(h.draining, false) AND (${canTakeVolumes} OR NOT EXISTS (
+         SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND o.bound)),
       'balloonTargetMib', v.balloon_target_mib, 'migrating', EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL),
       'canSnapshot', EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
          WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'snapshot' = 'true'
            AND (coalesce(offer->'features' ? 'kept-volumes', false) OR NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id))),
-      'canMove', coalesce(h.draining, false) AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
+      'canMove', coalesce(h.draining, false) AND (${canTakeVolumes} OR (EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
          WHERE offer->>'name' = v.hypervisor AND offer->'capabilities'->>'migrate' = 'live')
          AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed') < 2
-         AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
+         AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)))
       ) ORDER BY v.id)
     FROM vm v LEFT JOIN host h ON h.id = v.host_id WHERE v.deployment_id = d.id), '[]'::jsonb) AS vms,
   (SELECT jsonb_build_object('id', b.id, 'state', b.state, 'image', b.image, 'error', b.error, 'hostId', b.host_id,
@@ -170,6 +177,8 @@ const usageOfProject = statement<{ vcpus: number; memoryMib: number; deployments
   `SELECT coalesce(sum(claim.vcpus), 0)::int AS vcpus, coalesce(sum(claim.memory_mib), 0)::int AS "memoryMib",
           (SELECT count(*)::int FROM deployment WHERE app_id = $2 AND outcome IS NULL AND want <> 'deleted') AS deployments
    FROM (SELECT vcpus, memory_mib FROM vm WHERE project_id = $1 AND want <> 'absent'
+           -- What nobody asked for takes nothing of the plan.
+           AND NOT EXISTS (SELECT FROM branch b WHERE b.app_id = vm.app_id AND b.kind = 'spare')
          UNION ALL
          -- What is being built will run: it was allowed when it was asked for.
          SELECT d.vcpus * greatest(a.desired_replicas, 1), d.memory_mib * greatest(a.desired_replicas, 1)

@@ -47,7 +47,7 @@ const listHosts = statement<HostRow>(
 const listRooms = statement<HostView>(
   'hosts.rooms',
   `SELECT id, name, arch, hypervisors, vcpus, memory_mib AS "memoryMib", disk_mib AS "diskMib", used_vcpus AS "usedVcpus",
-     used_memory_mib AS "usedMemoryMib", used_disk_mib AS "usedDiskMib", cordoned,
+     used_memory_mib AS "usedMemoryMib", used_disk_mib AS "usedDiskMib", database_images AS "databaseImages", cordoned,
      lost_at IS NULL AND last_seen_at > now() - make_interval(secs => $1) AS up
    FROM host WHERE removed_at IS NULL ORDER BY id`,
 )
@@ -63,7 +63,10 @@ const listPools = statement<PoolView>(
      floor((p.pool->>'freeBytes')::float8 / 1048576 - coalesce((
        SELECT sum(greatest(o.size_mib - o.used_bytes / 1048576, 0)) FROM volume o
        WHERE o.pool_name = p.pool->>'name' AND o.want = 'present' AND o.host_id IS NOT NULL
-         AND (o.host_id = h.id OR NOT o.bound)), 0)::float8) AS "roomMib"
+         AND (o.host_id = h.id OR NOT o.bound)), 0)::float8
+       -- What is on its way there, as long as it may be there.
+       - coalesce((SELECT sum(o.size_mib) FROM volume_move x JOIN volume o ON o.id = x.volume_id
+         WHERE x.target_host_id = h.id AND x.target_pool = p.pool->>'name' AND x.ended_at IS NULL AND x.state <> 'clearing'), 0)::float8) AS "roomMib"
    FROM host h, jsonb_array_elements(h.pools) AS p(pool) WHERE h.removed_at IS NULL`,
 )
 const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR UPDATE`)

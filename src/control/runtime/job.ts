@@ -59,12 +59,6 @@ export function requireCapability(
   if (able === false || able === 'none') throw unsupported(vm.hypervisor, name)
 }
 
-/** @throws ApiError 409 `invalid_state`: what only one host or one moment has of a volume cannot go along */
-export async function assertNoVolumes(sql: Sql, { vm }: Placed, what: string): Promise<void> {
-  if ((await disksOf(sql, vm.id)).length > 0)
-    throw invalidState(`The VM has volumes, which cannot be ${what} with it. Detach them, or snapshot the volumes.`)
-}
-
 /** @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its host cannot keep them with it */
 export async function requireKeptVolumes(sql: Sql, { vm, features }: Placed): Promise<void> {
   if (features.includes('kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return

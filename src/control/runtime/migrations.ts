@@ -1,9 +1,20 @@
+import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, findHost, reserve } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
-import { cancelMigration, type Migration, newestMigration, startMigration, type vmOperations } from '../vms/index.ts'
-import { assertNoVolumes, jobOf, lockedJob, type Placed, placedVm, requireCapability } from './job.ts'
+import {
+  cancelMigration,
+  chooseMove,
+  disksOf,
+  type Migration,
+  type MovePlan,
+  moveObstacle,
+  newestMigration,
+  startMigration,
+  type vmOperations,
+} from '../vms/index.ts'
+import { jobOf, lockedJob, type Placed, placedVm, requireCapability } from './job.ts'
 
 type MigrationOperations = Pick<typeof vmOperations, 'startMigration' | 'cancelMigration' | 'getMigration'>
 
@@ -12,8 +23,8 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
     write: async call => async tx => {
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
-      requireCapability(placed, 'migrate')
-      await assertNoVolumes(tx, placed, 'moved')
+      const obstacle = await moveObstacle(tx, placed.vm)
+      if (obstacle) throw invalidState(obstacle)
       const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
       if (!target)
         throw invalidField('target_host', 'must be the id or name of a registered host; see GET /v1/admin/hosts')
@@ -23,16 +34,10 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
         throw new ApiError('operation_in_progress', 'The VM is on its way to another host already. Wait, or cancel it.')
       if (!(await reserve(tx, target.id, d)))
         throw new ApiError('no_capacity', `Host ${target.name} has no room for it now.`, { retryAfterSeconds: 30 })
-      const { vm, host, capabilities } = placed
-      const method = capabilities.migrate === 'live' ? 'live' : 'stop-and-copy'
-      await startMigration(tx, {
-        ...d,
-        deploymentId: d.id,
-        vmId: vm.id,
-        sourceHostId: host.id,
-        targetHostId: target.id,
-        method,
-      })
+      const { vm, host } = placed
+      const { method, volumes, withVolumes } = await planOf(tx, placed, target)
+      const ends = { sourceHostId: host.id, targetHostId: target.id }
+      await startMigration(tx, { ...d, deploymentId: d.id, vmId: vm.id, ...ends, method, withVolumes }, volumes)
       const details = { from: host.name, to: target.name, method }
       call.audit({ action: 'migration.start', resourceType: 'deployment', resourceId: d.id, details })
       return viewOf(await newestMigration(tx, d.id))
@@ -54,8 +59,17 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
   },
 })
 
+/** @throws ApiError 409 `unsupported_by_hypervisor`, `invalid_state`: why it cannot be done, with the volumes that it has */
+async function planOf(tx: Tx, placed: Placed, target: HostRow): Promise<MovePlan> {
+  const choice = await chooseMove(tx, placed.vm, placed.host, target)
+  if ('plan' in choice) return choice.plan
+  requireCapability(placed, 'migrate')
+  if ((await disksOf(tx, placed.vm.id)).length > 0) throw invalidState(choice.why)
+  throw new ApiError('unsupported_by_hypervisor', choice.why)
+}
+
 /** @throws ApiError 400 or 409: why the VM cannot go there */
-function assertTarget({ vm, host }: Placed, target: HostRow, uri: string): void {
+function assertTarget({ host }: Placed, target: HostRow, uri: string): void {
   if (target.id === host.id) throw invalidField('target_host', `the VM is on ${host.name} already`)
   // Where the target listens is the target's choice. A caller may name it, and can never name anything else.
   const named = /^[a-z+-]+:(?:\/\/)?([^/:]+)/.exec(uri)?.[1]
@@ -63,9 +77,6 @@ function assertTarget({ vm, host }: Placed, target: HostRow, uri: string): void 
     throw invalidField('target_uri', 'must be empty, or name the target host itself')
   if (!target.up || target.cordoned)
     throw invalidState(`Host ${target.name} takes no VM now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
-  const offer = target.hypervisors.find(one => one.name === vm.hypervisor && one.available)
-  if (!offer || offer.capabilities.migrate === 'none')
-    throw new ApiError('unsupported_by_hypervisor', `Host ${target.name} cannot receive a VM of ${vm.hypervisor}.`)
   if (target.arch !== host.arch) throw invalidState(`Host ${target.name} is ${target.arch}; the VM needs ${host.arch}.`)
 }
 
@@ -76,6 +87,7 @@ const viewOf = (m: Migration | undefined) =>
         status: m.state,
         phase: m.state,
         method: m.method,
+        with_volumes: m.withVolumes,
         vm_id: m.vmId,
         source_host: m.sourceHostId,
         target_host: m.targetHostId,

@@ -30,7 +30,7 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
         if (vm.want === 'absent' || vm.hostId === null) continue
         if (!(await claimRunning(tx, vm.id, vm.hostId, volume.id)))
           throw invalidState(
-            `The VM on host ${placed.host.name} cannot reach volume ${volume.name}, or has no room for it.`,
+            `The VM on host ${placed.host.name} cannot reach volume ${volume.name}, has no room for it, or is being moved now.`,
           )
       }
       const details = { name: volume.name, mount_point: mountPoint, read_only: readOnly }

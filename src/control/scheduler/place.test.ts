@@ -40,6 +40,22 @@ describe('place', () => {
     expect(place([host('b')], request({ siblings })).host?.id).toBe('b')
   })
 
+  it('takes a database to a host that has its image, or does not say', () => {
+    const hosts = [
+      host('a', { databaseImages: [] }),
+      host('b', { databaseImages: ['postgres:16'] }),
+      host('c', { databaseImages: ['postgres:15'], usedMemoryMib: 8192 }),
+    ]
+    const databaseImage = 'postgres:15'
+    expect(place(hosts, request({ databaseImage })).host?.id).toBe('c')
+    expect(place(hosts, request()).host?.id).toBe('a')
+    expect(place([host('d', { databaseImages: null })], request({ databaseImage })).host?.id).toBe('d')
+    const nowhere = place(hosts.slice(0, 2), request({ databaseImage }))
+    expect(explain(nowhere)).toContain('2 hosts: has no image of the database')
+    // One may be built there.
+    expect(nowhere.couldFit).toBe(true)
+  })
+
   it('says why each host was rejected', () => {
     const hosts = [
       host('a', { up: false }),

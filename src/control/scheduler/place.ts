@@ -21,6 +21,8 @@ export interface HostView {
   readonly usedVcpus: number
   readonly usedMemoryMib: number
   readonly usedDiskMib: number
+  /** Images of database engines that it has; null or absent: it does not say, and counts as one with all. */
+  readonly databaseImages?: readonly string[] | null
   readonly cordoned: boolean
   /** False when the host has been silent for too long. */
   readonly up: boolean
@@ -40,6 +42,8 @@ export interface PlacementRequest {
   readonly withoutStorage?: ReadonlySet<string>
   /** Only a hypervisor that has all of them will do. */
   readonly needs?: readonly HypervisorFeature[]
+  /** The image of a database, such as `postgres:15`, which hosts do not fetch. */
+  readonly databaseImage?: string
   /** Hosts where its volumes are encrypted: there its hypervisor has to open them. */
   readonly encryptedOn?: ReadonlySet<string>
   /** When set, only this host will do (a volume lives there, or a migration names it). */
@@ -56,6 +60,7 @@ export type Rejection =
   | 'no room in its storage pools'
   | 'hypervisor not offered'
   | 'hypervisor cannot do what it needs'
+  | 'has no image of the database'
   | 'still starting'
   | 'not enough vCPUs'
   | 'not enough memory'
@@ -119,6 +124,9 @@ function reject(host: HostView, request: PlacementRequest): Rejection | undefine
   if (request.pinnedTo !== undefined && host.id !== request.pinnedTo) return 'volume elsewhere'
   if (request.withoutStorage?.has(host.id)) return 'no room in its storage pools'
   if (!offered(host, request)) return unfit(host, request)
+  const { databaseImage } = request
+  if (databaseImage && host.databaseImages && !host.databaseImages.includes(databaseImage))
+    return 'has no image of the database'
   if (!host.up) return 'down'
   if (host.cordoned) return 'cordoned'
   if (host.usedVcpus + request.vcpus > host.vcpus) return 'not enough vCPUs'

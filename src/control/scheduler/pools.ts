@@ -44,6 +44,30 @@ export function fitVolumes(
   return found
 }
 
+/**
+ * The pool of another host for each volume that moves there with what it holds: of the same name where there is one, else
+ * with most room; encrypted as before. Undefined when one of them does not fit there.
+ */
+export function fitMoved(
+  pools: readonly PoolView[],
+  hostId: string,
+  volumes: readonly VolumeNeed[],
+): ReadonlyMap<string, PoolView> | undefined {
+  const room = new Map(pools.filter(pool => pool.hostId === hostId).map(pool => [pool, pool.roomMib]))
+  const found = new Map<string, PoolView>()
+  for (const { volumeId, poolName, hostId: from, sizeMib } of volumes) {
+    const now = pools.find(pool => pool.hostId === from && pool.name === poolName)
+    const fits = [...room]
+      .filter(([pool, roomMib]) => !pool.shared && pool.encrypted === now?.encrypted && roomMib >= sizeMib)
+      .toSorted(([a, aMib], [b, bMib]) => Number(b.name === poolName) - Number(a.name === poolName) || bMib - aMib)
+    const [pool, roomMib] = fits[0] ?? []
+    if (!pool) return undefined
+    found.set(volumeId, pool)
+    room.set(pool, (roomMib ?? 0) - sizeMib)
+  }
+  return found
+}
+
 /** The named one; without a name the default one, then those with most room. */
 function candidates(here: readonly PoolView[], name: string): readonly PoolView[] {
   if (name !== '') return here.filter(pool => pool.name === name)

@@ -22,7 +22,8 @@ const countStorage = statement(
   'usage.countStorage',
   `WITH held AS (
      SELECT project_id, sum(size_mib * extract(epoch FROM $2 - greatest(created_at, $1))) AS amount
-     FROM volume WHERE want = 'present' AND created_at < $2 GROUP BY project_id
+     FROM volume v WHERE want = 'present' AND created_at < $2
+       AND NOT EXISTS (SELECT FROM branch b WHERE b.id = v.owner_id AND b.kind = 'spare') GROUP BY project_id
    ), counted AS (
      INSERT INTO usage_month AS m (project_id, month, storage_mib_seconds)
      SELECT project_id, $3, amount FROM held

@@ -45,7 +45,7 @@ export interface HeldDisk {
 const neededDisks = statement<NeededDisk>(
   'vms.neededDisks',
   `SELECT v.id AS "vmId", t.id AS "attachmentId", o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName",
-     o.host_id AS "hostId", o.bound, o.state IN ('creating', 'ready') AND o.want = 'present' AS usable,
+     o.host_id AS "hostId", o.bound, o.state IN ('creating', 'ready') AND o.want = 'present' AND o.moving_to IS NULL AS usable,
      t.access_mode = 1 AS "readOnly",
      EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id AND k.vm_id <> v.id
              AND (t.access_mode = 0 OR NOT k.read_only)) AS held
@@ -69,7 +69,7 @@ const takeVolume = statement<{ generation: number }>(
   `UPDATE volume SET attach_generation = attach_generation + CASE WHEN $2 THEN 0 ELSE 1 END,
      bound = CASE WHEN host_id IS NULL THEN $5 ELSE bound END, host_id = coalesce(host_id, $3),
      pool_name = CASE WHEN pool_name = '' THEN $4 ELSE pool_name END, updated_at = now()
-   WHERE id = $1 AND want = 'present' AND state IN ('creating', 'ready')
+   WHERE id = $1 AND want = 'present' AND state IN ('creating', 'ready') AND moving_to IS NULL
      AND (host_id IS NULL OR NOT bound OR host_id = $3)
    RETURNING attach_generation AS generation`,
 )
@@ -94,6 +94,7 @@ const heldDisks = statement<HeldDisk>(
    FROM vm_disk k JOIN vm v ON v.id = k.vm_id JOIN volume o ON o.id = k.volume_id
    WHERE k.vm_id = $1 AND v.host_id = $2`,
 )
+const movingVm = statement('vms.isMoving', `SELECT vm_id FROM migration WHERE vm_id = $1 AND ended_at IS NULL`)
 const noteDisk = statement(
   'vms.noteDisk',
   `UPDATE vm_disk SET seen_state = $3, seen_error = $4 WHERE vm_id = $1 AND volume_id = $2`,
@@ -140,6 +141,8 @@ export const insert = async (tx: Tx, vmId: string, attachmentId: string, generat
 export const wished = (sql: Sql, vmId: string) => sql.rows(wishedDisks, [vmId])
 /** Only where the host owns the VM. */
 export const held = (sql: Sql, vmId: string, hostId: string) => sql.rows(heldDisks, [vmId, hostId])
+/** It is on its way to another host. */
+export const isMoving = async (tx: Tx, vmId: string) => (await tx.rows(movingVm, [vmId])).length > 0
 export const note = (tx: Tx, vmId: string, volumeId: string, state: string | null, error: string | null) =>
   tx.run(noteDisk, [vmId, volumeId, state, error])
 /** The VM's host hears of its disks anew. */

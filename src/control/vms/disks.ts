@@ -40,7 +40,7 @@ function obstacleOf(disks: readonly store.NeededDisk[], places: number): string 
   const held = disks.find(disk => disk.held)
   if (held) return `Volume ${held.name} is still with another VM; this one starts when that has let go of it.`
   const unusable = disks.find(disk => !disk.usable)
-  if (unusable) return `Volume ${unusable.name} is being restored, or has failed; see the volume.`
+  if (unusable) return `Volume ${unusable.name} is being restored or moved, or has failed; see the volume.`
   return places > 1 ? 'Its volumes are on different hosts. Detach one, or clone it from a snapshot.' : undefined
 }
 
@@ -80,7 +80,9 @@ export async function claimRunning(tx: Tx, vmId: string, hostId: string, volumeI
   const needs = await diskNeeds(tx, vmId)
   const disks = needs.disks.filter(disk => disk.volumeId === volumeId)
   if (disks.length === 0 || !fitVolumes(needs.pools, hostId, disks)) return false
+  // Holds the VM's row: a move that begins meanwhile finds the volume, one that has begun is found.
   await store.raise(tx, vmId)
+  if (await store.isMoving(tx, vmId)) return false
   await claimDisks(tx, vmId, hostId, { ...needs, disks })
   await poke(tx, 'vm', vmId)
   return true

@@ -94,6 +94,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
 
       async removing({ subject: vm, enteredAt, now, signal }) {
         const { hostId } = vm
+        // Whichever host has run it last has what its volumes hold: that is asked first.
+        if (vm.takesVolumes) return wait(lookAgainMs)
         // One of several that serve: the route has left it, what it is still answering may end.
         const drainMs = enteredAt.getTime() + seconds(vm.drainSeconds) - now.getTime()
         if (drainMs > 0 && !vm.hostLost) return wait(Math.min(drainMs, lookAgainMs))

@@ -6,14 +6,26 @@
 import type { MigrationObserved, VmObserved } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
-import { createMachine, poke, pokeMany } from '../../engine/runner.ts'
-import { minutes, seconds } from '../../lib/duration.ts'
-import { newId } from '../../lib/ids.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
+import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { abandon, agentClient, release } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
+import { movesOf, type VolumeMove } from '../moves/index.ts'
 import * as store from './migration-store.ts'
 import type { Migration } from './migration-store.ts'
+import {
+  copyingCold,
+  diskThere,
+  isCold,
+  keepVolumes,
+  lastHostOf,
+  preparingCold,
+  settled,
+  untilItRuns,
+  volumesAwaited,
+  volumesFailed,
+} from './migration-volumes.ts'
 import { recordSeen } from './seen.ts'
 import type { Vm } from './store.ts'
 import * as vms from './store.ts'
@@ -26,9 +38,15 @@ const arrivalMs = minutes(1)
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(2)
 
-interface Moving extends Migration {
+type PlacedVm = Vm & { readonly hostId: string }
+
+export interface Moving extends Migration {
   /** Undefined when the VM is not wanted any more. */
-  readonly vm: (Vm & { readonly hostId: string }) | undefined
+  readonly vm: PlacedVm | undefined
+  /** Wanted or not. */
+  readonly row: PlacedVm | undefined
+  /** Of the VM, those that are carried over. */
+  readonly volumes: readonly VolumeMove[]
 }
 
 type MigrationDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
@@ -39,9 +57,9 @@ export const migrationMachine = (deps: MigrationDeps) => {
     kind: 'migration',
     edges: {
       preparing: ['copying', 'cancelling'],
-      copying: ['switching', 'cancelling'],
+      copying: ['switching', 'clearing', 'cancelling'],
       switching: ['clearing', 'cancelling'],
-      cancelling: ['switching'],
+      cancelling: ['switching', 'clearing'],
       clearing: [],
     },
     load: id => load(deps, id),
@@ -55,7 +73,8 @@ export const migrationMachine = (deps: MigrationDeps) => {
       switching: ({ subject: m, enteredAt, now, signal }) =>
         switching(deps, m, now.getTime() - enteredAt.getTime(), signal),
       cancelling: ({ subject: m, signal }) => cancelling(deps, wishes, m, signal),
-      clearing: ({ subject: m, signal }) => clearing(deps, m, signal),
+      clearing: ({ subject: m, enteredAt, now, signal }) =>
+        clearing(deps, m, now.getTime() - enteredAt.getTime(), signal),
     },
   })
 }
@@ -64,7 +83,9 @@ async function load(deps: Pick<Deps, 'db'>, id: string): Promise<Moving | undefi
   const migration = await store.byId(deps.db, id)
   if (!migration) return undefined
   const vm = await vms.byId(deps.db, migration.vmId)
-  return { ...migration, vm: vm?.hostId && vm.want !== 'absent' ? { ...vm, hostId: vm.hostId } : undefined }
+  const row = vm?.hostId ? { ...vm, hostId: vm.hostId } : undefined
+  const volumes = migration.withVolumes ? await movesOf(deps.db, id) : []
+  return { ...migration, row, vm: row?.want === 'absent' ? undefined : row, volumes }
 }
 
 async function preparing(
@@ -75,9 +96,14 @@ async function preparing(
 ): Promise<Next<'copying' | 'cancelling'>> {
   if (!m.vm) return wait(0)
   if (m.targetLost || m.sourceLost) return go('cancelling', giveUp(m, 'a host was lost'))
+  const trouble = volumesFailed(m)
+  if (trouble) return go('cancelling', giveUp(m, trouble))
+  // The first copy takes as long as it does.
+  if (isCold(m)) return preparingCold(m)
   if (elapsedMs > preparingMs) return go('cancelling', giveUp(m, 'the target did not get ready in time'))
-  const seen = (await wishes.put({ ...m.vm, hostId: m.targetHostId }, signal, { incoming: { migrationId: m.id } }))
-    .migration
+  if (!volumesAwaited(m)) return wait(lookAgainMs)
+  const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }
+  const { migration: seen } = await wishes.put({ ...m.vm, hostId: m.targetHostId }, signal, only)
   if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the target cannot receive it'))
   if (seen?.phase !== 'listening' || !seen.uri) return wait(lookAgainMs)
   const { uri } = seen
@@ -88,7 +114,7 @@ async function preparing(
       await store.raise(tx, m.vmId)
       await poke(tx, 'vm', m.vmId)
     },
-    copyingMs + minutes(1),
+    limitMs(m) + minutes(1),
   )
 }
 
@@ -97,13 +123,19 @@ async function copying(
   m: Moving,
   elapsedMs: number,
   signal: AbortSignal,
-): Promise<Next<'switching' | 'cancelling'>> {
+): Promise<Next<'switching' | 'clearing' | 'cancelling'>> {
+  const trouble = m.state === 'copying' ? volumesFailed(m) : undefined
+  if (trouble) return go('cancelling', giveUp(m, trouble))
+  if (isCold(m)) {
+    const next = await copyingCold(wishes, m, elapsedMs, signal)
+    return typeof next === 'string' ? go('cancelling', giveUp(m, next)) : next
+  }
   if (!m.vm || !m.uri) return wait(0)
   if (m.sourceLost) return go('cancelling', giveUp(m, 'the source was lost'))
   const { migration: seen } = await wishes.put(m.vm, signal)
-  if (seen?.migrationId === m.id && seen.phase === 'switched') return go('switching', switched(m, seen), minutes(5))
+  if (seen?.migrationId === m.id && seen.phase === 'switched') return hasSwitched(m, seen)
   if (m.targetLost) return go('cancelling', giveUp(m, 'the target was lost'))
-  if (elapsedMs > copyingMs)
+  if (elapsedMs > limitMs(m))
     return go('cancelling', giveUp(m, 'the guest changes its memory faster than it can be copied'))
   if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the source could not hand it over'))
   return wait(lookAgainMs, async tx => {
@@ -138,8 +170,10 @@ async function switching(
   )
 }
 
-async function clearing(deps: MigrationDeps, m: Moving, signal: AbortSignal): Promise<Next<never>> {
+async function clearing(deps: MigrationDeps, m: Moving, elapsedMs: number, signal: AbortSignal): Promise<Next<never>> {
   if (!m.sourceLost && !(await gone(deps, m, m.sourceHostId, signal))) return wait(lookAgainMs)
+  const starting = untilItRuns(m, elapsedMs)
+  if (starting) return starting
   return done(async tx => {
     if (!m.sourceLost) await release(tx, m.sourceHostId, m)
     else if (!m.sourceRemoved) await abandon(tx, m.sourceHostId, { ...m, id: m.vmId })
@@ -153,14 +187,20 @@ async function cancelling(
   wishes: VmWishes,
   m: Moving,
   signal: AbortSignal,
-): Promise<Next<'switching'>> {
+): Promise<Next<'switching' | 'clearing'>> {
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
       await store.enter(tx, m.id, 'cancelling')
-      await store.raise(tx, m.vmId)
+      await vms.raise(tx, m.vmId)
+      // One that was stopped here starts here, with them.
+      if (isCold(m)) await keepVolumes(tx, m)
       await poke(tx, 'vm', m.vmId)
     })
-  if (m.vm && !m.sourceLost) {
+  if (m.withVolumes && !isCold(m)) {
+    const host = await lastHostOf(wishes, m, signal)
+    if (host === undefined) return wait(seconds(1))
+    if (host === 'target') return go('clearing', tx => settled(tx, m), minutes(10))
+  } else if (m.vm && !m.sourceLost) {
     const { migration: seen } = await wishes.put(m.vm, signal)
     if (seen?.migrationId === m.id && seen.phase === 'switched' && !m.targetLost)
       return go('switching', switched(m, seen), minutes(5))
@@ -171,6 +211,7 @@ async function cancelling(
     if (!m.targetLost) await release(tx, m.targetHostId, m)
     else if (!m.targetRemoved) await abandon(tx, m.targetHostId, { ...m, id: m.vmId })
     await store.end(tx, m.id, m.error === null ? 'cancelled' : 'failed')
+    await keepVolumes(tx, m)
     await poke(tx, 'vm', m.vmId)
     await pokeWhoWaited(tx, m)
   })
@@ -183,6 +224,17 @@ async function pokeWhoWaited(tx: Tx, m: Moving): Promise<void> {
   await pokeMany(tx, 'deployment', [...new Set([m.deploymentId, ...next])])
 }
 
+/** With volumes it is the target's from here on, whether it has arrived well or has to start anew. */
+const hasSwitched = (m: Moving, seen: MigrationObserved) => {
+  if (!m.withVolumes) return go('switching', switched(m, seen), minutes(5))
+  const write = async (tx: Tx) => {
+    await store.progress(tx, m.id, seen)
+    await settled(tx, m)
+  }
+  return go('clearing', write, minutes(10))
+}
+/** A guest that writes faster than can be copied is given up; volumes take as long as they are large. */
+const limitMs = (m: Moving) => (m.withVolumes ? hours(24) : copyingMs)
 const switched = (m: Moving, seen: MigrationObserved) => async (tx: Tx) => {
   await store.progress(tx, m.id, seen)
   await store.enter(tx, m.id, 'switching')
@@ -208,22 +260,4 @@ async function gone(deps: MigrationDeps, m: Moving, hostId: string, signal: Abor
   const agent = agentClient(deps.bus, hostId)
   const seen = await agent.get(m.vmId, signal)
   return seen.state === 'absent' || (await agent.forget(m.vmId, seen.generation)).state === 'absent'
-}
-
-/** Wishes for the move of a VM; the caller has reserved the room on the target in the same transaction. */
-export async function startMigration(tx: Tx, migration: Omit<store.NewMigration, 'id'>): Promise<string> {
-  const id = newId()
-  await store.insert(tx, { ...migration, id })
-  // The target may have had it before: what it gets now must be newer.
-  await store.raise(tx, migration.vmId)
-  await createMachine(tx, 'migration', id, 'preparing', { deadlineMs: preparingMs + minutes(1) })
-  await poke(tx, 'vm', migration.vmId)
-  return id
-}
-
-/** False when it is too late: the guest runs on the target already. */
-export async function cancelMigration(tx: Tx, id: string): Promise<boolean> {
-  if (!(await store.cancel(tx, id))) return false
-  await poke(tx, 'migration', id)
-  return true
 }

@@ -29,6 +29,8 @@ export interface Migration {
   readonly totalBytes: number
   readonly downtimeMs: number | null
   readonly error: string | null
+  /** The VM has volumes, which go along. */
+  readonly withVolumes: boolean
   readonly startedAt: Date
   readonly endedAt: Date | null
   readonly sourceLost: boolean
@@ -41,7 +43,7 @@ export interface Migration {
 const columns = `g.id, g.project_id AS "projectId", g.app_id AS "appId", g.deployment_id AS "deploymentId", g.vm_id AS "vmId",
   g.source_host_id AS "sourceHostId", g.target_host_id AS "targetHostId", g.method, g.want, g.state, g.uri, g.vcpus,
   g.memory_mib AS "memoryMib", g.disk_mib AS "diskMib", g.percent, g.transferred_bytes AS "transferredBytes",
-  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.started_at AS "startedAt",
+  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.started_at AS "startedAt",
   g.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", s.draining AS "sourceDraining",
   t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved"`
 const joined = `FROM migration g JOIN host s ON s.id = g.source_host_id JOIN host t ON t.id = g.target_host_id`
@@ -57,8 +59,8 @@ const newestMigration = statement<Migration>(
 const insertMigration = statement(
   'vms.insertMigration',
   `INSERT INTO migration (id, project_id, app_id, deployment_id, vm_id, source_host_id, target_host_id, method, vcpus,
-     memory_mib, disk_mib)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+     memory_mib, disk_mib, with_volumes)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 )
 const setState = statement(
   'vms.migrationState',
@@ -119,7 +121,8 @@ export type NewMigration = Pick<
   | 'vcpus'
   | 'memoryMib'
   | 'diskMib'
->
+> &
+  Partial<Pick<Migration, 'withVolumes'>>
 export const insert = (tx: Tx, m: NewMigration) =>
   tx.run(insertMigration, [
     m.id,
@@ -133,11 +136,15 @@ export const insert = (tx: Tx, m: NewMigration) =>
     m.vcpus,
     m.memoryMib,
     m.diskMib,
+    m.withVolumes ?? false,
   ])
 export const enter = (tx: Tx, id: string, state: Migration['state'], uri: string | null = null) =>
   tx.run(setState, [id, state, uri])
-export const progress = (tx: Tx, id: string, seen: MigrationObserved) =>
-  tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes, seen.downtimeMs])
+export const progress = (
+  tx: Tx,
+  id: string,
+  seen: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
+) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes, seen.downtimeMs])
 /** It is to be given up, and why. */
 export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>

@@ -135,6 +135,9 @@ function requestFor(
     hypervisor: hypervisorName(vm.requestedHypervisor),
     ...{ vcpus: vm.vcpus, memoryMib: vm.memoryMib, diskMib: vm.diskMib, siblings },
     ...(needs ? storageRequest(needs, hosts) : {}),
+    ...(vm.appOwner === 'database' && vm.image.startsWith('oci:')
+      ? { databaseImage: vm.image.slice('oci:'.length) }
+      : {}),
     ...(vm.pinnedHostId ? { pinnedTo: vm.pinnedHostId } : {}),
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { DiskSpec, HypervisorName, VmObserved, VmPut } from '../../contract/agent.ts'
+import type { DiskSpec, HypervisorName, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import type { SeenVm } from './seen-store.ts'
 import type { Vm } from './store.ts'
 
@@ -49,7 +49,7 @@ export function wanted(
   return {
     vmId: vm.id,
     generation: vm.generation,
-    want: vm.want,
+    want: vm.outgoing?.halts && vm.want !== 'absent' ? 'stopped' : vm.want,
     ...(vm.traceparent ? { traceparent: vm.traceparent } : {}),
     spec: {
       projectId: vm.projectId,
@@ -71,11 +71,18 @@ export function wanted(
       balloonTargetMib: vm.balloonTargetMib,
       disks: [...disks],
       firewall: vm.firewall,
-      ...(vm.outgoing ? { outgoing: vm.outgoing } : {}),
-      ...(vm.fromSnapshotId ? { from: { snapshotId: vm.fromSnapshotId, renew: vm.fromRenew } } : {}),
+      ...(vm.outgoing && !vm.outgoing.halts ? { outgoing: outgoingOf(vm.outgoing) } : {}),
+      ...(vm.fromSnapshotId
+        ? { from: { snapshotId: vm.fromSnapshotId, renew: vm.fromRenew, alone: !vm.fromRequired } }
+        : {}),
     },
   }
 }
+
+const outgoingOf = ({ migrationId, uri, volumes }: NonNullable<Vm['outgoing']>): NonNullable<VmSpec['outgoing']> => ({
+  ...{ migrationId, uri: uri ?? '' },
+  ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
+})
 
 /** Whether the host has made the current wish true. */
 export function reached(

@@ -15,7 +15,8 @@ export interface SeenVm {
 // Older news than what is recorded is none, however it came. What is older by more than a minute is that of an agent that was
 // started after its host's clock had been put back.
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
-// says something new, so that beats which repeat themselves write nothing.
+// says something new, so that beats which repeat themselves write nothing. What was known before is read under the lock of the
+// row, so that of two observations at once the second compares with the first.
 const recordSeen = statement<{
   deploymentId: string
   appId: string
@@ -23,17 +24,27 @@ const recordSeen = statement<{
   /** Of an app of the platform: the machine that looks after it. */
   owner: string
   ownerId: string | null
+  /** What was seen of it before. */
+  wasState: VmObserved['state'] | null
+  /** All that is new is which steps of its start are done. */
+  onlySteps: boolean
 }>(
   'vms.recordSeen',
-  `UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
+  `WITH was AS (
+     SELECT id AS was_id, seen_state AS was_state,
+       (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_firewall)
+         IS NOT DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $12::jsonb) AS only_steps
+     FROM vm WHERE id = $1 FOR NO KEY UPDATE)
+   UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
                  seen_error = $8, restart_count = $9, seen_steps = $10, seen_firewall = $12,
                  seen_count = seen_count + 1, seen_at_us = coalesce($13::bigint, seen_at_us)
-   WHERE id = $1 AND host_id = $2
+   FROM was WHERE id = was_id AND host_id = $2
      AND (seen_generation < $3 OR coalesce($13::bigint, seen_at_us) NOT BETWEEN seen_at_us - 60000000 AND seen_at_us - 1)
      AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)
      AND (seen_generation, seen_state, healthy, endpoint_host, endpoint_port, seen_error, restart_count, seen_steps, seen_firewall)
          IS DISTINCT FROM ($3, $4, $5, $6, $7, $8, $9, $10, $12::jsonb)
    RETURNING deployment_id AS "deploymentId", app_id AS "appId", project_id AS "projectId",
+     was_state AS "wasState", only_steps AS "onlySteps",
      (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
 // One VM that is well is enough to serve: its app is awake in the commit that says so.

@@ -5,18 +5,24 @@ import { refreshRoute } from '../routing/index.ts'
 import { recordDisks } from './disks.ts'
 import * as store from './seen-store.ts'
 
+/** It gets ready to run: its own machine waits for what comes after that. */
+const isOnItsWay = ({ state, error }: VmObserved) => error === null && (state === 'preparing' || state === 'booting')
+
 /**
  * The one way an observation enters the database, whether it came with an answer or by itself: the VM's row, the route
- * that depends on it, and a poke for everybody who waits for it.
+ * that depends on it, and a poke for everybody who waits for it. A start says a dozen things, and each poke is a step of a
+ * machine, on the cores that the start needs: nobody is poked for what changes nothing for him.
  * @param seenCount for an answer: the VM's count when it was asked for. What the host said by itself since then is newer.
  */
 export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenCount?: number): Promise<boolean> {
   await recordDisks(tx, hostId, seen)
   const parents = await store.record(tx, hostId, seen, seenCount)
   if (!parents) return false
+  if (parents.onlySteps) return true
   if (seen.healthy) await store.wakeUp(tx, seen.vmId)
   await refreshRoute(tx, parents.appId)
-  await poke(tx, 'vm', seen.vmId)
+  if (!isOnItsWay(seen)) await poke(tx, 'vm', seen.vmId)
+  else if (parents.wasState === 'preparing') return true // to people and to those above it, that is the same
   await poke(tx, 'deployment', parents.deploymentId)
   if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true

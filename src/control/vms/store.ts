@@ -8,6 +8,8 @@ export interface Vm {
   readonly projectId: string
   readonly appId: string
   readonly appName: string
+  /** Who made the app: a user, or the platform for what it offers. */
+  readonly appOwner: 'user' | 'database'
   readonly deploymentId: string
   readonly hostId: string | null
   readonly generation: number
@@ -51,10 +53,18 @@ export interface Vm {
   readonly firewall: FirewallSpec
   readonly balloonTargetMib: number | null
   /** While its host shall hand it over: where to. */
-  readonly outgoing: { readonly migrationId: string; readonly uri: string } | null
+  readonly outgoing: {
+    readonly migrationId: string
+    readonly uri: string | null
+    /** It does not go while it runs: it is to stop. */
+    readonly halts: boolean
+    readonly volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[] | null
+  } | null
+  /** It is not settled yet which host has what its volumes hold. */
+  readonly takesVolumes: boolean
 }
 
-const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName",
+const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",
   v.deployment_id AS "deploymentId", v.host_id AS "hostId", v.generation, v.want, v.hypervisor,
   d.hypervisor AS "requestedHypervisor", d.image, d.traceparent, d.port, a.health_check_path AS "healthCheckPath",
   v.vcpus, v.memory_mib AS "memoryMib", v.disk_mib AS "diskMib", v.ipv6_address AS "ipv6Address",
@@ -75,7 +85,12 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
        CASE WHEN r.port_end = 0 THEN 65535 ELSE r.port_end END) ORDER BY r.priority, r.id)
      FROM security_rule r WHERE r.app_id = a.id), '[]')) AS firewall,
   v.balloon_target_mib AS "balloonTargetMib",
-  (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri) FROM migration g
+  EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL AND g.with_volumes AND g.state <> 'clearing') AS "takesVolumes",
+  (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri, 'halts', g.with_volumes AND g.method = 'stop-and-copy', 'volumes',
+     (SELECT jsonb_agg(jsonb_build_object('volumeId', x.volume_id, 'snapshots', coalesce(
+        (SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
+         WHERE n.volume_id = x.volume_id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb)) ORDER BY x.volume_id)
+      FROM volume_move x WHERE x.migration_id = g.id)) FROM migration g
    WHERE g.vm_id = v.id AND g.state = 'copying' AND g.want = 'move' AND g.source_host_id = v.host_id) AS outgoing`
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
   LEFT JOIN host h ON h.id = v.host_id`
@@ -137,9 +152,10 @@ const placeVms = statement<{ id: string }>(
      UPDATE vm v SET host_id = f.host_id, hypervisor = f.hypervisor, generation = v.generation + 1, placement_note = NULL,
        placed_at = now()
      FROM fit f JOIN reserved r ON r.id = f.host_id WHERE v.id = f.id
-     RETURNING v.id, v.project_id, v.vcpus, v.memory_mib
+     RETURNING v.id, v.app_id, v.project_id, v.vcpus, v.memory_mib
    ), paid AS (
-     INSERT INTO usage_span (vm_id, project_id, vcpus, memory_mib) SELECT id, project_id, vcpus, memory_mib FROM placed
+     INSERT INTO usage_span (vm_id, project_id, vcpus, memory_mib) SELECT id, project_id, vcpus, memory_mib FROM placed p
+     WHERE NOT EXISTS (SELECT FROM branch b WHERE b.app_id = p.app_id AND b.kind = 'spare')
    )
    SELECT id FROM placed`,
 )
@@ -163,6 +179,8 @@ const deploymentsOfHost = statement<{ id: string }>(
   `SELECT DISTINCT deployment_id AS id FROM vm WHERE host_id = $1`,
 )
 const vmsOfHost = statement<{ id: string }>('vms.onHost', `SELECT id FROM vm WHERE host_id = $1`)
+// Also of one that is to go: its host hears of it anew.
+const raiseAny = statement('vms.raise', `UPDATE vm SET generation = generation + 1 WHERE id = $1`)
 const forgetSnapshot = statement(
   'vms.forgetSnapshot',
   `UPDATE vm SET from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL WHERE id = $1 AND host_id IS NULL`,
@@ -230,6 +248,7 @@ export const insert = (tx: Tx, vm: NewVm) =>
     vm.from?.hostId ?? null,
     vm.from?.required ?? false,
   ])
+export const raise = (tx: Tx, id: string) => tx.run(raiseAny, [id])
 export const remove = (tx: Tx, id: string) => tx.run(deleteVm, [id])
 /** Which of the deployments nobody else places VMs of (or changes) until the end of the transaction. */
 export const claimPlacing = async (tx: Tx, deploymentIds: readonly string[]) =>

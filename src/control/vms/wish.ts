@@ -1,4 +1,4 @@
-import type { VmObserved, VmSpec } from '../../contract/agent.ts'
+import type { DiskSpec, VmObserved, VmSpec } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { wished } from './disk-store.ts'
@@ -6,21 +6,27 @@ import { wanted } from './rules.ts'
 import type { Vm } from './store.ts'
 import * as store from './store.ts'
 
+export interface OnlyHere extends Pick<VmSpec, 'incoming'> {
+  /** Its volumes as they are for this host. */
+  readonly disk?: (disk: DiskSpec) => DiskSpec
+}
+
 export interface VmWishes {
   /** Tells the host of the VM all that it shall be; answers what it is. `more`: what only this host shall do with it. */
-  put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: Pick<VmSpec, 'incoming'>): Promise<VmObserved>
+  put(vm: Vm & { readonly hostId: string }, signal: AbortSignal, more?: OnlyHere): Promise<VmObserved>
 }
+
+const same = (disk: DiskSpec) => disk
 
 export function vmWishes(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): VmWishes {
   return {
-    async put(vm, signal, more = {}) {
+    async put(vm, signal, { disk: diskHere = same, ...more } = {}) {
       const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
       const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
       const sealedDisks = vm.want === 'absent' ? [] : await wished(deps.db, vm.id)
-      const disks = sealedDisks.map(({ key, ...disk }) => ({
-        ...disk,
-        ...(key ? { key: deps.vault.open('volume.key', key) } : {}),
-      }))
+      const disks = sealedDisks.map(({ key, ...disk }) =>
+        diskHere({ ...disk, ...(key ? { key: deps.vault.open('volume.key', key) } : {}) }),
+      )
       const wish = wanted(vm, deps.config, env, disks)
       return agentClient(deps.bus, vm.hostId).put({ ...wish, spec: { ...wish.spec, ...more } }, signal)
     },

@@ -55,6 +55,8 @@ const volumesAndAttachments = statement<
     | 'error'
     | 'createdAt'
     | 'updatedAt'
+    | 'movingTo'
+    | 'arrivedBy'
   > & {
     readonly attachments: readonly Pick<Attachment, 'accessMode' | 'appId' | 'appName' | 'mountPoint'>[]
   }
@@ -62,6 +64,7 @@ const volumesAndAttachments = statement<
   'volumes.list',
   `SELECT o.id, o.project_id AS "projectId", o.name, o.size_mib AS "sizeMib", o.grown_mib AS "grownMib", o.pool_name AS "poolName",
      o.host_id AS "hostId", o.state, o.error, o.created_at AS "createdAt", o.updated_at AS "updatedAt",
+     o.moving_to AS "movingTo", o.arrived_by AS "arrivedBy",
      coalesce((SELECT jsonb_agg(jsonb_build_object('accessMode', t.access_mode, 'appId', a.id, 'appName', a.name,
         'mountPoint', t.mount_point) ORDER BY t.id) ${joined} WHERE t.volume_id = o.id), '[]'::jsonb) AS attachments
    FROM volume o WHERE o.project_id = $1 AND o.owner = 'user' AND o.want = 'present' ORDER BY o.id DESC LIMIT 1000`,

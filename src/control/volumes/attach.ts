@@ -37,6 +37,7 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
   const volume = await store.lock(tx, request.volumeId)
   if (!app || volume?.projectId !== request.projectId) throw notFound()
   if (request.by === 'user' && volume.owner !== 'user') throw notFound()
+  rules.assertAtRest(volume)
   const { accessMode } = request
   const there = await attachments.attachmentsOf(tx, volume.id)
   rules.assertAttachable(volume, app, { mountPoint, accessMode }, there, await attachments.attachmentsOfApp(tx, app.id))
@@ -58,13 +59,15 @@ export async function detachVolume(
   tx: Tx,
   { id, volumeId }: Pick<Attachment, 'id' | 'volumeId'>,
 ): Promise<'detached' | 'detaching'> {
-  await store.lock(tx, volumeId)
+  const volume = await store.lock(tx, volumeId)
   const now = (await attachments.attachmentsOf(tx, volumeId)).find(one => one.id === id)
   if (!now) return 'detached'
   if (now.vms === 0) {
     await attachments.remove(tx, id)
     return 'detached'
   }
+  // The VM that has it takes it along.
+  if (volume) rules.assertAtRest(volume)
   await attachments.wishGone(tx, id)
   await unclaim(tx, id)
   return 'detaching'

@@ -5,6 +5,7 @@ import { createMachine, poke } from '../../engine/runner.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { invalidState, nameTaken, notFound } from '../http/errors.ts'
+import { pokeMoveOf } from '../moves/index.ts'
 import { assertWithin, lockProject } from '../projects/index.ts'
 import * as attachments from './attach-store.ts'
 import * as rules from './rules.ts'
@@ -57,6 +58,7 @@ export async function cloneVolume(tx: Tx, snapshotId: string, request: CloneRequ
   const source = snapshot && (await store.lock(tx, snapshot.volumeId))
   if (!source || snapshot.want === 'absent') throw notFound()
   rules.assertSnapshotReady((await snapshots.byId(tx, snapshotId)) ?? snapshot)
+  rules.assertAtRest(source)
   const { sizeMib, poolName, hostId, bound, key } = source
   const from = { fromVolumeId: source.id, fromSnapshotId: snapshotId }
   return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
@@ -96,6 +98,16 @@ async function insert(
 }
 
 /**
+ * That what is there is within the plan, for what did not count before.
+ * @throws ApiError 403 `plan_limit_exceeded`; the project is locked until the transaction ends
+ */
+export async function assertStorageFits(tx: Tx, projectId: string): Promise<void> {
+  const limits = await lockProject(tx, projectId)
+  const { sizeMib } = await store.projectUsage(tx, projectId)
+  assertWithin(limits, 'maxStorageGibTotal', Math.ceil(sizeMib / 1024), 0)
+}
+
+/**
  * Removes the volume and its snapshots; clones of them stay.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`
  */
@@ -110,7 +122,9 @@ export async function deleteVolume(tx: Tx, id: string): Promise<void> {
 
 /** Without questions: its project goes. */
 export async function wishVolumeGone(tx: Tx, id: string): Promise<void> {
-  if (await store.wishGone(tx, id)) await poke(tx, 'volume', id)
+  if (!(await store.wishGone(tx, id))) return
+  await poke(tx, 'volume', id)
+  await pokeMoveOf(tx, id)
 }
 
 /**
@@ -170,6 +184,7 @@ export async function restoreVolume(
   if (!volume || snapshot?.volumeId !== volumeId || snapshot.want === 'absent') throw notFound()
   const users = (await attachments.attachmentsOf(tx, volumeId)).filter(one => unless === 'attached' || one.vms > 0)
   rules.assertFree(volume, users, 'restore')
+  rules.assertAtRest(volume)
   rules.assertSnapshotReady(snapshot)
   if ((await snapshots.list(tx, volumeId)).some(one => one.state === 'creating'))
     throw rules.underWay(`A snapshot of volume ${volume.name} is being made. Wait until that is done.`)

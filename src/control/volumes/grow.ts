@@ -22,6 +22,7 @@ export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 's
   if (sizeMib === volume.sizeMib) return volume
   if (volume.state === 'restoring')
     throw rules.underWay(`Volume ${volume.name} is being restored. Wait until that is done.`)
+  rules.assertAtRest(volume)
   if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; see its message.`)
   const used = await store.projectUsage(tx, volume.projectId)
   const before = Math.ceil(used.sizeMib / 1024)

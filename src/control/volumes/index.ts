@@ -7,6 +7,7 @@ export { type Attachment, attachmentsOfApp, writerOf } from './attach-store.ts'
 export {
   type CloneRequest,
   type NewVolumeRequest,
+  assertStorageFits,
   cloneVolume,
   createVolume,
   createVolumeSnapshot,
@@ -17,6 +18,7 @@ export {
 export { fullVolumes } from './fullness.ts'
 export { growVolume } from './grow.ts'
 export { recordVolume, volumeMachine } from './machine.ts'
+export { drainedVolumes } from './move.ts'
 export { volumeFeature } from './routes.ts'
 export { assertScalable } from './rules.ts'
 export { scheduledSnapshots } from './schedule.ts'

@@ -8,6 +8,7 @@ import { poke, pokeMany } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient, listHosts, listPools } from '../hosts/index.ts'
+import { pokeMoveOf } from '../moves/index.ts'
 import { makingMs } from './create.ts'
 import { choosePlace } from './rules.ts'
 import * as store from './store.ts'
@@ -24,6 +25,7 @@ const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...(v.fromVolumeId && v.fromSnapshotId ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } } : {}),
   ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
+  ...(v.arrivedBy ? { arrived: { transferId: v.arrivedBy } } : {}),
   ...(v.restoreSnapshotId ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } } : {}),
 })
 
@@ -33,7 +35,7 @@ export const volumeMachine = (deps: VolumeDeps) =>
     edges: {
       placing: ['creating', 'removing'],
       creating: ['keeping', 'removing'],
-      keeping: ['restoring', 'growing', 'removing'],
+      keeping: ['creating', 'restoring', 'growing', 'removing'],
       restoring: ['keeping', 'removing'],
       growing: ['keeping', 'removing'],
       removing: [],
@@ -64,7 +66,9 @@ export const volumeMachine = (deps: VolumeDeps) =>
         })
       },
 
-      async keeping({ subject: v }): Promise<Next<'restoring' | 'growing'>> {
+      async keeping({ subject: v }): Promise<Next<'creating' | 'restoring' | 'growing'>> {
+        // It has come to another host.
+        if (v.state === 'creating') return go('creating', undefined, makingMs)
         if (v.state === 'restoring') return go('restoring', undefined, makingMs)
         return isGrowing(v) ? go('growing', undefined, makingMs) : wait(hours(1))
       },
@@ -99,6 +103,8 @@ export const volumeMachine = (deps: VolumeDeps) =>
       },
 
       async removing({ subject: v, signal }) {
+        // Its move is given up first, and hosts that have something of it are told.
+        if (v.copied) return wait(minutes(1))
         if (v.hostId && !v.hostRemoved) {
           const hostId = await reachableHost(deps, v)
           // Only its host can remove it; one that is lost may come back.
@@ -206,4 +212,7 @@ export async function pokeOwner(tx: Tx, v: Pick<Volume, 'owner' | 'ownerId'>): P
 }
 
 /** What a host says of a volume by itself is a reason to look. */
-export const recordVolume = (tx: Tx, { volumeId }: Pick<VolumeObserved, 'volumeId'>) => poke(tx, 'volume', volumeId)
+export async function recordVolume(tx: Tx, { volumeId }: Pick<VolumeObserved, 'volumeId'>): Promise<void> {
+  await poke(tx, 'volume', volumeId)
+  await pokeMoveOf(tx, volumeId)
+}

@@ -7,6 +7,7 @@ import * as attachments from './attach-store.ts'
 import { cloneVolume, createVolume, createVolumeSnapshot, deleteVolume, deleteVolumeSnapshot } from './create.ts'
 import { restoreVolume } from './create.ts'
 import { growVolume } from './grow.ts'
+import { moveHandlers } from './move-routes.ts'
 import { type Schedule, getSchedule, setSchedule } from './schedule.ts'
 import { volumeOperations } from './schema.ts'
 import * as snapshots from './snapshot-store.ts'
@@ -18,8 +19,10 @@ interface VolumeCall {
   readonly params: { readonly volume_id: string }
 }
 
-export const volumeFeature = (deps: Pick<Deps, 'db'>) =>
-  feature(volumeOperations, { ...volumeHandlers(deps), ...snapshotHandlers(deps), ...attachHandlers(deps) })
+export const volumeFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
+  feature(volumeOperations, {
+    ...{ ...volumeHandlers(deps), ...snapshotHandlers(deps), ...attachHandlers(deps), ...moveHandlers(deps) },
+  })
 
 /** @throws ApiError 404 for what is missing, foreign, or not the user's own */
 async function ownVolume(deps: Pick<Deps, 'db'> | { readonly db: Tx }, call: VolumeCall): Promise<store.Volume> {

@@ -129,6 +129,11 @@ export function assertFree(volume: Pick<Volume, 'name'>, attachments: readonly A
   if (first) throw inUse(`Volume ${volume.name} is attached to ${first.appName}. Detach it before you ${verb} it.`)
 }
 
+/** @throws ApiError 409 while it is on its way to another host */
+export function assertAtRest({ name, movingTo }: Pick<Volume, 'name' | 'movingTo'>): void {
+  if (movingTo !== null) throw underWay(`Volume ${name} is being moved to another host. Wait until that is done.`)
+}
+
 /** @throws ApiError 409 when there is nothing to start from yet */
 export function assertSnapshotReady(snapshot: Pick<VolumeSnapshot, 'name' | 'state' | 'error'>): void {
   if (snapshot.state === 'ready') return

@@ -32,7 +32,7 @@ const state = {
   status: Type.Optional(
     text({
       description:
-        '`pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`',
+        '`pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`',
     }),
   ),
   message: Type.Optional(nullable(text({ description: 'What went wrong last, if anything did.' }))),
@@ -122,6 +122,39 @@ export const volumeOperations = operations({
       size_mib: int32({ minimum: 1, description: 'At least what it has: a volume never shrinks.' }),
     }),
     answer: Volume,
+  },
+  moveVolume: {
+    addition: true,
+    method: 'POST',
+    path: '/v1/volumes/{volume_id}/move',
+    summary: 'Moves a volume that no VM has, with its snapshots, to another host',
+    ...shared,
+    scope: 'admin',
+    params,
+    body: resource('MoveVolumeRequest', {
+      target_host: text({ minLength: 1, maxLength: 255, description: 'Id or name of a registered host.' }),
+    }),
+    answer: 'free',
+  },
+  getVolumeMove: {
+    addition: true,
+    method: 'GET',
+    path: '/v1/volumes/{volume_id}/move',
+    summary: 'How far the last move of the volume is',
+    ...shared,
+    scope: 'read',
+    params,
+    answer: 'free',
+  },
+  cancelVolumeMove: {
+    addition: true,
+    method: 'POST',
+    path: '/v1/volumes/{volume_id}/move/cancel',
+    summary: 'Gives the move of a volume up; it stays where it was',
+    ...shared,
+    scope: 'admin',
+    params,
+    answer: 'free',
   },
   deleteVolume: {
     method: 'DELETE',

@@ -35,7 +35,7 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
         if (now.getTime() - enteredAt.getTime() > makingMs)
           return go('keeping', failed(s, 'the host did not finish it in time'))
         // The volume has no place yet, or is not in it yet; its machine pokes this one.
-        if (!s.hostId || s.volumeState !== 'ready') return wait(lookAgainMs)
+        if (!s.hostId || s.volumeState !== 'ready' || s.moving) return wait(lookAgainMs)
         if (s.hostLost) return go('keeping', failed(s, 'the host of the volume is lost'))
         const { hostId } = s
         try {
@@ -53,6 +53,8 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
       },
 
       async removing({ subject: s, signal }) {
+        // The volume's move pokes: by then it is known which host has the snapshot.
+        if (s.moving) return wait(minutes(1))
         if (s.hostId && !s.hostRemoved) {
           // Only the host itself can remove it; one that is lost may come back.
           if (s.hostLost) return wait(minutes(10))

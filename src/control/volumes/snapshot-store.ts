@@ -21,12 +21,14 @@ export interface VolumeSnapshot {
   readonly hostRemoved: boolean
   readonly owner: Volume['owner']
   readonly ownerId: string | null
+  /** The volume is on its way to another host. */
+  readonly moving: boolean
   readonly volumeState: 'creating' | 'ready' | 'restoring' | 'failed'
 }
 
 const columns = `s.id, s.project_id AS "projectId", s.volume_id AS "volumeId", s.name, s.kind, s.want, s.state,
   s.size_bytes AS "sizeBytes", s.pause_ms AS "pauseMs", s.error, s.created_at AS "createdAt",
-  o.pool_name AS "poolName", o.host_id AS "hostId", o.state AS "volumeState", o.owner, o.owner_id AS "ownerId", h.lost_at IS NOT NULL AS "hostLost",
+  o.pool_name AS "poolName", o.host_id AS "hostId", o.state AS "volumeState", o.owner, o.owner_id AS "ownerId", h.lost_at IS NOT NULL AS "hostLost", o.moving_to IS NOT NULL AS moving,
   h.removed_at IS NOT NULL AS "hostRemoved"`
 const joined = `FROM volume_snapshot s JOIN volume o ON o.id = s.volume_id LEFT JOIN host h ON h.id = o.host_id`
 

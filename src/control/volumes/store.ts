@@ -38,6 +38,12 @@ export interface Volume {
   /** The host was given up for now, or taken away for good. */
   readonly hostLost: boolean
   readonly hostRemoved: boolean
+  /** The host that it is on its way to. */
+  readonly movingTo: string | null
+  /** The move by which it came to its host. */
+  readonly arrivedBy: string | null
+  /** Some host has, or is to have, a copy of it that does not count. */
+  readonly copied: boolean
   /** Something waits for it to get a place, though no VM needs it. */
   readonly needed: boolean
 }
@@ -47,7 +53,8 @@ const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "owne
   o.from_snapshot_id AS "fromSnapshotId", o.restore_snapshot_id AS "restoreSnapshotId", o.restores, o.key,
   o.used_bytes AS "usedBytes", o.snapshot_bytes AS "snapshotBytes", o.measured_at AS "measuredAt", o.error,
   o.created_at AS "createdAt", o.updated_at AS "updatedAt", h.lost_at IS NOT NULL AS "hostLost",
-  h.removed_at IS NOT NULL AS "hostRemoved",
+  h.removed_at IS NOT NULL AS "hostRemoved", o.moving_to AS "movingTo", o.arrived_by AS "arrivedBy",
+  EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.ended_at IS NULL) AS copied,
   EXISTS (SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.state = 'creating') AS needed`
 const joined = `FROM volume o LEFT JOIN host h ON h.id = o.host_id`
 
@@ -70,7 +77,8 @@ const insertVolume = statement(
 const usageOfProject = statement<{ volumes: number; sizeMib: number }>(
   'volumes.projectUsage',
   `SELECT (count(*) FILTER (WHERE owner = 'user'))::int AS volumes, coalesce(sum(size_mib), 0)::float8 AS "sizeMib"
-   FROM volume WHERE project_id = $1 AND want = 'present'`,
+   FROM volume v WHERE project_id = $1 AND want = 'present'
+     AND NOT EXISTS (SELECT FROM branch b WHERE b.id = v.owner_id AND b.kind = 'spare')`,
 )
 const placeVolume = statement(
   'volumes.place',
@@ -90,7 +98,7 @@ const wishAway = statement(
 const startRestore = statement(
   'volumes.startRestore',
   `UPDATE volume SET state = 'restoring', restore_snapshot_id = $2, restores = restores + 1, generation = generation + 1,
-     attach_generation = attach_generation + 1, updated_at = now() WHERE id = $1 AND state = 'ready'`,
+     attach_generation = attach_generation + 1, updated_at = now() WHERE id = $1 AND state = 'ready' AND moving_to IS NULL`,
 )
 const growVolume = statement(
   'volumes.grow',
@@ -123,7 +131,7 @@ const remainingVolumes = statement<{ count: number }>(
 const unfinishedClones = statement<{ count: number }>(
   'volumes.unfinishedClones',
   `SELECT count(*)::int AS count FROM volume
-   WHERE want = 'present' AND state = 'creating' AND (from_volume_id = $1 OR from_snapshot_id = $2)`,
+   WHERE want = 'present' AND state = 'creating' AND arrived_by IS NULL AND (from_volume_id = $1 OR from_snapshot_id = $2)`,
 )
 const recordUsage = statement(
   'volumes.recordUsage',

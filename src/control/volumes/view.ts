@@ -4,9 +4,10 @@ import type { VolumeSnapshot } from './snapshot-store.ts'
 import type { Volume } from './store.ts'
 
 type Shown = Pick<Volume, 'id' | 'projectId' | 'name' | 'sizeMib' | 'poolName' | 'createdAt' | 'updatedAt'> &
-  Pick<Volume, 'hostId' | 'state' | 'error' | 'grownMib'>
+  Pick<Volume, 'hostId' | 'state' | 'error' | 'grownMib' | 'movingTo' | 'arrivedBy'>
 
-function statusOf(v: Pick<Volume, 'hostId' | 'state' | 'grownMib' | 'sizeMib'>): string {
+function statusOf(v: Pick<Volume, 'hostId' | 'state' | 'grownMib' | 'sizeMib' | 'movingTo' | 'arrivedBy'>): string {
+  if (v.movingTo !== null || (v.arrivedBy !== null && v.state === 'creating')) return 'moving'
   // Nothing has been made of it, and nothing needs to be, until it is used.
   if (v.hostId === null && v.state === 'creating') return 'pending'
   return v.state === 'ready' && v.grownMib < v.sizeMib ? 'growing' : v.state

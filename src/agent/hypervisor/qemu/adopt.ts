@@ -8,6 +8,7 @@ import { endProcess } from '../process.ts'
 import { connectMachine, qemuMachine } from './machine.ts'
 import type { QemuDeps } from './driver.ts'
 import { readNotes } from '../prepare.ts'
+import { hasMark } from '../transfer/marks.ts'
 import { asObject } from './qmp.ts'
 
 /** Finds the process that an earlier agent left; undefined when it has gone or cannot be talked to. */
@@ -25,7 +26,8 @@ export async function adoptVm(
   try {
     const links = await connectMachine(home.dir, fromSeq, watcher)
     // Half of a VM, whose other half runs on where it was.
-    if (asObject(await links.qmp.execute('query-status')).status === 'inmigrate') throw new Error('it has not arrived')
+    if (hasMark(home.dir, 'arriving') || asObject(await links.qmp.execute('query-status')).status === 'inmigrate')
+      throw new Error('it has not arrived')
     const console = await openConsole(home.dir)
     const { tap } = readNotes(running.prepared)
     // A paused guest answers nothing; its workload can only be running or have been reported.

@@ -56,7 +56,9 @@ async function bootCold(
   context: PrepareContext,
 ): Promise<Machine> {
   const { home, prepared, kernel } = plan
-  await context.time('disk', () => makeScratch(cacheDir, join(home.dir, scratchFile), home.spec.diskMib))
+  await context.time('disk', () =>
+    makeScratch(cacheDir, join(home.dir, scratchFile), home.spec.diskMib, plan.launcher.run),
+  )
   const kernelArgs = plan.kernelArgs + (claim ? templateArgs(readNotes(prepared).baseType) : '')
   const start = { kind: 'boot', kernel: kernel.kernel, initrd: kernel.initrd, kernelArgs } as const
   return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {

@@ -83,7 +83,7 @@ async function untilDone(qmp: Qmp, id: string): Promise<void> {
 }
 
 /** Idempotent: one that runs is cancelled, one that has ended is forgotten. */
-async function dropJob(qmp: Qmp, id: string): Promise<void> {
+export async function dropJob(qmp: Qmp, id: string): Promise<void> {
   for (let job = await jobOf(qmp, id); job; job = await jobOf(qmp, id)) {
     const verb = job.status === 'concluded' ? 'job-dismiss' : 'job-cancel'
     await qmp.execute(verb, { id }).catch(() => undefined)

@@ -1,5 +1,5 @@
 import { arch } from 'node:os'
-import { run } from '../../../lib/exec.ts'
+import { once } from '../../../lib/once.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
 import type { Driver, Machine, VmHome } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
@@ -7,16 +7,17 @@ import { kernelArgs } from './argv.ts'
 import { bootVm } from './boot.ts'
 import { hostCpu } from '../snapshot-files.ts'
 import type { Isolation } from '../isolation.ts'
+import type { Launcher } from '../../launcher/launcher.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
-import { probeQemu } from './probe.ts'
+import { probeQemu, qemuVersion } from './probe.ts'
 import { receiveVm } from './receive.ts'
 import { restoreVm } from './restore.ts'
-import { qemuBinary } from './spawn.ts'
 import { openTemplates } from './templates.ts'
 
 export interface QemuDeps extends PrepareDeps {
   readonly cacheDir: string
   readonly isolation: Isolation
+  readonly launcher: Launcher
   /** A guest that has not started its workload by then is hung. */
   readonly bootLimitMs: number
   /** The address where VMs from other hosts arrive. */
@@ -28,27 +29,28 @@ export interface QemuDeps extends PrepareDeps {
 
 /** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
 export function qemuDriver(deps: QemuDeps): Driver {
-  const { isolation, cacheDir, templateMib, onError } = deps
+  const { isolation, launcher, cacheDir, templateMib, onError } = deps
   const templates = openTemplates({ cacheDir, maxMib: templateMib, onError })
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
-  let version: Promise<string> | undefined
+  const version = once(qemuVersion)
   /** The newest one of each VM. One that came from another host is known to nobody here until the agent starts anew. */
   const machines = new Map<string, Machine>()
   const known = ({ vmId }: VmHome, machine: Machine) => {
     machines.set(vmId, machine)
     return machine
   }
-  const madeBy = async () => kindOf(await (version ??= qemuVersion()), accel)
+  const madeBy = async () => kindOf(await version(), accel)
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
     opensLuks: true,
     showsDrives: true,
     keepsVolumes: true,
+    movesVolumes: true,
     network: deps.network.mode,
     async probe(signal) {
-      const proof = await probeQemu(deps.cacheDir, deps.kernel, signal)
+      const proof = await probeQemu(deps.cacheDir, deps.kernel, signal, version)
       accel = proof.accel
       return proof
     },
@@ -56,7 +58,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     prepare: async (home, context) =>
       home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, limitMs: deps.bootLimitMs }
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()
       const args = kernelArgs(await (tscKhz ??= hostTscKhz()), kernel.devices)
@@ -65,7 +67,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     copierOf: vmId => machines.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, isolation, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, limitMs: deps.bootLimitMs }
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {
@@ -74,8 +76,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     async release(vmId) {
       machines.delete(vmId)
-      await isolation.cgroups?.release(vmId)
-      await deps.network.release(vmId)
+      await Promise.all([isolation.cgroups?.release(vmId), deps.network.release(vmId)])
     },
     async reclaim(keep) {
       await isolation.cgroups?.reclaim(keep)
@@ -87,10 +88,6 @@ export function qemuDriver(deps: QemuDeps): Driver {
       await deps.network.close()
     },
   }
-}
-
-async function qemuVersion(): Promise<string> {
-  return /version (\S+)/.exec(await run(qemuBinary, ['--version']))?.[1] ?? 'unknown'
 }
 
 /** Under emulation the guest's CPU is QEMU's own; with KVM it is the host's. `1` counts changes of the machine's layout. */

@@ -24,8 +24,18 @@ export type ScsiAddress = Static<typeof ScsiAddress>
 
 /** Volumes of one running machine: SCSI disks, since virtio-mmio devices cannot come later. */
 export interface Hotplug {
-  /** Shows the file to the guest, mounted or not. Idempotent. @param at where on the bus; absent: where there is room */
-  insert(disk: Pick<DiskSpec, 'volumeId' | 'readOnly'>, file: string, key?: string, at?: ScsiAddress): Promise<void>
+  /**
+   * Shows the file to the guest, mounted or not. Idempotent.
+   * @param at where on the bus; absent: where there is room
+   * @param use `exported`: another host writes to it until the guest goes on here; see `comesOverTheNetwork` in argv.ts
+   */
+  insert(
+    disk: Pick<DiskSpec, 'volumeId' | 'readOnly'>,
+    file: string,
+    key?: string,
+    at?: ScsiAddress,
+    use?: 'own' | 'exported',
+  ): Promise<void>
   /** Where each volume's disk is, by volume, for a machine that goes on from this one's state. */
   addresses(): Promise<Record<string, ScsiAddress>>
   /** @param key of the LUKS container that the file is: its text is the passphrase */
@@ -37,7 +47,7 @@ export interface Hotplug {
 
 /** @param user whose rights QEMU has: files that come later have to be its own, and within its reach */
 export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser | undefined): Hotplug {
-  const insert: Hotplug['insert'] = async ({ volumeId, readOnly }, file, key, at) => {
+  const insert: Hotplug['insert'] = async ({ volumeId, readOnly }, file, key, at, use = 'own') => {
     if (volumeId.length > serialChars)
       throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
     const { node, device } = namesOf(volumeId)
@@ -58,6 +68,7 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
     const place = at ? { channel: at.channel, 'scsi-id': at.id, lun: at.lun } : {}
     await qmp.execute('device_add', {
       ...{ driver: 'scsi-hd', bus: 'scsi0.0', id: device, drive: node, serial: volumeId, ...place },
+      ...(use === 'exported' ? { 'share-rw': true } : {}),
     })
   }
   return {

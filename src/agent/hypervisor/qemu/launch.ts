@@ -9,6 +9,7 @@ import { confine, type Isolation, makeRunDir } from '../isolation.ts'
 import { qemuArgs, type Start } from './argv.ts'
 import { type Console, openConsole } from '../console.ts'
 import { endProcess } from '../process.ts'
+import type { Launcher } from '../../launcher/launcher.ts'
 import { connectMachine } from './machine.ts'
 import { readNotes } from '../prepare.ts'
 import { configFile, scratchFile } from '../snapshot-files.ts'
@@ -27,6 +28,7 @@ export interface Launch {
   readonly watcher: Watcher
   readonly limitMs: number
   readonly isolation: Isolation
+  readonly launcher: Launcher
 }
 
 /** QEMU's own memory and translated code (64 MiB), and a part of the disks' cache that need not be fought for. */
@@ -50,7 +52,7 @@ export async function launch<T>(
   context: PrepareContext,
   use: (launched: Launched) => Promise<T>,
 ): Promise<T> {
-  const { home, prepared, boot, accel, isolation } = plan
+  const { home, prepared, boot, accel, isolation, launcher } = plan
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)
   await makeRunDir(dir, user)
@@ -71,13 +73,19 @@ export async function launch<T>(
       ...(user ? { user } : {}),
     },
   })
-  const process = await spawnQemu(dir, args, plan.env, apart)
+  const limits = { vcpus: spec.vcpus, memoryMib: spec.memoryMib + overheadMib }
+  const cgroup = launcher.start && (await isolation.cgroups?.make(vmId, limits))
+  const process = await spawnQemu(launcher, {
+    ...{ dir, args },
+    ...(plan.env ? { env: plan.env } : {}),
+    ...(apart ? { apart } : {}),
+    ...(cgroup === undefined ? {} : { cgroup }),
+  })
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
   const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, process.ended]), limit)
   try {
-    const memoryMib = spec.memoryMib + overheadMib
-    await confine(isolation, vmId, process.identity.pid, { vcpus: spec.vcpus, memoryMib })
+    if (cgroup === undefined) await confine(isolation, vmId, process.identity.pid, limits)
     const links = await context.time('spawn', () => unlessEnded(connectSoon(plan, limit)))
     const console = await openConsole(dir)
     try {

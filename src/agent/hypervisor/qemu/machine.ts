@@ -9,8 +9,10 @@ import { type Isolation, runDir } from '../isolation.ts'
 import { machineOf, type MachineParts, type Vmm } from '../machine.ts'
 import { readMemory, setBalloon } from './balloon.ts'
 import { prepareCopy } from './copy-disk.ts'
-import { hotplug } from './hotplug.ts'
+import { hotplug, nodeOf } from './hotplug.ts'
+import { hasMark } from '../transfer/marks.ts'
 import { handOver, hasLeft } from './migrate.ts'
+import { handOverWithVolumes } from './migrate-volumes.ts'
 import { asObject, connectQmp, type Qmp } from './qmp.ts'
 import { takeSnapshot } from './snapshot.ts'
 
@@ -49,14 +51,14 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
     detachDisk: disks.detach,
     growDisk: disks.grow,
     copyDisk: (volumeId, target) => prepareCopy({ qmp, dir, user: isolation.userOf(vmId), volumeId, target }),
-    handOver: (uri, onProgress, signal) =>
-      handOver(
-        { qmp, runDir: join(dir, runDir), user: isolation.userOf(vmId), devices: readNotes(running.prepared).devices },
-        uri,
-        onProgress,
-        signal,
-      ),
-    hasLeft: () => hasLeft(qmp),
+    async handOver(uri, onProgress, signal, volumes) {
+      const { devices } = readNotes(running.prepared)
+      const source = { qmp, runDir: join(dir, runDir), user: isolation.userOf(vmId), devices }
+      if (!volumes) return handOver(source, uri, onProgress, signal)
+      const along = { ...source, vmDir: dir, memoryMib, volumes, nodeOf, addresses: await disks.addresses() }
+      return handOverWithVolumes(along, uri, onProgress, signal)
+    },
+    hasLeft: async () => hasMark(dir, 'left') || hasLeft(qmp),
     closed: qmp.closed,
     close() {
       console.close()

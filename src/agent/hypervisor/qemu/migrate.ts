@@ -2,37 +2,44 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StepError } from '../../vm/errors.ts'
 import type { MigrationProgress } from '../driver.ts'
 import { runDir as runDirName, type VmUser } from '../isolation.ts'
+import { dropJob } from './copy-disk.ts'
 import { asObject, type Qmp } from './qmp.ts'
 import { relayOut } from './relay.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
 /**
- * `tcp://<host>:<port>?disk=<port>[&devices=command-line]`: where memory and devices, and where the scratch disk go, and
+ * `tcp://<host>:<port>?disk=<port>[&volumes=<port>.<key>][&devices=command-line]`: where memory and devices, and where the scratch disk go, and
  * what kind of machine waits there.
  */
 export interface ArrivalAddress {
   readonly host: string
   readonly port: number
   readonly diskPort: number
+  /** Where the agent waits for what goes before: of a VM with volumes. */
+  readonly volumes?: { readonly port: number; readonly key: string }
   readonly devices: GuestKernel['devices']
 }
 
 export const diskExport = 'scratch'
-const mirrorJob = 'hand-over'
-const mirrorNode = 'hand-over-target'
+export const mirrorJob = 'hand-over'
+export const mirrorNode = 'hand-over-target'
 
-export function formatArrival({ host, port, diskPort, devices }: ArrivalAddress): string {
-  return `tcp://${host}:${port}?disk=${diskPort}${devices === 'acpi' ? '' : `&devices=${devices}`}`
+export function formatArrival({ host, port, diskPort, volumes, devices }: ArrivalAddress): string {
+  const forVolumes = volumes ? `&volumes=${volumes.port}.${volumes.key}` : ''
+  return `tcp://${host}:${port}?disk=${diskPort}${forVolumes}${devices === 'acpi' ? '' : `&devices=${devices}`}`
 }
 
 /** @throws StepError `invalid_request` */
 export function parseArrival(uri: string): ArrivalAddress {
-  const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)(&devices=command-line)?$/.exec(uri)
+  const match = /^tcp:\/\/([^/?]+):(\d+)\?disk=(\d+)(?:&volumes=(\d+)\.([0-9a-f]{32}))?(&devices=command-line)?$/.exec(
+    uri,
+  )
   if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
   return {
     ...{ host: match[1] ?? '', port: Number(match[2]), diskPort: Number(match[3]) },
-    devices: match[4] === undefined ? 'acpi' : 'command-line',
+    ...(match[5] === undefined ? {} : { volumes: { port: Number(match[4]), key: match[5] } }),
+    devices: match[6] === undefined ? 'acpi' : 'command-line',
   }
 }
 
@@ -65,13 +72,9 @@ export async function handOver(
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
 ): Promise<{ downtimeMs: number }> {
-  const { qmp, devices, runDir, user } = source
+  const { qmp, runDir, user } = source
   const address = parseArrival(uri)
-  if (address.devices !== devices)
-    throw new StepError(
-      'migration_mismatch',
-      `the machine here has its devices by ${devices}, the one over there by ${address.devices}: one of the hosts has our own kernel and the other has not; build it there too (mote kernel build)`,
-    )
+  assertSameDevices(source, address)
   const underWay = await hasMirror(qmp)
   using relays = new DisposableStack()
   const relay = async (name: string, port: number) => {
@@ -94,9 +97,18 @@ export async function handOver(
   }
 }
 
-async function hasMirror(qmp: Qmp): Promise<boolean> {
+/** @throws StepError `migration_mismatch` */
+export function assertSameDevices({ devices }: Pick<Leaving, 'devices'>, address: ArrivalAddress): void {
+  if (address.devices === devices) return
+  throw new StepError(
+    'migration_mismatch',
+    `the machine here has its devices by ${devices}, the one over there by ${address.devices}: one of the hosts has our own kernel and the other has not; build it there too (mote kernel build)`,
+  )
+}
+
+export async function hasMirror(qmp: Qmp, name = mirrorNode): Promise<boolean> {
   const nodes = await qmp.execute('query-named-block-nodes', { flat: true })
-  return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === mirrorNode)
+  return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === name)
 }
 
 /** It runs elsewhere, and what is here must never run again. (Taking a snapshot ends as `completed` too, without a mirror.) */
@@ -110,17 +122,29 @@ async function mirrorDisk(qmp: Qmp, signal: AbortSignal): Promise<void> {
   await qmp.execute('blockdev-add', { driver: 'nbd', 'node-name': mirrorNode, server, export: diskExport })
   const job = { 'job-id': mirrorJob, device: 'scratch', target: mirrorNode, sync: 'full', 'auto-dismiss': true }
   await qmp.execute('blockdev-mirror', job)
-  while (!(await mirrorJobState(qmp)).ready) {
+  while (!(await mirrorState(qmp)).ready) {
     signal.throwIfAborted()
     await sleep(10)
   }
 }
 
-async function mirrorJobState(qmp: Qmp): Promise<{ ready: boolean; there: boolean }> {
+export interface MirrorState {
+  /** Its reason where it has ended, and was not dismissed. */
+  readonly failed: string | undefined
+  readonly ready: boolean
+  readonly there: boolean
+  readonly doneBytes: number
+  readonly totalBytes: number
+}
+
+export async function mirrorState(qmp: Qmp, name = mirrorJob): Promise<MirrorState> {
   const jobs = await qmp.execute('query-block-jobs')
-  const job = (Array.isArray(jobs) ? jobs : []).map(asObject).find(one => one.device === mirrorJob)
-  if (job?.['io-status'] === 'failed') throw new Error('the disk could not be copied')
-  return { ready: job?.ready === true, there: job !== undefined }
+  const job = (Array.isArray(jobs) ? jobs : []).map(asObject).find(one => one.device === name)
+  if (job !== undefined && job['io-status'] !== undefined && job['io-status'] !== 'ok')
+    throw new Error('the disk could not be copied')
+  const failed = job?.status === 'concluded' ? String(job.error ?? 'it ended') : undefined
+  const [doneBytes, totalBytes] = [Number(job?.offset ?? 0), Number(job?.len ?? 0)]
+  return { failed, ready: job?.ready === true, there: job !== undefined, doneBytes, totalBytes }
 }
 
 async function follow(
@@ -147,23 +171,28 @@ async function follow(
 
 /** The guest stands still: the disk's last writes are over there when the mirror has ended. */
 async function switchOver(qmp: Qmp): Promise<void> {
-  if ((await mirrorJobState(qmp)).there) await endMirror(qmp, false)
+  if ((await mirrorState(qmp)).there) await endMirror(qmp)
   await qmp.execute('migrate-continue', { state: 'pre-switchover' })
   while (asObject(await qmp.execute('query-migrate')).status === 'pre-switchover') await sleep(1)
 }
 
 /** A mirror that is ready ends with two equal disks when it is cancelled without force. */
-async function endMirror(qmp: Qmp, force: boolean): Promise<void> {
-  await qmp.execute('block-job-cancel', { device: mirrorJob, force })
-  while ((await mirrorJobState(qmp).catch(() => ({ there: true }))).there) await sleep(2)
+async function endMirror(qmp: Qmp): Promise<void> {
+  await qmp.execute('block-job-cancel', { device: mirrorJob, force: false })
+  while ((await mirrorState(qmp).catch(() => ({ there: true }))).there) await sleep(2)
 }
 
 /** Undoes what was begun; afterwards the guest runs here, and only here. */
-async function stayHere(qmp: Qmp): Promise<void> {
+export async function stayHere(
+  qmp: Qmp,
+  mirrors: readonly { readonly job: string; readonly node: string }[] = [{ job: mirrorJob, node: mirrorNode }],
+): Promise<void> {
   const status = async () => asObject(await qmp.execute('query-migrate')).status
   await qmp.execute('migrate_cancel')
   while (['setup', 'active', 'pre-switchover', 'device', 'cancelling'].includes(String(await status()))) await sleep(5)
   if (asObject(await qmp.execute('query-status')).running !== true) await qmp.execute('cont')
-  if ((await mirrorJobState(qmp).catch(() => ({ there: true }))).there) await endMirror(qmp, true)
-  if (await hasMirror(qmp)) await qmp.execute('blockdev-del', { 'node-name': mirrorNode })
+  for (const { job, node } of mirrors) {
+    await dropJob(qmp, job)
+    if (await hasMirror(qmp, node)) await qmp.execute('blockdev-del', { 'node-name': node })
+  }
 }

@@ -12,6 +12,10 @@ import { endProcess } from '../process.ts'
 import { qemuMachine } from './machine.ts'
 import { runDir } from '../isolation.ts'
 import { diskExport, diskSocket, formatArrival, memorySocket, migrationCapabilities } from './migrate.ts'
+import { volumesGreeting } from './migrate-volumes.ts'
+import { takeGuestWithVolumes } from './receive-volumes.ts'
+import { clearMark, setMark } from '../transfer/marks.ts'
+import { listenForVm, parseArrival as parseWire, type Wire } from '../transfer/wire.ts'
 import { relayIn } from './relay.ts'
 import { readNotes } from '../prepare.ts'
 import { asObject } from './qmp.ts'
@@ -27,8 +31,14 @@ export async function receiveVm(
   context: PrepareContext,
 ): Promise<Arrival> {
   const { home } = plan
-  await context.time('disk', () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib))
-  const start = { kind: 'incoming', after: 'run' } as const
+  await context.time('disk', () =>
+    makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib, plan.launcher.run),
+  )
+  const volumes = home.arriving
+  const start = { kind: 'incoming', after: volumes ? 'stay-paused' : 'run' } as const
+  // Until the source lets go of it, nobody lets run what is here.
+  if (volumes) await setMark(home.dir, 'arriving')
+  else await clearMark(home.dir, 'arriving')
   return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const host = deps.migrationHost()
@@ -36,26 +46,44 @@ export async function receiveVm(
     const address = { type: 'unix', data: { path: `${runDir}/${diskSocket}` } }
     await qmp.execute('nbd-server-start', { addr: address })
     await qmp.execute('nbd-server-add', { device: 'scratch', name: diskExport, writable: true })
-    await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${memorySocket}` })
+    if (!volumes) await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${memorySocket}` })
+    const listener = volumes ? await listenForVm(host, volumesGreeting) : undefined
     const memory = await relayIn(host, join(home.dir, runDir), memorySocket)
     const disk = await relayIn(host, join(home.dir, runDir), diskSocket)
+    let [hasRun, wire]: [boolean, Wire | undefined] = [false, undefined]
     const closeRelays = () => {
       memory.close()
       disk.close()
+      listener?.close()
+      wire?.close()
     }
-    const arrived = untilArrived(launched, plan, madeBy)
+    const letGo = () => {
+      closeRelays()
+      launched.qmp.close()
+      launched.guest.close()
+      launched.console.close()
+    }
+    const brought = async () => {
+      if (!volumes || !listener) return
+      wire = await listener.wire
+      const user = plan.isolation.userOf(home.vmId)
+      await takeGuestWithVolumes(wire, { launched, dir: home.dir, user, volumes, onGo: runs => (hasRun = runs) })
+    }
+    const arrived = brought().then(() => untilArrived(launched, plan, madeBy))
     arrived.then(closeRelays, closeRelays)
     return {
       ...{
         running,
-        uri: formatArrival({ host, port: memory.port, diskPort: disk.port, devices: readNotes(plan.prepared).devices }),
+        uri: formatArrival({
+          ...{ host, port: memory.port, diskPort: disk.port, devices: readNotes(plan.prepared).devices },
+          ...(listener ? { volumes: parseWire(listener.uri) } : {}),
+        }),
         arrived,
       },
+      hasRun: () => hasRun,
+      detach: letGo,
       cancel: async () => {
-        closeRelays()
-        launched.qmp.close()
-        launched.guest.close()
-        launched.console.close()
+        letGo()
         await endProcess(running)
       },
     }
@@ -72,7 +100,7 @@ async function untilArrived(
     if (status === 'failed') throw new Error(`the VM did not come: ${String(reason ?? 'no reason given')}`)
     await sleep(10)
   }
-  await qmp.execute('nbd-server-stop')
+  if (!home.arriving) await qmp.execute('nbd-server-stop')
   const workload = parseWorkload(await guest.ready)
   await enableMemoryStats(qmp)
   const notes = readNotes(prepared)

@@ -1,21 +1,26 @@
+import type { Launcher } from '../../launcher/launcher.ts'
 import { tapFd, withoutNetwork } from '../netless.ts'
-import { spawnVmm, type VmmProcess } from '../process.ts'
+import { launchVmm, type VmmProcess } from '../process.ts'
 
 export const qemuBinary = 'qemu-system-x86_64'
 
+export interface QemuStart {
+  readonly dir: string
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** Left out: it stays in the host's network namespace. */
+  readonly apart?: ApartFromHost
+  /** See `launchVmm`. */
+  readonly cgroup?: string
+}
+
 /**
  * Starts QEMU in a session of its own, so that it outlives the agent, with the VM's directory as working directory.
- * @param apart left out: it stays in the host's network namespace
  * @throws Error when the program is not installed.
  */
-export function spawnQemu(
-  dir: string,
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-  apart?: ApartFromHost,
-): Promise<VmmProcess> {
+export function spawnQemu(launcher: Launcher, { dir, args, env, apart, cgroup }: QemuStart): Promise<VmmProcess> {
   const command = apart ? withoutNetwork(apart.netless, apart.tap, qemuBinary, args) : { program: qemuBinary, args }
-  return spawnVmm({ name: 'QEMU', ...command, dir, env: { ...process.env, ...env } })
+  return launchVmm(launcher, { name: 'QEMU', ...command, dir, env: { ...process.env, ...env } }, cgroup)
 }
 
 /** In a network namespace of its own, with the tap as `tapNetdev`. */

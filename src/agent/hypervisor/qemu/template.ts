@@ -87,7 +87,9 @@ export async function startFromTemplate(
 ): Promise<Machine> {
   const { home, prepared, isolation } = plan
   const memoryFile = join(template, snapshotFiles.memory)
-  await context.time('disk', () => copyWritable(join(template, scratchFile), join(home.dir, scratchFile)))
+  await context.time('disk', () =>
+    copyWritable(join(template, scratchFile), join(home.dir, scratchFile), plan.launcher.run),
+  )
   const env = await privateMemoryEnv(cacheDir, memoryFile)
   const start = { kind: 'incoming', after: 'stay-paused', memoryFile } as const
   return launch({ ...plan, start, env, fromSeq: 0 }, context, async launched => {

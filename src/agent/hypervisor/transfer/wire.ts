@@ -9,11 +9,23 @@ import { drained } from './drained.ts'
 /**
  * What two agents say to each other while a VM moves between them, where the hypervisor itself does not carry its disk.
  * `hello` opens; `loaded`: all is there and stands still; `go`: the source will never run it again; `running`: it runs.
+ * `volumes`: where the guest has each on its SCSI bus. `whole`, of a volume: what was sent until here is all of it, or of that snapshot of it; answered by `loaded`, too.
  */
 const Message = Type.Union([
   Type.Object({ say: Type.Literal('hello'), key: Type.String(), madeBy: Type.String() }),
   Type.Object({ say: Type.Literal('file'), name: Type.String(), size: Type.Integer({ minimum: 0 }) }),
   Type.Object({ say: Type.Literal('complete') }),
+  Type.Object({
+    say: Type.Literal('volumes'),
+    addresses: Type.Record(
+      Type.String(),
+      Type.Object({ channel: Type.Integer(), id: Type.Integer(), lun: Type.Integer() }),
+    ),
+  }),
+  Type.Object({
+    ...{ say: Type.Literal('whole'), digest: Type.String() },
+    snapshotId: Type.Union([Type.String(), Type.Null()]),
+  }),
   Type.Object({ say: Type.Literal('loaded') }),
   Type.Object({ say: Type.Literal('go') }),
   Type.Object({ say: Type.Literal('running') }),

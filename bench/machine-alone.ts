@@ -1,0 +1,39 @@
+/** One VM of an agent alone: what its process, its guest and its first page take, whoever asks for it. */
+import { request } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { TestAgent } from '../src/agent/testing.ts'
+import type { VmObserved, VmSpec } from '../src/contract/agent.ts'
+
+/** What the VM needs whoever starts it; `image`, `base`, `disk` and `prepare` are ours. */
+const machineSteps = ['spawn', 'load', 'resume', 'boot']
+
+export const machineMs = ({ steps }: Pick<VmObserved, 'steps'>): number =>
+  steps.filter(({ name }) => machineSteps.includes(name)).reduce((sum, { ms }) => sum + ms, 0)
+
+/** Milliseconds until `/` answers 200, asked at its own address; a packet sent before the network is up is not waited for. */
+async function untilPage({ endpoint }: VmObserved): Promise<number> {
+  const began = performance.now()
+  for (const deadline = began + 60_000; performance.now() < deadline; await pause(2)) {
+    const isThere = await new Promise<boolean>(resolve => {
+      const asked = request({ host: endpoint?.host, port: endpoint?.port, agent: false, timeout: 100 }, response =>
+        response.resume().once('end', () => resolve(response.statusCode === 200)),
+      )
+      // As health checks do: the bound is on the connection, not on the answer.
+      asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(10_000)))
+      asked.on('timeout', () => asked.destroy()).on('error', () => resolve(false))
+      asked.end()
+    })
+    if (isThere) return performance.now() - began
+  }
+  throw new Error('the VM did not answer within a minute')
+}
+
+/** From the start of its process to its first page, ms, without what the agent does before and beside that. The VM goes again. */
+export async function machineToPage(host: TestAgent, vmId: string, spec: VmSpec): Promise<number> {
+  await host.put({ vmId, generation: 1, want: 'running', spec })
+  const seen = await host.until(vmId, 'running', vm => vm.state === 'running')
+  const ms = machineMs(seen) + (await untilPage(seen))
+  await host.request('vm.forget', { vmId, generation: 2 })
+  await host.until(vmId, 'gone', vm => vm.state === 'absent')
+  return ms
+}

@@ -1,0 +1,85 @@
+/** guest/warm.c as it is compiled into the guest's init, on this machine's page cache. */
+import { execFileSync } from 'node:child_process'
+import { mkdir, open, truncate, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { hasProgram } from '../../lib/programs.ts'
+import { testDir } from '../testing.ts'
+import { compileStatic } from './init.ts'
+
+const source = fileURLToPath(new URL('../../../guest/warm.c', import.meta.url))
+const missing = process.getuid?.() === 0 ? [] : ['root (for a chroot)']
+for (const program of ['fincore', 'dd', 'mkfifo']) if (!(await hasProgram(program))) missing.push(program)
+const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
+
+/** An image's root, and a program that does in it what init does before its template is taken. */
+async function image() {
+  const dir = await testDir()
+  const root = join(dir.path, 'root')
+  const main = join(dir.path, 'main.c')
+  const program = join(dir.path, 'warm')
+  await writeFile(
+    main,
+    '#include <unistd.h>\nvoid warm_up(void);\nint main(int argc, char **argv) { return argc < 2 || chroot(argv[1]) || chdir("/") || (warm_up(), 0); }\n',
+  )
+  await compileStatic(program, [source, main])
+  const at = (path: string) => join(root, path)
+  const put = async (path: string, text: string | Buffer) => {
+    await mkdir(dirname(at(path)), { recursive: true })
+    await writeFile(at(path), text)
+  }
+  return {
+    ...{ at, put },
+    /** Written out, and no more in memory. */
+    async forget(path: string) {
+      const file = await open(at(path), 'r+')
+      await file.sync()
+      await file.close()
+      execFileSync('dd', [`of=${at(path)}`, 'oflag=nocache', 'conv=notrunc,fdatasync', 'count=0', 'status=none'])
+    },
+    warm: () => execFileSync(program, [root], { timeout: 30_000 }),
+    /** Bytes of it that are in memory. */
+    cached: (path: string) => Number(execFileSync('fincore', ['-bno', 'RES', at(path)], { encoding: 'utf8' })),
+    [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose](),
+  }
+}
+
+describe.skipIf(missing.length > 0)(`what an image lists is in memory ${reason}`, () => {
+  it('and nothing else, whatever the list names', async () => {
+    await using root = await image()
+    const bytes = 1 << 20
+    for (const name of ['listed', 'not-listed', 'last']) {
+      await root.put(`bin/${name}`, Buffer.alloc(bytes, 1))
+      await root.forget(`bin/${name}`)
+      expect(root.cached(`bin/${name}`)).toBe(0)
+    }
+    execFileSync('mkfifo', [root.at('pipe')])
+    const list = ['/bin/listed', '/no/such/file', '/bin', '/pipe', `/${'x'.repeat(5000)}`, '/bin/last']
+    await root.put('usr/share/mote/warm', list.join('\n'))
+    root.warm()
+    expect(root.cached('bin/listed')).toBe(bytes)
+    expect(root.cached('bin/last')).toBe(bytes)
+    expect(root.cached('bin/not-listed')).toBe(0)
+  })
+
+  it('up to what a template can afford', async () => {
+    await using root = await image()
+    await root.put('big', '')
+    await truncate(root.at('big'), 200 * 2 ** 20)
+    await root.put('late', Buffer.alloc(1 << 16, 1))
+    await root.forget('big')
+    await root.forget('late')
+    await root.put('usr/share/mote/warm', '/big\n/late\n')
+    root.warm()
+    expect(root.cached('late')).toBe(0)
+    // 96 MiB, and what the kernel reads ahead.
+    expect(root.cached('big')).toBeLessThan(128 * 2 ** 20)
+  })
+
+  it('and an image without a list starts as well', async () => {
+    await using root = await image()
+    await root.put('bin/sh', 'x')
+    expect(() => root.warm()).not.toThrow()
+  })
+})

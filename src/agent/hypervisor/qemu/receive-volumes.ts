@@ -1,0 +1,60 @@
+/** The target's side of a VM that brings its volumes along while it runs. The source's is migrate-volumes.ts. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ArrivingVolumes } from '../driver.ts'
+import { runDir, type VmUser } from '../isolation.ts'
+import { clearMark } from '../transfer/marks.ts'
+import type { Wire } from '../transfer/wire.ts'
+import { hotplug, nodeOf } from './hotplug.ts'
+import type { Launched } from './launch.ts'
+import { memorySocket } from './migrate.ts'
+import { asObject, type Qmp } from './qmp.ts'
+
+export interface Bringing {
+  readonly launched: Launched
+  readonly dir: string
+  readonly user: VmUser | undefined
+  readonly volumes: ArrivingVolumes
+  /** True: the source has let go for good, and the guest is let run here. False: that failed, and it has not run. */
+  readonly onGo: (runs: boolean) => void
+}
+
+/** Resolves when the guest runs. @throws Error when it did not come: what is here has not run then */
+export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Promise<void> {
+  const { launched, dir, user, volumes, onGo } = bringing
+  const { qmp, guest } = launched
+  try {
+    const { addresses } = await wire.expect('volumes')
+    const disks = hotplug(qmp, guest, dir, user)
+    for (const { disk, file, key } of await volumes.take(wire)) {
+      await disks.insert(disk, file, key, addresses[disk.volumeId], 'exported')
+      const node = nodeOf(disk.volumeId)
+      await qmp.execute('nbd-server-add', { device: node, name: node, writable: true })
+    }
+    await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${memorySocket}` })
+    await wire.say({ say: 'loaded' })
+    await wire.expect('complete')
+    await volumes.keep()
+    await wire.say({ say: 'loaded' })
+    await wire.expect('go')
+    await untilLoaded(qmp)
+    await qmp.execute('nbd-server-stop')
+    onGo(true)
+    // An agent that starts in between finds a guest that stands still here, and nowhere else.
+    await clearMark(dir, 'arriving')
+    await qmp.execute('cont')
+    await wire.say({ say: 'running' }).catch(() => undefined)
+  } catch (error) {
+    onGo(false)
+    await wire.say({ say: 'failed', reason: String(error) }).catch(() => undefined)
+    throw error
+  }
+}
+
+async function untilLoaded(qmp: Qmp): Promise<void> {
+  for (;;) {
+    if (asObject(await qmp.execute('query-status')).status === 'paused') return
+    const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
+    if (status === 'failed') throw new Error(`the VM did not come: ${String(reason ?? 'no reason given')}`)
+    await sleep(5)
+  }
+}

@@ -1,0 +1,136 @@
+import { mkdir, readFile, readlink, rmdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { CommandError } from '../../lib/exec.ts'
+import { agentConfig } from '../config.ts'
+import { testDir } from '../testing.ts'
+import { type Launcher, noLauncher, openLauncher } from './launcher.ts'
+import { answersOf, requestBytes } from './wire.ts'
+
+const { cacheDir } = agentConfig({ dataDir: '/nowhere', hostName: 'test' })
+const launcher = await openLauncher(cacheDir)
+afterAll(() => launcher.close())
+
+const both: ReadonlyArray<readonly [string, Launcher]> = [
+  ['with the program', launcher],
+  ['without a compiler', noLauncher],
+]
+
+describe.each(both)('a command %s', (_, { run }) => {
+  test('reads its input and answers its output', async () => {
+    expect(await run('cat', [], { input: 'what is said\n'.repeat(20_000) })).toBe('what is said\n'.repeat(20_000))
+    expect(await run('printf', ['%s.', 'a b', '', '*'])).toBe('a b..*.')
+  })
+
+  test('has the environment of the agent, and messages in English', async () =>
+    expect(await run('sh', ['-c', 'echo $LC_ALL $HOME'])).toBe(`C ${process.env.HOME}\n`))
+
+  test('that fails says how', async () => {
+    const failed = run('sh', ['-c', 'echo gone wrong >&2; exit 3'])
+    await expect(failed).rejects.toMatchObject({ exitCode: 3, stderr: 'gone wrong\n' })
+    await expect(failed).rejects.toBeInstanceOf(CommandError)
+    await expect(run('sh', ['-c', 'kill -9 $$'])).rejects.toMatchObject({ exitCode: null })
+  })
+
+  test('that is not installed is ENOENT', () =>
+    expect(run('no-such-program', [])).rejects.toMatchObject({ code: 'ENOENT' }))
+
+  test('does not wait for others', async () => {
+    let slow = true
+    const first = run('sleep', ['1']).then(() => (slow = false))
+    await Promise.all(Array.from({ length: 20 }, (_, n) => run('echo', [String(n)])))
+    expect(slow).toBe(true)
+    await first
+  })
+})
+
+/** A program that lasts until it is told. */
+const lasting = (dir: string, script: string) =>
+  launcher.start?.({ program: 'sh', args: ['-c', script], cwd: dir, env: {}, errorFile: join(dir, 'errors') })
+
+const groupName = `mote-test-launcher-${process.pid}`
+const group = `/sys/fs/cgroup/unified/${groupName}`
+const made = await mkdir(group, { recursive: true }).then(
+  () => true,
+  () => false,
+)
+
+describe('a program that lasts', () => {
+  test('is in its directory and a session of its own, and its end is told', async () => {
+    await using dir = await testDir()
+    const started = await lasting(dir.path, 'echo here >&2; exec sleep 60')
+    expect(await readlink(`/proc/${started?.pid}/cwd`)).toBe(dir.path)
+    const session = async () => (await readFile(`/proc/${started?.pid}/stat`, 'utf8')).split(') ')[1]?.split(' ')[3]
+    expect(await session()).toBe(String(started?.pid))
+    await until(async () => (await readFile(join(dir.path, 'errors'), 'utf8')) === 'here\n', { what: 'its words' })
+    process.kill(started?.pid ?? 0, 'SIGKILL')
+    expect(await started?.ended).toBe('SIGKILL')
+  })
+
+  test('that cannot be started says so', async () => {
+    await using dir = await testDir()
+    const errorFile = join(dir.path, 'errors')
+    const start = (program: string, cwd: string) =>
+      launcher.start?.({ program, args: [], cwd, env: {}, errorFile }) ?? Promise.resolve()
+    await expect(start('no-such-program', dir.path)).rejects.toMatchObject({ code: 'ENOENT' })
+    await expect(start('true', join(dir.path, 'no such directory'))).rejects.toMatchObject({ code: 'ENOENT' })
+  })
+
+  test('outlives the launcher', async () => {
+    await using dir = await testDir()
+    const other = await openLauncher(cacheDir)
+    const errorFile = join(dir.path, 'errors')
+    const started = await other.start?.({ program: 'sleep', args: ['60'], cwd: dir.path, env: {}, errorFile })
+    other.close()
+    await expect(started?.ended).rejects.toThrow('the launcher')
+    expect(await readlink(`/proc/${started?.pid}/cwd`)).toBe(dir.path)
+    process.kill(started?.pid ?? 0, 'SIGKILL')
+  })
+
+  test.skipIf(!made)(
+    `starts in its cgroup ${made ? '' : '(skipped: no cgroup2 at /sys/fs/cgroup/unified)'}`,
+    async () => {
+      await using dir = await testDir()
+      const errorFile = join(dir.path, 'errors')
+      const started = await launcher.start?.({
+        ...{ program: 'sleep', args: ['60'], cwd: dir.path, env: {}, errorFile, cgroup: group },
+      })
+      const cgroups = await readFile(`/proc/${started?.pid}/cgroup`, 'utf8')
+      process.kill(started?.pid ?? 0, 'SIGKILL')
+      await started?.ended
+      await rmdir(group)
+      expect(cgroups).toContain(`0::/${groupName}\n`)
+    },
+  )
+})
+
+test('after its end the launcher is started again', async () => {
+  const other = await openLauncher(cacheDir)
+  const parent = Number(await other.run('sh', ['-c', 'echo $PPID']))
+  const under = other.run('sleep', ['60'])
+  process.kill(parent, 'SIGKILL')
+  await expect(under).rejects.toThrow('the launcher')
+  expect(Number(await other.run('sh', ['-c', 'echo $PPID']))).not.toBe(parent)
+  other.close()
+})
+
+test('a zero byte ends no argument early', () =>
+  expect(() => requestBytes({ id: 1, argv: ['a\0b'], env: {}, input: '' })).toThrow('zero byte'))
+
+test('answers come in parts', () => {
+  const seen: unknown[] = []
+  const take = answersOf(answer => seen.push(answer))
+  const bytes = Buffer.alloc(42)
+  for (const at of [0, 21]) {
+    bytes.writeUInt32LE(17, at)
+    bytes.writeUInt32LE(at + 1, at + 4)
+    bytes.write('S', at + 8)
+    bytes.writeInt32LE(77, at + 9)
+  }
+  for (const byte of bytes) take(Buffer.from([byte]))
+  expect(seen).toEqual([
+    { is: 'started', id: 1, pid: 77 },
+    { is: 'started', id: 22, pid: 77 },
+  ])
+})

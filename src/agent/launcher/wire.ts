@@ -1,0 +1,75 @@
+/** What is said to launcher.c, and what it says. */
+import { endianness } from 'node:os'
+
+export interface Request {
+  readonly id: number
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly input: string
+  readonly cwd?: string
+  /** It lasts: its output goes to this file. */
+  readonly errorFile?: string
+  readonly cgroup?: string
+}
+
+export type Answer =
+  | { readonly is: 'started'; readonly id: number; readonly pid: number }
+  | { readonly is: 'failed'; readonly id: number; readonly errno: number }
+  | {
+      readonly is: 'ended'
+      readonly id: number
+      /** Null: a signal ended it. */
+      readonly code: number | null
+      readonly signal: number
+      readonly stdout: string
+      readonly stderr: string
+    }
+
+const little = endianness() === 'LE'
+
+function u32(value: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  if (little) bytes.writeUInt32LE(value)
+  else bytes.writeUInt32BE(value)
+  return bytes
+}
+
+const i32At = (bytes: Buffer, at: number) => (little ? bytes.readInt32LE(at) : bytes.readInt32BE(at))
+const u32At = (bytes: Buffer, at: number) => (little ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at))
+
+/** @throws Error for a zero byte, which would end an argument early */
+export function requestBytes({ id, argv, env, input, cwd = '', errorFile = '', cgroup = '' }: Request): Buffer {
+  const variables = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+  const texts = [cwd, errorFile, cgroup, ...argv, ...variables]
+  if (texts.some(text => text.includes('\0'))) throw new Error('an argument of a program holds a zero byte')
+  const body = Buffer.concat([
+    ...[u32(id), u32(argv.length), u32(variables.length)],
+    ...[Buffer.from(texts.map(text => `${text}\0`).join('')), Buffer.from(input)],
+  ])
+  return Buffer.concat([u32(body.length), body])
+}
+
+const headBytes = 17
+
+function parseAnswer(bytes: Buffer): Answer {
+  const [id, kind] = [u32At(bytes, 0), String.fromCharCode(bytes.readUInt8(4))]
+  const [a, b, out] = [i32At(bytes, 5), i32At(bytes, 9), u32At(bytes, 13)]
+  if (kind === 'S') return { is: 'started', id, pid: a }
+  if (kind === 'F') return { is: 'failed', id, errno: a }
+  const stdout = bytes.toString('utf8', headBytes, headBytes + out)
+  const stderr = bytes.toString('utf8', headBytes + out)
+  return { is: 'ended', id, code: b === 0 ? a : null, signal: b, stdout, stderr }
+}
+
+/** Takes what comes, in parts, and hands over whole answers. */
+export function answersOf(onAnswer: (answer: Answer) => void): (part: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0)
+  return part => {
+    rest = rest.length === 0 ? part : Buffer.concat([rest, part])
+    while (rest.length >= 4 && rest.length >= 4 + u32At(rest, 0)) {
+      const end = 4 + u32At(rest, 0)
+      onAnswer(parseAnswer(rest.subarray(4, end)))
+      rest = rest.subarray(end)
+    }
+  }
+}

@@ -1,0 +1,47 @@
+/** How moves of volumes get at the volumes of this host. */
+import type { DiskSpec, VolumePut } from '../../../contract/agent.ts'
+import { StepError } from '../../vm/errors.ts'
+import type { VolumeDone } from '../store.ts'
+import { createMoves, type Moves, type MovesDeps } from './moves.ts'
+import { type VolumesWithVms, type WithVmDeps, volumesWithVms } from './with-vm.ts'
+
+export interface HooksDeps<E extends { readonly wish: VolumePut; readonly done: VolumeDone }>
+  extends Omit<MovesDeps, 'keep' | 'onChange' | 'holders'>,
+    Pick<WithVmDeps, 'keyOf' | 'holders'> {
+  readonly holders: MovesDeps['holders'] & WithVmDeps['holders']
+  readonly find: (volumeId: string) => E | undefined
+  readonly finish: (entry: E, done: VolumeDone) => Promise<void>
+  readonly tell: (entry: E) => void
+  /** The disk's attachment is the newest from here on. @throws StepError `stale_volume_generation` */
+  readonly fence: (disk: DiskSpec) => Promise<void>
+}
+
+export function moveHooks<E extends { readonly wish: VolumePut; readonly done: VolumeDone }>(
+  deps: HooksDeps<E>,
+): { readonly moves: Moves; readonly withVms: VolumesWithVms } {
+  const { find, finish, tell, poolOf, holders, keyOf } = deps
+  const keep = async (volumeId: string, received: string | undefined) => {
+    const entry = find(volumeId)
+    if (received === undefined || entry?.wish.incoming?.transferId !== received)
+      throw new Error('nobody wants the volume here any more')
+    await finish(entry, { ...entry.done, received })
+  }
+  const moves = createMoves({
+    ...{ ...deps, keep },
+    onChange(volumeId) {
+      const entry = find(volumeId)
+      if (entry) tell(entry)
+    },
+  })
+  const withVms = volumesWithVms({
+    ...{ holders, keyOf, keep: volumeId => keep(volumeId, find(volumeId)?.wish.incoming?.transferId) },
+    poolOf: volumeId => poolOf(find(volumeId)?.wish.pool ?? ''),
+    async checkArrival(disk) {
+      const wish = find(disk.volumeId)?.wish
+      if (wish?.want !== 'present' || !wish.incoming)
+        throw new StepError('volume_missing', `volume ${disk.volumeId} is not awaited here`)
+      await deps.fence(disk)
+    },
+  })
+  return { moves, withVms }
+}

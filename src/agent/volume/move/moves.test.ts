@@ -1,0 +1,248 @@
+/** A volume with its snapshots from one host to another: between pools of all kinds, and between two agents. */
+import { existsSync } from 'node:fs'
+import { open, readdir, readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { fakeLvm } from '../../../../test/support/fake-lvm.ts'
+import { until } from '../../../../test/support/wait.ts'
+import {
+  type DiskSpec,
+  type VmSpec,
+  type VmWant,
+  type VolumeObserved,
+  type VolumePut,
+} from '../../../contract/agent.ts'
+import { dirPool } from '../../disk/dir-pool.ts'
+import { lvmThinPool } from '../../disk/lvm-thin-pool.ts'
+import type { VolumePool } from '../../disk/pool.ts'
+import { loopFileSystem, whyNoLoop, whyNoZfs, zfsPoolInFile } from '../../disk/testing.ts'
+import { zfsPool } from '../../disk/zfs-pool.ts'
+import { listenForVm, openWire } from '../../hypervisor/transfer/wire.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../../testing.ts'
+import { digestAt } from './content.ts'
+import { receiveVolume, volumeReceiver } from './receive.ts'
+import { createSender, protocol } from './send.ts'
+
+const mib = 2 ** 20
+const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
+const key = Buffer.alloc(32, 7).toString('base64')
+
+interface Place extends AsyncDisposable {
+  readonly pool: VolumePool
+}
+interface Kind {
+  readonly missing: string | undefined
+  open(dir: string): Promise<Place>
+}
+const plain = (pool: VolumePool): Place => ({ pool, [Symbol.asyncDispose]: async () => undefined })
+const kinds = {
+  dir: { missing: undefined, open: async dir => plain(dirPool('local', join(dir, 'pool'))) },
+  'dir-luks': { missing: undefined, open: async dir => plain(dirPool('local', join(dir, 'pool'), true)) },
+  xfs: {
+    missing: await whyNoLoop('xfs'),
+    async open(dir) {
+      const place = await loopFileSystem('xfs', dir, 400)
+      const pool = dirPool('local', join(place.path, 'pool'))
+      return { pool, [Symbol.asyncDispose]: async () => place[Symbol.asyncDispose]() }
+    },
+  },
+  zfs: {
+    missing: await whyNoZfs(),
+    async open(dir) {
+      const place = await zfsPoolInFile(dir, 400)
+      const pool = zfsPool({ name: 'tank', dataset: place.dataset })
+      return { pool, [Symbol.asyncDispose]: async () => place[Symbol.asyncDispose]() }
+    },
+  },
+  'lvm-thin (strict fake)': {
+    missing: undefined,
+    async open(dir) {
+      const devDir = join(dir, 'dev')
+      return plain(lvmThinPool({ name: 'fast', group: 'vg', thinPool: 'pool', run: fakeLvm(devDir).run, devDir }))
+    },
+  },
+} satisfies Record<string, Kind>
+
+const pairs: readonly (readonly [keyof typeof kinds, keyof typeof kinds])[] = [
+  ['dir', 'dir'],
+  ['dir-luks', 'dir-luks'],
+  ['dir', 'xfs'],
+  ['xfs', 'zfs'],
+  ['zfs', 'dir'],
+  ['dir', 'lvm-thin (strict fake)'],
+  ['lvm-thin (strict fake)', 'dir'],
+]
+
+async function write(pool: VolumePool, at: number, data: Buffer): Promise<void> {
+  const file = await open(await pool.open(volumeId, 1), 'r+')
+  await file.write(data, 0, data.length, at)
+  await file.sync()
+  await file.close()
+}
+const digest = async (pool: VolumePool) => digestAt(await pool.open(volumeId, 1))
+
+/** Sends all of it over a connection of its own. */
+async function move(from: VolumePool, to: VolumePool, snapshots: readonly string[], corrupt = false): Promise<number> {
+  const listener = await listenForVm('127.0.0.1', protocol)
+  const source = await openWire(listener.uri, protocol)
+  const target = await listener.wire
+  const receiver = volumeReceiver(to, volumeId)
+  const spoil = async (offset: number, data: Buffer) =>
+    receiver.data(offset, corrupt ? Buffer.alloc(data.length, 1) : data)
+  const received = receiveVolume(target, { ...receiver, data: spoil }, volumeId, async () => undefined)
+  received.catch(() => undefined)
+  let sent = 0
+  const sender = createSender(source, { volumeId, pool: from, snapshots }, one => (sent = one.transferredBytes))
+  try {
+    await sender.sendSnapshots()
+    await sender.sendContent()
+    await sender.settle()
+    await received
+    return sent
+  } finally {
+    source.close()
+    target.close()
+  }
+}
+
+describe('from pool to pool', () => {
+  test.each(pairs.map(([from, to]) => ({ from, to })))('$from to $to', { timeout: 120_000 }, async ({ from, to }) => {
+    const missing = kinds[from].missing ?? kinds[to].missing
+    if (missing !== undefined) return void console.warn(`not tried: ${missing}`)
+    await using dirs = new AsyncDisposableStack()
+    const [here, there] = [dirs.use(await testDir()), dirs.use(await testDir())]
+    const { pool: source } = dirs.use(await kinds[from].open(here.path))
+    const { pool: target } = dirs.use(await kinds[to].open(there.path))
+    await source.create(volumeId, 64, undefined, key)
+    await write(source, 40 * mib, Buffer.alloc(2 * mib, 'one'))
+    await source.snapshot(volumeId, 'first')
+    await source.grow(volumeId, 80)
+    await write(source, 40 * mib, Buffer.alloc(mib, 0))
+    await write(source, 70 * mib, Buffer.alloc(mib, 'two'))
+    await source.snapshot(volumeId, 'second')
+    await write(source, 50 * mib, Buffer.alloc(mib, 'three'))
+    const now = await digest(source)
+    const sent = await move(source, target, ['first', 'second'])
+    // Neither holes nor what two of them share goes twice.
+    expect(sent).toBeLessThan(24 * mib)
+    expect(await digest(target)).toBe(now)
+    for (const snapshotId of ['first', 'second']) {
+      await source.restore(volumeId, snapshotId)
+      await target.restore(volumeId, snapshotId)
+      expect(await digest(target)).toBe(await digest(source))
+    }
+    const { usedBytes } = await target.usage(volumeId)
+    expect(usedBytes).toBeLessThan(60 * mib)
+  })
+
+  test('what arrives changed does not count', async () => {
+    await using dir = await testDir()
+    const [source, target] = ['a', 'b'].map(name => dirPool('local', join(dir.path, name)))
+    if (!source || !target) return
+    await source.create(volumeId, 32)
+    await expect(move(source, target, [], true)).rejects.toThrow('is not what was sent')
+  })
+})
+
+const fake = { hypervisor: 'fake' } as const
+const disk = (generation: number): DiskSpec => ({
+  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+})
+const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
+  ...{ vmId, generation, want, spec: testSpec({ hypervisor: 'fake', ...change }) },
+})
+const fileOf = (host: TestAgent) => join(host.config.dataDir, 'volumes', 'local', `${volumeId}.raw`)
+const put = async (host: TestAgent, generation: number, change: Partial<VolumePut> = {}) =>
+  (await host.request('volume.put', {
+    ...{ volumeId, generation, want: 'present', pool: 'local', sizeMib: 32 },
+    ...change,
+  })) as VolumeObserved
+const seen = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved
+const phase = (host: TestAgent, wanted: string) =>
+  until(
+    async () => {
+      const { transfer } = await seen(host)
+      return transfer?.phase === wanted ? transfer : undefined
+    },
+    { what: `the transfer is ${wanted}`, timeoutMs: 20_000 },
+  )
+const listen = async (target: TestAgent, transferId = 't1', generation = 2) => {
+  await put(target, generation, { incoming: { transferId } })
+  return (await phase(target, 'listening')).uri ?? ''
+}
+const ready = (host: TestAgent) =>
+  until(async () => (await seen(host)).state === 'ready', { what: 'it is ready', timeoutMs: 20_000 })
+async function fill(host: TestAgent, text: string): Promise<void> {
+  const file = await open(fileOf(host), 'r+')
+  await file.write(text, 16 * mib)
+  await file.close()
+}
+
+describe('from agent to agent', () => {
+  test('while a VM has it, and the rest when that has let go; it counts when control says so', async () => {
+    await using source = await testAgent(fake)
+    await using target = await testAgent(fake)
+    await source.volume({ volumeId })
+    await source.put(wish('vm-1', 1, { disks: [disk(1)] }))
+    await source.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
+    await source.request('volume.snapshot', {
+      snapshotId: 's1',
+      volumeId,
+      pool: 'local',
+      generation: 1,
+      want: 'present',
+    })
+    await until(async () => existsSync(fileOf(source).replace('.raw', '.snapshots/s1.raw')), { what: 'the snapshot' })
+    const outgoing = { transferId: 't1', uri: await listen(target), snapshots: ['s1'], final: false }
+    await put(source, 2, { outgoing })
+    await phase(source, 'copied')
+    await fill(source, 'written after the first copy')
+    await put(source, 3, { outgoing: { ...outgoing, final: true } })
+    await put(target, 3, { incoming: { transferId: 't1' } })
+    // Nobody gets it any more, and whoever has it is waited for.
+    await source.put(wish('vm-2', 1, { disks: [disk(2)] }))
+    await source.until('vm-2', 'refused', vm => vm.error?.code === 'volume_not_ready')
+    expect((await seen(source)).transfer?.phase).toBe('copied')
+    await target.put(wish('vm-3', 1, { disks: [disk(2)] }))
+    await target.until('vm-3', 'refused', vm => vm.error?.code === 'volume_not_ready')
+    await source.put(wish('vm-1', 2, {}, 'stopped'))
+    await phase(source, 'complete')
+    await target.restart()
+    await put(target, 4, { arrived: { transferId: 't1' } })
+    await ready(target)
+    expect(await digestAt(fileOf(target))).toBe(await digestAt(fileOf(source)))
+    expect((await readFile(fileOf(target))).includes('written after the first copy')).toBe(true)
+    expect(existsSync(fileOf(target).replace('.raw', '.snapshots/s1.raw'))).toBe(true)
+    await put(source, 4, { want: 'absent' })
+    await until(async () => (await seen(source)).state === 'absent', { what: 'the old one has gone' })
+    expect(await readdir(join(source.config.dataDir, 'volumes', 'local'))).toEqual([])
+    await until(async () => (await readdir(join(source.config.dataDir, 'volume-snapshot-notes'))).length === 0, {
+      what: 'notes of its snapshots',
+    })
+    await target.until('vm-3', 'attached', vm => vm.disks?.[0]?.state === 'attached')
+  })
+
+  test('what was broken off leaves the source as it was, and nothing counts at the target', async () => {
+    await using source = await testAgent(fake)
+    await using target = await testAgent(fake)
+    await source.volume({ volumeId })
+    const uri = await listen(target)
+    const address = new URL(uri)
+    connect(Number(address.port), address.hostname)
+      .on('error', () => undefined)
+      .end('a stranger')
+    await target.restart()
+    await put(source, 2, { outgoing: { transferId: 't1', uri, snapshots: [], final: true } })
+    expect((await phase(source, 'failed')).error).toContain('does not answer')
+    await put(target, 3, { arrived: { transferId: 't1' } })
+    await until(async () => (await seen(target)).state === 'failed', { what: 'it is refused' })
+    expect((await seen(target)).error).toContain('is not here')
+    await put(target, 4, { want: 'absent' })
+    await until(async () => (await seen(target)).state === 'absent', { what: 'it has gone' })
+    await put(source, 3)
+    await source.put(wish('vm-1', 1, { disks: [disk(1)] }))
+    await source.until('vm-1', 'attached', vm => vm.disks?.[0]?.state === 'attached')
+    await expect(put(source, 4, { incoming: { transferId: 't2' } })).rejects.toThrow('already')
+  })
+})

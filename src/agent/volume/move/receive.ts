@@ -1,0 +1,87 @@
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { run } from '../../../lib/exec.ts'
+import { sync } from '../../disk/whole-file.ts'
+import type { VolumePool } from '../../disk/pool.ts'
+import type { Wire } from '../../hypervisor/transfer/wire.ts'
+import { digestAt, hashOf } from './content.ts'
+import { notMovable } from './send.ts'
+
+/** Takes what one host sends of a volume into a pool of this one. */
+export interface VolumeReceiver {
+  /** From here on data is of that many bytes. */
+  take(size: number): Promise<void>
+  data(offset: number, data: Buffer): Promise<void>
+  /** Compares what is on the disk now; keeps it as a snapshot where one is named. @throws Error when it differs */
+  whole(digest: string, snapshotId: string | null): Promise<void>
+  close(): Promise<void>
+}
+
+/** @throws Error, StepError: what the pool or the disk says */
+export function volumeReceiver(pool: VolumePool, volumeId: string): VolumeReceiver {
+  let file: FileHandle | undefined
+  let path = ''
+  let [size, zeroed] = [0, false]
+  const close = async () => {
+    await file?.close()
+    file = undefined
+  }
+  return {
+    async take(bytes) {
+      if (!pool.blank) throw notMovable(pool)
+      await close()
+      if (path === '') await pool.blank(volumeId, bytes)
+      path = await pool.open(volumeId, 0)
+      const isFile = (await stat(path)).isFile()
+      // A snapshot may be from a time when the volume was smaller.
+      if (!isFile && size > 0 && bytes > size) await pool.grow(volumeId, Math.ceil(bytes / 2 ** 20))
+      size = bytes
+      file = await open(path, 'r+')
+      if (isFile) await file.truncate(bytes)
+    },
+    async data(offset, data) {
+      if (!file || offset + data.length > size) throw new Error('the other host sent data for no volume')
+      zeroed ||= hashOf(data) === undefined
+      await file.write(data, 0, data.length, offset)
+    },
+    async whole(digest, snapshotId) {
+      await close()
+      if (zeroed && (await stat(path)).isFile())
+        await run('fallocate', ['--dig-holes', '--', path]).catch(() => undefined)
+      zeroed = false
+      await sync(path)
+      if ((await digestAt(path)) !== digest) throw new Error(`what arrived of volume ${volumeId} is not what was sent`)
+      if (snapshotId === null) return pool.close(volumeId)
+      await pool.snapshot(volumeId, snapshotId)
+    },
+    close,
+  }
+}
+
+/** Until the volume is whole, which the other host is told once `keep` has resolved. */
+export async function receiveVolume(
+  wire: Wire,
+  receiver: VolumeReceiver,
+  volumeId: string,
+  keep: () => Promise<void>,
+): Promise<void> {
+  try {
+    for (;;) {
+      const frame = await wire.next()
+      if (frame?.kind === 'data') await receiver.data(frame.offset, frame.data)
+      else if (frame?.kind === 'message' && frame.message.say === 'file' && frame.message.name === volumeId)
+        await receiver.take(frame.message.size)
+      else if (frame?.kind === 'message' && frame.message.say === 'whole') {
+        const { digest, snapshotId } = frame.message
+        await receiver.whole(digest, snapshotId)
+        if (snapshotId === null) await keep()
+        await wire.say({ say: 'loaded' })
+        if (snapshotId === null) return
+      } else throw new Error('the source ended before it had sent all')
+    }
+  } catch (error) {
+    await wire.say({ say: 'failed', reason: String(error) }).catch(() => undefined)
+    throw error
+  } finally {
+    await receiver.close()
+  }
+}

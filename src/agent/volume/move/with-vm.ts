@@ -1,0 +1,102 @@
+/** Volumes that go with the VM that has them, while it runs: what can be sent before goes over the agents' own connection. */
+import type { DiskSpec } from '../../../contract/agent.ts'
+import type { Holders } from '../../disk/holders.ts'
+import { luksHeaderBytes } from '../../disk/luks.ts'
+import type { VolumePool } from '../../disk/pool.ts'
+import type { ArrivingVolumes, LeavingVolumes, OpenDisk } from '../../hypervisor/driver.ts'
+import type { Wire } from '../../hypervisor/transfer/wire.ts'
+import { StepError } from '../../vm/errors.ts'
+import { type VolumeReceiver, volumeReceiver } from './receive.ts'
+import { createSender } from './send.ts'
+
+export interface WithVmDeps {
+  readonly poolOf: (volumeId: string) => VolumePool
+  readonly holders: Pick<Holders, 'add' | 'remove'>
+  /** All that has to hold for a VM that brings it here. @throws StepError `stale_volume_generation`, `volume_missing` */
+  readonly checkArrival: (disk: DiskSpec) => Promise<void>
+  readonly keyOf: (volumeId: string) => string | undefined
+  /** After it resolves what has come survives a power cut, and so does that it is whole. */
+  readonly keep: (volumeId: string) => Promise<void>
+}
+
+export interface VolumesWithVms {
+  leaving(volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[]): LeavingVolumes
+  /** @param onOpen awaited before one of them is open for the VM, so that whatever happens then closes it */
+  arriving(
+    disks: readonly DiskSpec[],
+    vmId: string,
+    onOpen: (disks: readonly DiskSpec[]) => Promise<void>,
+  ): ArrivingVolumes
+}
+
+export const volumesWithVms = (deps: WithVmDeps): VolumesWithVms => ({
+  leaving: volumes => ({
+    async send(wire) {
+      for (const { volumeId, snapshots } of volumes) {
+        const pool = deps.poolOf(volumeId)
+        const sender = createSender(wire, { volumeId, pool, snapshots }, () => undefined)
+        await sender.sendSnapshots()
+        // Under the same header the same key opens it there.
+        await sender.sendBegin(pool.encrypted ? await luksHeaderBytes(await pool.open(volumeId, 0)) : 0)
+      }
+    },
+  }),
+  arriving: (disks, vmId, onOpen) => ({
+    count: disks.length,
+    async take(wire) {
+      const receivers = new Map<string, VolumeReceiver>()
+      for (const disk of disks) {
+        await deps.checkArrival(disk)
+        receivers.set(disk.volumeId, volumeReceiver(deps.poolOf(disk.volumeId), disk.volumeId))
+      }
+      try {
+        await takeAll(wire, receivers)
+      } finally {
+        for (const receiver of receivers.values()) await receiver.close()
+      }
+      const opened: OpenDisk[] = []
+      await onOpen(disks)
+      for (const disk of disks) opened.push(await open(deps, disk, vmId))
+      return opened
+    },
+    async keep() {
+      for (const { volumeId } of disks) await deps.keep(volumeId)
+    },
+  }),
+})
+
+async function open({ poolOf, holders, keyOf }: WithVmDeps, disk: DiskSpec, vmId: string): Promise<OpenDisk> {
+  const { volumeId, generation, readOnly } = disk
+  const pool = poolOf(volumeId)
+  const key = keyOf(volumeId)
+  if (pool.encrypted && key === undefined)
+    throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
+  holders.add(volumeId, vmId, readOnly ? 'read' : 'write')
+  try {
+    const file = await pool.open(volumeId, generation)
+    return { disk, file, ...(pool.encrypted && key !== undefined ? { key } : {}) }
+  } catch (error) {
+    holders.remove(volumeId, vmId)
+    throw error
+  }
+}
+
+/** Until the source says that it is `complete`. */
+async function takeAll(wire: Wire, receivers: ReadonlyMap<string, VolumeReceiver>): Promise<void> {
+  let current: VolumeReceiver | undefined
+  for (;;) {
+    const frame = await wire.next()
+    if (frame?.kind === 'message' && frame.message.say === 'complete') return
+    if (frame?.kind === 'message' && frame.message.say === 'file') {
+      const next = receivers.get(frame.message.name)
+      if (next !== current) await current?.close()
+      current = next
+      await current?.take(frame.message.size)
+    } else if (frame?.kind === 'message' && frame.message.say === 'whole' && current) {
+      await current.whole(frame.message.digest, frame.message.snapshotId)
+      await wire.say({ say: 'loaded' })
+    } else if (frame?.kind === 'data' && current) await current.data(frame.offset, frame.data)
+    else throw new Error('the source ended before it had sent all')
+    if (!current) throw new Error('the source sent a volume that was not asked for')
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * A branch of a snapshot that somebody has just taken is likely to be asked for. One is made ahead, hidden like a drill's:
+ * it starts, answers, and is paused. Whoever asks for a branch of the snapshot gets that one, and the next is made.
+ * docs/decisions/0053-branches-that-stand-ready.md
+ */
+import type { Tx } from '../../db/db.ts'
+import { poke } from '../../engine/runner.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { seconds } from '../../lib/duration.ts'
+import { ApiError } from '../http/errors.ts'
+import { createBranch } from './create.ts'
+import type { DatabaseDeps } from './deps.ts'
+import { sparesSweep } from './spare-claim.ts'
+import * as spares from './spare-store.ts'
+
+/** A spare branch is a convenience: it is not made where it would leave less than a quarter of the host's memory. */
+const fullestToMake = 0.75
+/** What people asked for comes first: above this it goes. */
+const fullestToKeep = 0.9
+
+export const databaseSpares = (deps: DatabaseDeps): Sweep => ({
+  name: sparesSweep,
+  everyMs: seconds(5),
+  async run() {
+    const { spareMinutes } = deps.config.databases
+    const needless = await spares.needless(deps.db, spareMinutes, fullestToKeep)
+    for (const id of needless) await deps.db.tx(tx => drop(tx, id))
+    const missing = spareMinutes > 0 ? await spares.missing(deps.db, spareMinutes, fullestToMake) : []
+    let made = 0
+    for (const wish of missing) if (await make(deps, wish)) made++
+    return { needless: needless.length, made }
+  },
+})
+
+async function make(deps: DatabaseDeps, { snapshotId, ...of }: spares.SpareWish): Promise<boolean> {
+  try {
+    await deps.db.tx(tx => createBranch(deps, tx, { ...of, name: 'spare', kind: 'spare', fromSnapshotId: snapshotId }))
+    return true
+  } catch (cause) {
+    // The plan has no room for a branch: then nobody can ask for one.
+    if (!(cause instanceof ApiError)) throw cause
+    deps.log.debug({ err: cause, databaseId: of.databaseId }, 'no spare branch now')
+    return false
+  }
+}
+
+/** They are of a shape that the database has no more. @returns their ids */
+export async function dropSpares(tx: Tx, databaseId: string): Promise<string[]> {
+  const ids = await spares.idsOf(tx, databaseId)
+  for (const id of ids) await drop(tx, id)
+  return ids
+}
+
+/** Unless somebody was quicker to ask for it. */
+async function drop(tx: Tx, id: string): Promise<void> {
+  if (await spares.drop(tx, id)) await poke(tx, 'database', id)
+}

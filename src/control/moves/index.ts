@@ -1,0 +1,11 @@
+export { volumeMoveMachine } from './machine.ts'
+export {
+  cancelMove,
+  cancelMovesOf,
+  completeMovesOf,
+  finishCopies,
+  type MoveRequest,
+  pokeMoveOf,
+  startMove,
+} from './start.ts'
+export { newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'

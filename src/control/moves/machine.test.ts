@@ -1,0 +1,159 @@
+/** A volume on its way to another host, interrupted in every way: it is whole on exactly one, and nothing of it is on the other. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { createVolume, createVolumeSnapshot, deleteVolume, findVolume, findVolumeSnapshot } from '../volumes/index.ts'
+import { cancelMove, newestMove, startMove } from './index.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const hosts = [await world.addHost(), await world.addHost()]
+const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)
+const having = (volumeId: string) => hosts.filter(host => host.storage.volumes.has(volumeId))
+
+interface Subject {
+  readonly id: string
+  readonly volumeId: string
+  readonly snapshotId: string
+  readonly source: string
+  readonly target: string
+}
+
+let made = 0
+/** A volume that holds `now`, with a snapshot of when it held `then`. */
+async function volume() {
+  const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+  const snapshot = async () => {
+    const { id: snapshotId } = await db.tx(tx => createVolumeSnapshot(tx, id, { name: `s${++made}` }))
+    await world.until(async () => (await findVolumeSnapshot(db, snapshotId))?.state === 'ready')
+    return snapshotId
+  }
+  await snapshot()
+  const found = await findVolume(db, id)
+  const storage = hostOf(found?.hostId)?.storage
+  if (!found?.hostId || !storage) throw new Error('it has no place')
+  storage.write(id, 'then')
+  const snapshotId = await snapshot()
+  storage.write(id, 'now')
+  return { volumeId: id, snapshotId, source: found.hostId }
+}
+async function move(given?: Omit<Subject, 'id' | 'target'>): Promise<Subject> {
+  const one = given ?? (await volume())
+  const target = hosts.find(host => host.id !== one.source)?.id ?? ''
+  const id = await db.tx(tx => startMove(tx, { volumeId: one.volumeId, targetHostId: target, targetPool: 'local' }))
+  if (id === undefined) throw new Error('it cannot be moved')
+  return { ...one, id, target }
+}
+const advance = async () => {
+  await world.hostsMove()
+  await world.run('volume', 'volumeSnapshot')
+}
+const stateOf = async (s: Pick<Subject, 'id'>) =>
+  (await world.rows<{ state: string }>(`SELECT state FROM volume_move WHERE id = $1`, s.id))[0]?.state
+/** Whole on this host, with what it held, and usable; nothing on any other. */
+async function isOn(hostId: string, s: Pick<Subject, 'volumeId' | 'snapshotId'>): Promise<void> {
+  await world.until(async () => {
+    const found = await findVolume(db, s.volumeId)
+    return found?.state === 'ready' && found.movingTo === null && having(s.volumeId).length === 1
+  })
+  expect((await findVolume(db, s.volumeId))?.hostId).toBe(hostId)
+  const { storage } = having(s.volumeId)[0]!
+  expect(having(s.volumeId)[0]?.id).toBe(hostId)
+  expect(storage.volumes.get(s.volumeId)).toMatchObject({ content: 'now', state: 'ready' })
+  expect(storage.snapshots.get(s.snapshotId)?.content).toBe('then')
+  // It is as usable as before.
+  const again = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: `after-${++made}` }))
+  await world.until(async () => (await findVolumeSnapshot(db, again.id))?.state === 'ready')
+}
+async function isNowhere(volumeId: string): Promise<void> {
+  await world.until(async () => (await findVolume(db, volumeId)) === undefined)
+  expect(having(volumeId)).toEqual([])
+}
+
+const moved = crashMatrix<Subject>({
+  ...{ db, machine: world.machines.volumeMove, makeSubject: () => move(), advance },
+  remove: async s => void (await db.tx(tx => cancelMove(tx, s.id))),
+  unreachable: { cancelling: 'reached by those that are cancelled', dropping: 'reached by those that are cancelled' },
+  check: async s => {
+    await isOn((await stateOf(s)) === 'completed' ? s.target : s.source, s)
+    await db.tx(tx => deleteVolume(tx, s.volumeId))
+    await isNowhere(s.volumeId)
+  },
+})
+const cancelled = crashMatrix<Subject>({
+  ...{ db, machine: world.machines.volumeMove, makeSubject: () => move() },
+  advance: async (s, phase) => {
+    if (phase === 'copying') await db.tx(tx => cancelMove(tx, s.id))
+    await advance()
+  },
+  remove: s => db.tx(tx => deleteVolume(tx, s.volumeId)),
+  unreachable: Object.fromEntries(['preparing', 'copying', 'clearing'].map(phase => [phase, 'in the other matrix'])),
+  check: async (s, { fault }) => {
+    expect(await stateOf(s)).toMatch(/cancelled|completed/)
+    return fault === 'deletion'
+      ? isNowhere(s.volumeId)
+      : isOn((await stateOf(s)) === 'completed' ? s.target : s.source, s)
+  },
+})
+
+describe('crash matrix of a volume that moves', () => {
+  it('has every phase with every fault', () =>
+    expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
+      Object.keys(world.machines.volumeMove.phases).length * faults.length,
+    ))
+  describe('and arrives', () => {
+    it.each(moved)('$name', ({ run }) => run())
+  })
+  describe('and is given up', () => {
+    it.each(cancelled)('$name', ({ run }) => run())
+  })
+})
+
+const ends = (s: Subject) =>
+  world.until(async () => ['completed', 'cancelled', 'failed'].includes((await stateOf(s)) ?? ''))
+
+describe('a volume', () => {
+  it('moves there and back again, and is older for nobody', async () => {
+    const there = await move()
+    const before = await findVolume(db, there.volumeId)
+    await ends(there)
+    await isOn(there.target, there)
+    const back = await move({ ...there, source: there.target })
+    expect(back.target).toBe(there.source)
+    await ends(back)
+    await isOn(there.source, there)
+    const attach = await world.rows<{ generation: number }>(
+      `SELECT attach_generation AS generation FROM volume WHERE id = $1`,
+      there.volumeId,
+    )
+    expect(attach[0]?.generation).toBe(2)
+    expect(before?.generation).toBeLessThan((await findVolume(db, there.volumeId))?.generation ?? 0)
+  })
+
+  it('whose wire breaks stays where it is, says why, and can be moved again', async () => {
+    const s = await move()
+    await world.until(async () => hostOf(s.source)?.storage.volumes.get(s.volumeId)?.transfer?.phase === 'copying')
+    hostOf(s.source)?.storage.powerCut()
+    await ends(s)
+    expect(await newestMove(db, s.volumeId)).toMatchObject({ state: 'failed', error: 'the wire broke' })
+    await isOn(s.source, s)
+    const again = await move(s)
+    await ends(again)
+    await isOn(s.target, s)
+  })
+
+  it('is moved once at a time, and nothing else is done to it meanwhile', async () => {
+    const s = await move()
+    const twice = { volumeId: s.volumeId, targetHostId: s.target, targetPool: 'local' }
+    expect(await db.tx(tx => startMove(tx, twice))).toBeUndefined()
+    // One that is asked for is taken when it is there.
+    const late = await db.tx(tx => createVolumeSnapshot(tx, s.volumeId, { name: 'late' }))
+    await ends(s)
+    await world.until(async () => (await findVolumeSnapshot(db, late.id))?.state === 'ready')
+    expect(hostOf(s.target)?.storage.snapshots.get(late.id)?.content).toBe('now')
+    expect(hostOf(s.source)?.storage.snapshots.size).toBe(
+      [...(hostOf(s.source)?.storage.snapshots.values() ?? [])].filter(one => one.put.volumeId !== s.volumeId).length,
+    )
+  })
+})

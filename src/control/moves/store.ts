@@ -1,0 +1,196 @@
+import type { VolumeTransfer } from '../../contract/agent.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface VolumeMove {
+  readonly id: string
+  readonly volumeId: string
+  readonly volumeName: string
+  /** The VM's, with which the volume moves; null: nobody has it. */
+  readonly migrationId: string | null
+  readonly vmId: string | null
+  readonly sourceHostId: string
+  readonly targetHostId: string
+  readonly sourcePool: string
+  readonly targetPool: string
+  readonly how: 'copied' | 'brought'
+  readonly want: 'move' | 'cancel'
+  readonly state:
+    | 'preparing'
+    | 'copying'
+    | 'copied'
+    | 'complete'
+    | 'clearing'
+    | 'cancelling'
+    | 'dropping'
+    | 'completed'
+    | 'cancelled'
+    | 'failed'
+  readonly final: boolean
+  readonly uri: string | null
+  readonly percent: number
+  readonly transferredBytes: number
+  readonly totalBytes: number
+  readonly error: string | null
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  readonly sourceLost: boolean
+  readonly sourceRemoved: boolean
+  readonly targetLost: boolean
+  readonly targetRemoved: boolean
+  /** Of the volume, as it is now. */
+  readonly volumeWant: 'present' | 'absent'
+  readonly generation: number
+  readonly sizeMib: number
+  /** Sealed, purpose `volume.key`. */
+  readonly key: Buffer | null
+  /** Those that go with it, oldest first. */
+  readonly snapshots: readonly string[]
+}
+
+const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migration_id AS "migrationId", g.vm_id AS "vmId",
+  x.source_host_id AS "sourceHostId", x.target_host_id AS "targetHostId", x.source_pool AS "sourcePool", x.target_pool AS "targetPool",
+  x.how, x.want, x.state, x.final, x.uri, x.percent, x.transferred_bytes AS "transferredBytes", x.total_bytes AS "totalBytes",
+  x.error, x.started_at AS "startedAt", x.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost",
+  s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved",
+  o.want AS "volumeWant", o.generation, o.size_mib AS "sizeMib", o.key,
+  coalesce((SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
+            WHERE n.volume_id = o.id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) AS snapshots`
+const joined = `FROM volume_move x JOIN volume o ON o.id = x.volume_id JOIN host s ON s.id = x.source_host_id
+  JOIN host t ON t.id = x.target_host_id LEFT JOIN migration g ON g.id = x.migration_id`
+const underWay = `('preparing', 'copying', 'copied', 'complete')`
+
+const moveById = statement<VolumeMove>(
+  'moves.byId',
+  `SELECT ${columns} ${joined} WHERE x.id = $1 AND x.ended_at IS NULL`,
+)
+const movesOfMigration = statement<VolumeMove>(
+  'moves.ofMigration',
+  `SELECT ${columns} ${joined} WHERE x.migration_id = $1 ORDER BY x.volume_id`,
+)
+const newestOfVolume = statement<VolumeMove>(
+  'moves.newest',
+  `SELECT ${columns} ${joined} WHERE x.volume_id = $1 ORDER BY x.id DESC LIMIT 1`,
+)
+// NO KEY: rows that reference it take a key share, and must not wait for us or we for them.
+const lockVolumes = statement<{ id: string }>(
+  'moves.lockVolumes',
+  `SELECT id FROM volume WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
+)
+const beginMove = statement<{ id: string }>(
+  'moves.begin',
+  `WITH leaving AS (
+     UPDATE volume SET moving_to = $3, generation = generation + 1, updated_at = now()
+     WHERE id = $2 AND moving_to IS NULL AND want = 'present' AND state = 'ready' AND bound AND host_id <> $3
+       AND grown_mib >= size_mib
+       AND NOT EXISTS (SELECT FROM volume_snapshot n WHERE n.volume_id = $2 AND n.state = 'creating')
+       AND NOT EXISTS (SELECT FROM volume c WHERE c.from_volume_id = $2 AND c.want = 'present' AND c.state = 'creating'
+         AND c.arrived_by IS NULL)
+       -- What is left there of an earlier move goes first.
+       AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = $2 AND x.ended_at IS NULL AND (
+         (x.state = 'clearing' AND x.source_host_id = $3) OR (x.state = 'dropping' AND x.target_host_id = $3)))
+     RETURNING id, host_id, pool_name
+   )
+   INSERT INTO volume_move (id, volume_id, migration_id, source_host_id, target_host_id, source_pool, target_pool, how, final)
+   SELECT $1, id, $4, host_id, $3, pool_name, $5, $6, $7 FROM leaving RETURNING id`,
+)
+const setState = statement(
+  'moves.state',
+  `UPDATE volume_move SET state = $2, uri = coalesce($3, uri) WHERE id = $1 AND state IN ${underWay}`,
+)
+const recordProgress = statement(
+  'moves.progress',
+  `UPDATE volume_move SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4
+   WHERE id = $1 AND ended_at IS NULL`,
+)
+const wishCancel = statement(
+  'moves.cancel',
+  `UPDATE volume_move SET want = 'cancel', error = coalesce(error, $2) WHERE id = $1 AND state IN ${underWay}`,
+)
+const finalise = statement<{ id: string }>(
+  'moves.final',
+  `WITH last AS (UPDATE volume_move SET final = true WHERE migration_id = $1 AND NOT final AND state IN ${underWay} RETURNING id, volume_id),
+     told AS (UPDATE volume o SET generation = o.generation + 1 FROM last WHERE o.id = last.volume_id)
+   SELECT id FROM last`,
+)
+// From here on the volume is the target's. Whoever wrote to it at the source is older by a generation, as any writer before.
+const arrive = statement<{ volumeId: string }>(
+  'moves.arrive',
+  `WITH done AS (
+     UPDATE volume_move SET state = 'clearing', percent = 100 WHERE id = $1 AND want = 'move' AND state = $2
+     RETURNING id, volume_id, target_host_id, target_pool
+   ), moved AS (
+     UPDATE volume o SET host_id = d.target_host_id, pool_name = d.target_pool, moving_to = NULL, arrived_by = d.id, state = 'creating',
+       error = NULL, generation = o.generation + 1, attach_generation = o.attach_generation + 1, updated_at = now()
+     FROM done d WHERE o.id = d.volume_id RETURNING o.id, o.attach_generation
+   ), held AS (
+     UPDATE vm_disk k SET generation = moved.attach_generation FROM moved WHERE k.volume_id = moved.id
+   )
+   SELECT id AS "volumeId" FROM moved`,
+)
+const giveUpMove = statement(
+  'moves.giveUp',
+  `WITH given_up AS (UPDATE volume_move SET state = 'cancelling' WHERE id = $1 AND state IN ${underWay} RETURNING volume_id)
+   UPDATE volume o SET generation = o.generation + 1 FROM given_up d WHERE o.id = d.volume_id`,
+)
+const stay = statement(
+  'moves.stay',
+  `WITH stays AS (UPDATE volume_move SET state = 'dropping' WHERE id = $1 AND state = 'cancelling' RETURNING volume_id)
+   UPDATE volume o SET moving_to = NULL, updated_at = now() FROM stays d WHERE o.id = d.volume_id`,
+)
+const endMove = statement(
+  'moves.end',
+  `UPDATE volume_move SET state = $2, ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
+)
+const liveMoves = statement<{ id: string }>(
+  'moves.live',
+  `SELECT id FROM volume_move WHERE volume_id = $1 AND ended_at IS NULL`,
+)
+const whoWaits = statement<{ kind: string; id: string }>(
+  'moves.whoWaits',
+  `SELECT 'vm' AS kind, v.id FROM volume_attachment t JOIN vm v ON v.app_id = t.app_id WHERE t.volume_id = $1
+   UNION ALL SELECT 'volume-snapshot', s.id FROM volume_snapshot s WHERE s.volume_id = $1 AND (s.state = 'creating' OR s.want = 'absent')
+   UNION ALL SELECT 'volume', $1`,
+)
+
+export const byId = (sql: Sql, id: string) => sql.maybe(moveById, [id])
+export const ofMigration = (sql: Sql, migrationId: string) => sql.rows(movesOfMigration, [migrationId])
+/** The last move of a volume, over or not. */
+export const newest = (sql: Sql, volumeId: string) => sql.maybe(newestOfVolume, [volumeId])
+/** In one order, whoever locks several. */
+export const lock = (tx: Tx, volumeIds: readonly string[]) => tx.rows(lockVolumes, [volumeIds])
+export interface NewMove {
+  readonly id: string
+  readonly volumeId: string
+  readonly targetHostId: string
+  readonly targetPool: string
+  readonly migrationId: string | null
+  readonly how: VolumeMove['how']
+  readonly final: boolean
+}
+/** False when it is not where it was, or somebody else does something with it. */
+export const begin = async (tx: Tx, m: NewMove) =>
+  (await tx.rows(beginMove, [m.id, m.volumeId, m.targetHostId, m.migrationId, m.targetPool, m.how, m.final])).length ===
+  1
+export const enter = (tx: Tx, id: string, state: VolumeMove['state'], uri: string | null = null) =>
+  tx.run(setState, [id, state, uri])
+export const progress = (
+  tx: Tx,
+  id: string,
+  seen: Pick<VolumeTransfer, 'percent' | 'transferredBytes' | 'totalBytes'>,
+) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes])
+export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
+  (await tx.run(wishCancel, [id, error])) === 1
+/** Ids of those to which it is news that nobody writes any more. */
+export const makeFinal = async (tx: Tx, migrationId: string) =>
+  (await tx.rows(finalise, [migrationId])).map(row => row.id)
+/** False when it was given up meanwhile. */
+export const complete = async (tx: Tx, id: string, from: VolumeMove['state']) =>
+  (await tx.rows(arrive, [id, from])).length === 1
+export const giveUp = (tx: Tx, id: string) => tx.run(giveUpMove, [id])
+/** Its host knows: whoever wants it may have it there. */
+export const release = (tx: Tx, id: string) => tx.run(stay, [id])
+export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(endMove, [id, state])
+/** Those of a volume that are not over, what is left of them at a host included. */
+export const live = async (sql: Sql, volumeId: string) => (await sql.rows(liveMoves, [volumeId])).map(row => row.id)
+/** Machines that look at where the volume is. */
+export const waiting = (tx: Tx, volumeId: string) => tx.rows(whoWaits, [volumeId])

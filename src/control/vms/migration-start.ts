@@ -1,0 +1,47 @@
+/** Moves of VMs begin and are given up: rows and machines, in the caller's transaction. No host is asked. */
+import type { Tx } from '../../db/db.ts'
+import { createMachine, poke } from '../../engine/runner.ts'
+import { minutes } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import { ApiError } from '../http/errors.ts'
+import { startMove } from '../moves/index.ts'
+import * as store from './migration-store.ts'
+import type { MovePlan } from './moving.ts'
+import { boundDisks } from './moving-store.ts'
+
+const preparingAlertMs = minutes(3)
+
+/**
+ * Wishes for the move of a VM; the caller has reserved the room on the target in the same transaction.
+ * @param volumes those that go along, see `chooseMove`
+ * @throws ApiError 409 `operation_in_progress` when somebody else has begun to do something with one of them
+ */
+export async function startMigration(
+  tx: Tx,
+  migration: Omit<store.NewMigration, 'id'>,
+  volumes: MovePlan['volumes'] = [],
+): Promise<string> {
+  const id = newId()
+  await store.insert(tx, { ...migration, id })
+  const how = migration.method === 'live' ? 'brought' : 'copied'
+  for (const { volumeId, pool } of volumes) {
+    const move = { volumeId, targetHostId: migration.targetHostId, targetPool: pool }
+    if (!(await startMove(tx, { ...move, with: { migrationId: id, how } })))
+      throw new ApiError('operation_in_progress', 'One of its volumes is being changed now. Try again after that.')
+  }
+  // The target may have had it before: what it gets now must be newer.
+  await store.raise(tx, migration.vmId)
+  // Whoever attached one meanwhile held the VM's row.
+  if ((await boundDisks(tx, migration.vmId)) !== volumes.length)
+    throw new ApiError('operation_in_progress', 'A volume has just been attached to the VM. Try again.')
+  await createMachine(tx, 'migration', id, 'preparing', { deadlineMs: preparingAlertMs })
+  await poke(tx, 'vm', migration.vmId)
+  return id
+}
+
+/** False when it is too late: the guest runs on the target already. */
+export async function cancelMigration(tx: Tx, id: string): Promise<boolean> {
+  if (!(await store.cancel(tx, id))) return false
+  await poke(tx, 'migration', id)
+  return true
+}

@@ -1,0 +1,149 @@
+/**
+ * What is different about moving a VM that has volumes: they and the VM become the target's in one commit, and before it is
+ * clear which host has run the VM last, nothing of either is given up. docs/decisions/0051-volumes-that-move.md
+ */
+import type { DiskSpec } from '../../contract/agent.ts'
+import type { Tx } from '../../db/db.ts'
+import { type Next, go, wait } from '../../engine/machine.ts'
+import { poke } from '../../engine/runner.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
+import { cancelMovesOf, completeMovesOf, finishCopies, type VolumeMove } from '../moves/index.ts'
+import { refreshRoute } from '../routing/index.ts'
+import type { Moving } from './migration-machine.ts'
+import * as store from './migration-store.ts'
+import * as moving from './moving-store.ts'
+import * as vms from './store.ts'
+import type { VmWishes } from './wish.ts'
+
+const lookAgainMs = seconds(2)
+/** Its app stands still from here on, and nobody pokes when it has ended. */
+const stoppingMs = 250
+/** What was written since the first copy, and the VM's own end. */
+const haltedMs = minutes(60)
+/** From the commit until it is well on its new host; it may have a log to replay. */
+const startMs = minutes(5)
+
+type Why = string
+
+/** It is stopped here and starts there. */
+export const isCold = (m: Pick<Moving, 'withVolumes' | 'method'>) => m.withVolumes && m.method === 'stop-and-copy'
+
+const over: ReadonlySet<VolumeMove['state']> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
+
+/** Why the volumes will not come; undefined as long as they may. */
+export function volumesFailed({ volumes }: Moving): Why | undefined {
+  const failed = volumes.find(one => over.has(one.state) || one.want === 'cancel')
+  return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was given up'}`
+}
+
+/** The target waits for all of them. */
+export const volumesAwaited = ({ volumes }: Moving) => volumes.every(one => one.state !== 'preparing')
+
+/** The volume as it will be for the VM on its new host. */
+export const diskThere =
+  ({ volumes }: Moving) =>
+  (disk: DiskSpec): DiskSpec => ({
+    ...disk,
+    pool: volumes.find(one => one.volumeId === disk.volumeId)?.targetPool ?? disk.pool,
+    generation: disk.generation + 1,
+  })
+
+/** The first copy is made while the VM runs. */
+export function preparingCold(m: Moving): Next<'copying'> {
+  if (!m.volumes.every(one => one.state === 'copied')) return wait(lookAgainMs, tx => tellProgress(tx, m))
+  return go(
+    'copying',
+    async tx => {
+      await tellProgress(tx, m)
+      await store.enter(tx, m.id, 'copying')
+      await moving.halt(tx, m.id)
+      await store.raise(tx, m.vmId)
+      await refreshRoute(tx, m.appId)
+      await poke(tx, 'vm', m.vmId)
+    },
+    haltedMs + minutes(1),
+  )
+}
+
+/** The VM stops, the rest is copied, and the VM is the target's. */
+export async function copyingCold(
+  wishes: VmWishes,
+  m: Moving,
+  elapsedMs: number,
+  signal: AbortSignal,
+): Promise<Next<'clearing'> | Why> {
+  if (!m.vm) return wait(0)
+  if (m.sourceLost || m.targetLost) return 'a host was lost'
+  if (elapsedMs > haltedMs) return 'what the VM had written last could not be copied in time'
+  if (m.volumes.length > 0 && m.volumes.every(one => one.state === 'complete')) return settle(m)
+  const seen = await wishes.put(m.vm, signal)
+  if (seen.generation < m.vm.generation || seen.state !== 'stopped') return wait(stoppingMs)
+  if (m.volumes.length === 0) return settle(m)
+  return wait(lookAgainMs, async tx => {
+    await finishCopies(tx, m.id)
+    await tellProgress(tx, m)
+  })
+}
+
+const settle = (m: Moving) => go('clearing', (tx: Tx) => settled(tx, m), minutes(10))
+
+/** From this commit on VM and volumes are the target's. @throws Error when the move was given up while that was possible */
+export async function settled(tx: Tx, m: Moving): Promise<void> {
+  if (!(await moving.commit(tx, m.id))) throw new Error('the move was given up meanwhile')
+  await completeMovesOf(tx, m.id)
+  await moving.move(tx, m.vmId, m.targetHostId)
+  // Nobody can be asked there; the deployment makes another, which waits for the volumes.
+  if (m.targetLost) await vms.wish(tx, m.vmId, 'absent')
+  await refreshRoute(tx, m.appId)
+  await poke(tx, 'vm', m.vmId)
+  await poke(tx, 'deployment', m.deploymentId)
+}
+
+/** Which host has run the VM last, once that is known; neither lets it run before this has an answer. */
+export async function lastHostOf(
+  wishes: VmWishes,
+  m: Moving,
+  signal: AbortSignal,
+): Promise<'source' | 'target' | undefined> {
+  if (!m.row) return 'source'
+  const still = { ...m.row, want: 'stopped' as const }
+  if (!m.sourceLost) {
+    const { migration, state } = await wishes.put(m.vm ?? still, signal)
+    if (migration?.migrationId !== m.id) return 'source'
+    if (migration.phase === 'switched') return 'target'
+    // Its process has ended before it could go.
+    return migration.phase === 'copying' && state !== 'stopped' ? undefined : 'source'
+  }
+  if (m.targetRemoved) return 'source'
+  if (m.targetLost) return undefined
+  const only = { incoming: { migrationId: m.id }, disk: diskThere(m) }
+  const { migration, state } = await wishes.put({ ...still, hostId: m.targetHostId }, signal, only)
+  if (migration?.migrationId === m.id && migration.phase === 'switched') return 'target'
+  return state === 'stopped' || state === 'absent' ? 'source' : undefined
+}
+
+/** Undefined: it has done so, or will not. Else when to look again. */
+export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
+  if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
+  return m.vm.healthy ? wait(0, async tx => void (await moving.ranAgain(tx, m.id))) : wait(stoppingMs)
+}
+
+/** The volumes stay where they are. What the hosts were told while that was found out is not the VM's last wish. */
+export async function keepVolumes(tx: Tx, m: Moving): Promise<void> {
+  if (!m.withVolumes) return
+  await cancelMovesOf(tx, m.id)
+  await vms.raise(tx, m.vmId)
+}
+
+async function tellProgress(tx: Tx, { id, volumes }: Moving): Promise<void> {
+  const sum = (of: (one: VolumeMove) => number) => volumes.reduce((total, one) => total + of(one), 0)
+  const totalBytes = sum(one => one.totalBytes)
+  const percent = totalBytes === 0 ? 0 : sum(one => one.percent * one.totalBytes) / totalBytes
+  const transferredBytes = sum(one => one.transferredBytes)
+  await store.progress(tx, id, {
+    percent: Math.round(percent * 10) / 10,
+    transferredBytes,
+    totalBytes,
+    downtimeMs: null,
+  })
+}

@@ -1,0 +1,79 @@
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+/** A volume that a VM has, as its move looks at it. */
+export interface DiskToMove {
+  readonly volumeId: string
+  readonly name: string
+  readonly sizeMib: number
+  readonly poolName: string
+  readonly hostId: string | null
+  /** Only that host can reach it. */
+  readonly bound: boolean
+  /** It is there whole, and nothing is being done with it. */
+  readonly quiet: boolean
+  /** Another VM has it, too. */
+  readonly shared: boolean
+}
+
+export interface Kept {
+  readonly name: string
+}
+
+const disksOfVm = statement<DiskToMove>(
+  'vms.disksToMove',
+  `SELECT o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName", o.host_id AS "hostId", o.bound,
+     k.want = 'present' AND o.want = 'present' AND o.state = 'ready' AND o.moving_to IS NULL AND o.grown_mib >= o.size_mib
+       AND NOT EXISTS (SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.state = 'creating')
+       AND NOT EXISTS (SELECT FROM volume c WHERE c.from_volume_id = o.id AND c.want = 'present' AND c.state = 'creating'
+         AND c.arrived_by IS NULL) AS quiet,
+     EXISTS (SELECT FROM vm_disk other WHERE other.volume_id = o.id AND other.vm_id <> k.vm_id) AS shared
+   FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 ORDER BY o.id`,
+)
+// What they have of volumes is on the host of the VM, and nowhere else.
+const keptWithVolumes = statement<Kept>(
+  'vms.keptWithVolumes',
+  `SELECT name FROM vm_snapshot WHERE vm_id = $1 AND want = 'present' AND state <> 'failed' AND disks <> '[]'::jsonb ORDER BY id LIMIT 1`,
+)
+const commitMigration = statement(
+  'vms.commitMigration',
+  `UPDATE migration SET state = 'clearing' WHERE id = $1 AND ended_at IS NULL AND state <> 'clearing' AND (want = 'move' OR method = 'live')`,
+)
+const haltMigration = statement(
+  'vms.haltMigration',
+  `UPDATE migration SET stopped_at = coalesce(stopped_at, now()) WHERE id = $1`,
+)
+const recordDowntime = statement(
+  'vms.migrationDowntime',
+  `UPDATE migration SET downtime_ms = coalesce(downtime_ms, round(extract(epoch FROM now() - stopped_at) * 1000)) WHERE id = $1`,
+)
+// It may be unwanted by now: then it is its new host that has to let go of it.
+const moveVm = statement(
+  'vms.moveWithVolumes',
+  `UPDATE vm SET host_id = $2, generation = generation + 1, seen_generation = 0, seen_state = NULL,
+     from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL,
+     seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
+   WHERE id = $1`,
+)
+// Volumes that both hosts reach stay where they are; who has them is another writer all the same.
+const handOverShared = statement(
+  'vms.handOverShared',
+  `WITH raised AS (
+     UPDATE volume o SET attach_generation = o.attach_generation + 1, updated_at = now() FROM vm_disk k
+     WHERE k.vm_id = $1 AND o.id = k.volume_id AND NOT o.bound RETURNING o.id, o.attach_generation
+   )
+   UPDATE vm_disk k SET generation = raised.attach_generation FROM raised WHERE k.vm_id = $1 AND k.volume_id = raised.id`,
+)
+
+export const disks = (sql: Sql, vmId: string) => sql.rows(disksOfVm, [vmId])
+/** How many of them only its host reaches. */
+export const boundDisks = async (sql: Sql, vmId: string) => (await disks(sql, vmId)).filter(disk => disk.bound).length
+/** A snapshot of the VM that has the content of its volumes. */
+export const kept = (sql: Sql, vmId: string) => sql.maybe(keptWithVolumes, [vmId])
+/** False when it is over, or was given up while that was possible. */
+export const commit = async (tx: Tx, id: string) => (await tx.run(commitMigration, [id])) === 1
+export const halt = (tx: Tx, id: string) => tx.run(haltMigration, [id])
+export const ranAgain = (tx: Tx, id: string) => tx.run(recordDowntime, [id])
+export async function move(tx: Tx, vmId: string, hostId: string): Promise<void> {
+  await tx.run(handOverShared, [vmId])
+  await tx.run(moveVm, [vmId, hostId])
+}

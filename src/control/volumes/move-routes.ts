@@ -1,0 +1,60 @@
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { findHost } from '../hosts/index.ts'
+import { invalidField, invalidState, notFound } from '../http/errors.ts'
+import type { Handlers } from '../http/operation.ts'
+import { cancelMove, newestMove, type VolumeMove } from '../moves/index.ts'
+import { moveVolume } from './move.ts'
+import type { volumeOperations } from './schema.ts'
+import * as store from './store.ts'
+
+type MoveHandlers = Handlers<Pick<typeof volumeOperations, 'moveVolume' | 'getVolumeMove' | 'cancelVolumeMove'>>
+interface VolumeCall {
+  readonly project: { readonly id: string }
+  readonly params: { readonly volume_id: string }
+}
+
+export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers => ({
+  moveVolume: {
+    write: async call => async tx => {
+      const volume = await own(tx, call)
+      const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
+      if (!target)
+        throw invalidField('target_host', 'must be the id or name of a registered host; see GET /v1/admin/hosts')
+      await moveVolume(tx, volume.id, target)
+      const details = { name: volume.name, to: target.name }
+      call.audit({ action: 'volume.move', resourceType: 'volume', resourceId: volume.id, details })
+      return viewOf(await newestMove(tx, volume.id))
+    },
+  },
+  getVolumeMove: { read: async call => viewOf(await newestMove(deps.db, (await own(deps.db, call)).id)) },
+  cancelVolumeMove: {
+    write: async call => async tx => {
+      const volume = await own(tx, call)
+      const move = await newestMove(tx, volume.id)
+      if (!move || move.endedAt) throw invalidState('The volume is not on its way to another host.')
+      if (move.migrationId) throw invalidState('The volume goes with the VM that has it. Cancel the migration of that.')
+      if (move.want !== 'cancel' && !(await cancelMove(tx, move.id)))
+        throw invalidState('It is too late to cancel: the volume is on its new host already.')
+      const details = { name: volume.name }
+      call.audit({ action: 'volume.move_cancel', resourceType: 'volume', resourceId: volume.id, details })
+      return viewOf(await newestMove(tx, volume.id))
+    },
+  },
+})
+
+/** @throws ApiError 404 for what is missing, foreign, or not the user's own */
+async function own(sql: Tx | Deps['db'], { project, params }: VolumeCall): Promise<store.Volume> {
+  const volume = await store.inProject(sql, project.id, params.volume_id)
+  if (!volume) throw notFound()
+  return volume
+}
+
+const viewOf = (m: VolumeMove | undefined) =>
+  m
+    ? {
+        ...{ move_id: m.id, status: m.state, source_host: m.sourceHostId, target_host: m.targetHostId },
+        ...{ percent: m.percent, transferred_bytes: m.transferredBytes, total_bytes: m.totalBytes, error: m.error },
+        ...{ started_at: m.startedAt.toISOString(), ended_at: m.endedAt?.toISOString() ?? null },
+      }
+    : { status: 'none' }

@@ -1,0 +1,93 @@
+/** Volumes that nobody has move to another host: by hand, and off hosts that are being emptied. */
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { seconds } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
+import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
+import { startMove } from '../moves/index.ts'
+import { fitMoved } from '../scheduler/pools.ts'
+import * as rules from './rules.ts'
+import * as store from './store.ts'
+import type { Volume } from './store.ts'
+
+/** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
+const mostFromOneHost = 2
+
+/**
+ * Wishes for the volume, with its snapshots, on another host; its machine has it carried there.
+ * @throws ApiError 400 (`target_host`), 404, 409 `volume_in_use` while a VM has it, `operation_in_progress`, `invalid_state`
+ */
+export async function moveVolume(tx: Tx, id: string, target: HostRow): Promise<void> {
+  const volume = await store.lock(tx, id)
+  if (!volume) throw notFound()
+  rules.assertAtRest(volume)
+  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; there is nothing in it.`)
+  if (volume.hostId === null)
+    throw invalidState(`Volume ${volume.name} has no place yet; it gets one with its first VM.`)
+  if (!volume.bound) throw invalidState(`Every host reaches volume ${volume.name}: it need not move.`)
+  if (volume.hostId === target.id) throw invalidField('target_host', `the volume is on ${target.name} already`)
+  if (!target.up || target.cordoned)
+    throw invalidState(`Host ${target.name} takes nothing now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
+  if ((await store.vmIds(tx, id)).length > 0)
+    throw new ApiError('volume_in_use', `A VM has volume ${volume.name}. Move that, and the volume goes along.`)
+  const pool = await poolThere(tx, volume, target.id)
+  if (pool === undefined)
+    throw new ApiError('no_capacity', `Host ${target.name} has no storage pool with room for volume ${volume.name}.`)
+  if (!(await startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: pool })))
+    throw rules.underWay(`Volume ${volume.name} is being changed, kept or cloned. Wait until that is done.`)
+}
+
+async function poolThere(sql: Sql, volume: Volume, hostId: string): Promise<string | undefined> {
+  return fitMoved(await listPools(sql), hostId, [{ ...volume, volumeId: volume.id }])?.get(volume.id)?.name
+}
+
+// Those of VMs go with these. One that could not be moved stays for a while.
+const leftBehind = statement<{ id: string; hostId: string }>(
+  'volumes.leftBehind',
+  `SELECT o.id, o.host_id AS "hostId" FROM volume o JOIN host h ON h.id = o.host_id
+   WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL AND o.bound AND o.want = 'present' AND o.state = 'ready'
+     AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
+     AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state = 'failed' AND x.ended_at > now() - interval '10 minutes')
+   ORDER BY o.id LIMIT 200`,
+)
+const movesFrom = statement<{ count: number }>(
+  'volumes.movesFrom',
+  `SELECT count(*)::int AS count FROM volume_move WHERE source_host_id = $1 AND ended_at IS NULL
+     AND state IN ('preparing', 'copying', 'copied', 'complete') AND migration_id IS NULL`,
+)
+
+/** Volumes at rest leave hosts that are being emptied. */
+export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
+  name: 'drained-volumes',
+  everyMs: seconds(10),
+  async run() {
+    const counts = { found: 0, moved: 0, refused: 0 }
+    for (const { id, hostId } of await deps.db.rows(leftBehind)) {
+      counts.found++
+      try {
+        if (await deps.db.tx(tx => moveAway(tx, deps, id, hostId))) counts.moved++
+      } catch (error) {
+        // Somebody else does something with it: the next round tries again.
+        if (!(error instanceof ApiError)) throw error
+        counts.refused++
+        deps.log.info({ volumeId: id, err: error }, 'a volume does not leave its host this time')
+      }
+    }
+    return counts
+  },
+})
+
+/** False when enough others leave the host now, or no other has room. */
+async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, hostId: string): Promise<boolean> {
+  if ((await tx.one(movesFrom, [hostId])).count >= mostFromOneHost) return false
+  const volume = await store.lock(tx, id)
+  if (!volume) return false
+  for (const target of await listHosts(tx, config.hostTimeoutSeconds)) {
+    if (target.id === hostId || !target.up || target.cordoned) continue
+    if ((await poolThere(tx, volume, target.id)) === undefined) continue
+    await moveVolume(tx, id, target)
+    return true
+  }
+  return false
+}

@@ -2,7 +2,7 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { connectDb } from './connect.ts'
-import { type Db, statement } from './db.ts'
+import { type Db, statement, type Tx } from './db.ts'
 import { uniqueViolation } from './errors.ts'
 
 const sql = {
@@ -11,6 +11,7 @@ const sql = {
   ids: statement<{ id: number }>('u.ids', 'SELECT id FROM u ORDER BY id'),
   count: statement<{ count: number }>('u.count', 'SELECT count(*)::int AS count FROM u'),
   pid: statement<{ pid: number }>('u.pid', 'SELECT pg_backend_pid() AS pid'),
+  document: statement('u.document', 'SELECT $1::jsonb'),
   forgetBegin: statement('u.forgetBegin', 'DEALLOCATE "mote.begin"'),
 }
 const boom = new Error('boom')
@@ -62,6 +63,24 @@ describeEachPostgres('transactions', which => {
       })
       await expect(rolledBack).rejects.toBe(boom)
       expect(await ids(db)).toEqual([])
+    })
+
+    test(`the ${name} one of a connection: what was sent beside something that failed is rolled back`, async () => {
+      await warmUp()
+      const rolledBack = db.tx(tx =>
+        Promise.all([tx.run(sql.insert, [1]), tx.run(sql.insert, [2]), Promise.reject(boom)]),
+      )
+      await expect(rolledBack).rejects.toBe(boom)
+      await db.tx(tx => tx.run(sql.insert, [3]))
+      expect(await ids(db)).toEqual([3])
+    })
+
+    test(`the ${name} one of a connection: a parameter that is none is refused, and the connection goes on`, async () => {
+      await warmUp()
+      const refused = db.tx(tx => tx.rows(sql.document, [{ bigint: 1n }]))
+      await expect(refused).rejects.toThrow(/BigInt/)
+      await db.tx(tx => tx.run(sql.insert, [1]))
+      expect(await ids(db)).toEqual([1])
     })
 
     test(`the ${name} one of a connection: a first statement that fails is told, and the connection goes on`, async () => {
@@ -121,6 +140,39 @@ describeEachPostgres('transactions', which => {
     expect(await ids(db)).toEqual([1])
     await db.tx(tx => tx.run(sql.insert, [5]))
     expect(await ids(db)).toEqual([1, 5])
+  })
+
+  test('nothing is sent after the end', async () => {
+    const kept: Tx[] = []
+    await db.tx(async tx => void kept.push(tx))
+    const rolledBack = db.tx(async tx => {
+      kept.push(tx)
+      await tx.rows(sql.ids)
+      throw boom
+    })
+    await expect(rolledBack).rejects.toBe(boom)
+    for (const tx of kept) {
+      await expect(tx.run(sql.insert, [1])).rejects.toThrow('after the end of its transaction')
+      expect(() => tx.atCommit(sql.insert, [1])).toThrow('after the end of its transaction')
+    }
+    expect(await ids(db)).toEqual([])
+  })
+
+  test('a savepoint keeps what was before it, one in another, with what was left for COMMIT', async () => {
+    await db.tx(async tx => {
+      await tx.run(sql.insert, [1])
+      tx.atCommit(sql.insert, [2])
+      const outer = tx.savepoint(async () => {
+        await tx.run(sql.insert, [3])
+        tx.atCommit(sql.insert, [4])
+        const inner = tx.savepoint(() => tx.run(sql.insert, [1]))
+        await expect(inner).rejects.toSatisfy(error => uniqueViolation(error))
+        throw boom
+      })
+      await expect(outer).rejects.toBe(boom)
+      await tx.savepoint(() => tx.run(sql.insert, [5]))
+    })
+    expect(await ids(db)).toEqual([1, 2, 5])
   })
 
   test('a roll-back forgets what was left for COMMIT', async () => {

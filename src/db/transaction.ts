@@ -5,7 +5,7 @@
 import pg from 'pg'
 import { type Param, type Statement, type Tx, statement } from './db.ts'
 import { DbUnavailable, fromDriver } from './errors.ts'
-import { sqlOf } from './sql.ts'
+import { type Send, sqlOf } from './sql.ts'
 
 interface Query {
   readonly name: string
@@ -41,9 +41,9 @@ async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
     prepared.add(client)
     return client.query(query)
   }
-  return new Promise((resolve, reject) => {
-    const unit = new pg.Query(query, (error: Error | undefined, results: unknown) =>
-      error ? reject(error) : resolve(lastOf(results)),
+  const results = new Promise<unknown>((resolve, reject) => {
+    const unit = new pg.Query(query, (error: Error | undefined, found: unknown) =>
+      error ? reject(error) : resolve(found),
     )
     const submit = unit.submit.bind(unit)
     unit.submit = connection => {
@@ -56,6 +56,8 @@ async function beginWith(client: pg.ClientBase, query: Query): Promise<Result> {
     }
     client.query(unit)
   })
+  // Not in the callback: what that throws ends the process, and it is called once more after a parameter that is none.
+  return lastOf(await results)
 }
 
 /** The driver collects the results of BEGIN and of the statement. */
@@ -100,7 +102,11 @@ type State =
 
 function createTransaction(client: pg.ClientBase) {
   let state: State = { is: 'new' }
+  /** It has ended, or is ending: what came now would be a transaction of its own. */
+  let over = false
+  const under = new Set<Promise<unknown>>()
   const last: Last[] = []
+  const late = (name: string) => new Error(`BUG: ${name} was sent after the end of its transaction`)
 
   async function first(query: Query): Promise<Result> {
     const began = beginWith(client, query)
@@ -115,7 +121,7 @@ function createTransaction(client: pg.ClientBase) {
     }
   }
 
-  async function send(statement: Statement<unknown>, params: readonly Param[]): Promise<Result> {
+  async function sendNow(statement: Statement<unknown>, params: readonly Param[]): Promise<Result> {
     const query = queryOf(statement, params)
     try {
       if (state.is === 'new') return await first(query)
@@ -127,10 +133,22 @@ function createTransaction(client: pg.ClientBase) {
     }
   }
 
+  const send: Send = (statement, params) => {
+    if (over) return Promise.reject(late(statement.name))
+    const sent = sendNow(statement, params)
+    under.add(sent)
+    const forget = () => void under.delete(sent)
+    sent.then(forget, forget)
+    return sent
+  }
+
   // The brand of Tx exists for the compiler only: this is the one place that may claim it.
   const tx = {
     ...sqlOf(send),
-    atCommit: (statement: Statement<unknown>, params: readonly Param[]) => void last.push({ statement, params }),
+    atCommit(statement: Statement<unknown>, params: readonly Param[]): void {
+      if (over) throw late(statement.name)
+      last.push({ statement, params })
+    },
     async savepoint<T>(work: () => Promise<T>): Promise<T> {
       const before = last.length
       await send(savepoint.set, [])
@@ -141,6 +159,7 @@ function createTransaction(client: pg.ClientBase) {
       } catch (error) {
         last.length = before
         await send(savepoint.rollback, [])
+        await send(savepoint.release, [])
         throw error
       }
     },
@@ -149,21 +168,28 @@ function createTransaction(client: pg.ClientBase) {
   return {
     tx,
     async commit(): Promise<void> {
-      if (state.is === 'new' && last.length === 0) return
-      if (state.is === 'failed') throw swallowed(state.error)
       const sent = last.map(({ statement, params }) => send(statement, params))
+      over = true
       // Not before BEGIN is known to have worked. What failed is told below.
-      if (state.is !== 'open') await Promise.allSettled(sent)
+      if (state.is === 'new' || state.is === 'beginning') await Promise.allSettled(under)
+      if (state.is === 'new') return
+      if (state.is === 'failed' && sent.length === 0) throw swallowed(state.error)
       const ended = sendCommit(client)
       for (const result of await Promise.allSettled(sent)) {
         if (result.status === 'fulfilled') continue
-        await ended.catch(() => undefined)
-        throw result.reason
+        const end: unknown = await ended.then(
+          () => undefined,
+          (error: unknown) => error,
+        )
+        // Both were lost with the connection: then nobody knows what became of them.
+        throw result.reason instanceof DbUnavailable && end instanceof DbUnavailable ? end : result.reason
       }
       await ended
     },
     /** @throws Error when the connection should not be used again */
     async rollback(): Promise<void> {
+      over = true
+      if (state.is === 'beginning') await Promise.allSettled(under)
       if (state.is === 'failed' && lostStatements(state.error)) throw state.error
       if (state.is !== 'new') await client.query('ROLLBACK')
     },

@@ -20,7 +20,8 @@ export class CommandError extends Error {
   }
 }
 
-const keptOutputBytes = 4 << 20
+/** Enough for the rules of ten thousand VMs as nft lists them. */
+const keptOutputBytes = 64 << 20
 
 /** The proxy for HTTPS that programs which are run find in their environment: the host's own way out. */
 export function hostProxy(): URL | undefined {

@@ -135,6 +135,7 @@ const bodies: Readonly<Record<string, object>> = {
   restoreVolume: { snapshot_name: 'x' },
   setVolumeSchedule: { every_minutes: 60, keep: 3 },
   cloneVolume: { name: 'x', snapshot_name: 'y' },
+  moveVolume: { target_host: 'x' },
   attachVolume: { volume_id: newId() },
   createDatabase: { name: 'x', engine: 'postgres' },
   updateDatabase: { memory_mib: 1024 },

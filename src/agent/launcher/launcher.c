@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_OUTPUT = 4 << 20, MAX_REQUEST = 16 << 20 };
+enum { MAX_OUTPUT = 64 << 20, MAX_REQUEST = 16 << 20 };
 
 struct child {
   struct child *next;
@@ -145,7 +145,7 @@ static int start(const struct request *request) {
   if (!child || pipe2(told, O_CLOEXEC) < 0) _exit(2);
   int in = request->input_size ? memory_file(request->input, request->input_size) : open("/dev/null", O_RDONLY | O_CLOEXEC);
   int out = detached ? open(request->errors, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : memory_file("", 0);
-  int err = detached ? fcntl(out, F_DUPFD_CLOEXEC, 3) : memory_file("", 0);
+  int err = out < 0 ? -1 : detached ? fcntl(out, F_DUPFD_CLOEXEC, 3) : memory_file("", 0);
   pid_t pid = in < 0 || out < 0 || err < 0 ? -1 : fork_into(cgroup, &late);
   if (pid == 0) {
     if (!late || enter(cgroup) == 0) become(request, in, out, err);

@@ -131,8 +131,9 @@ function startHelper(program: string, onGone: () => void): Helper {
       const [started, ended] = [Promise.withResolvers<number>(), Promise.withResolvers<Ended>()]
       // Each caller waits for one of the two.
       for (const { promise } of [started, ended]) promise.catch(() => undefined)
+      const bytes = requestBytes({ ...request, id })
       waiting.set(id, { name: request.argv[0] ?? '', lasts: request.errorFile !== undefined, started, ended })
-      child.stdin.write(requestBytes({ ...request, id }))
+      child.stdin.write(bytes)
       hold()
       return { started: started.promise, ended: ended.promise }
     },

@@ -64,9 +64,16 @@ export class Firewall {
   put(vm: GuardedVm, until: 'hold' | 'known'): Promise<void> {
     const { promise: holds, resolve } = Promise.withResolvers<void>()
     const turn = this.#inTurn(async () => {
-      if (isDeepStrictEqual(this.#vms.get(vm.tap), vm)) return
+      const before = this.#vms.get(vm.tap)
+      if (isDeepStrictEqual(before, vm)) return
       this.#vms.delete(vm.tap)
-      await this.#load(vmChains(this.#input.slot, vm))
+      try {
+        await this.#load(vmChains(this.#input.slot, vm))
+      } catch (error) {
+        // These hold still, and `heal` watches over them.
+        if (before) this.#vms.set(vm.tap, before)
+        throw error
+      }
       this.#vms.set(vm.tap, vm)
       resolve()
       await this.#rememberVm(vm)

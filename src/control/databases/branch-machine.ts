@@ -191,8 +191,9 @@ const fail = (b: Branch, error: string) => async (tx: Tx) => {
 }
 
 async function standStill(tx: Tx, b: Branch, still: boolean): Promise<void> {
-  for (const { id } of b.deployments) await wishStill(tx, id, still ? 'paused' : 'running')
+  // The branch before its deployments, as whoever takes it.
   await store.answers(tx, b.id, false)
+  for (const { id } of b.deployments) await wishStill(tx, id, still ? 'paused' : 'running')
 }
 
 async function recordAnswer(tx: Tx, b: Branch, answers: boolean): Promise<void> {

@@ -9,7 +9,7 @@ export interface SpareWish {
 }
 
 // The newest snapshot of a database, for some time after it was taken or branched from, where its content is.
-const wishes = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.disk_mib, d.memory_mib,
+const wishes = `SELECT s.database_id, s.project_id, s.id AS snapshot_id, s.branch_id AS parent_id, d.revision, d.password_revision, d.disk_mib, d.memory_mib,
      h.memory_mib AS host_mib, h.used_memory_mib AS host_used_mib
    FROM (SELECT id FROM database_snapshot WHERE kind = 'user' AND created_at > now() - make_interval(mins => $1)
          UNION SELECT from_snapshot_id FROM branch WHERE kind = 'user' AND from_snapshot_id IS NOT NULL
@@ -32,7 +32,7 @@ const needlessSpares = statement<{ id: string }>(
   'databases.needlessSpares',
   `SELECT b.id FROM branch b LEFT JOIN volume v ON v.id = b.data_volume_id
    WHERE b.kind = 'spare' AND b.want = 'live' AND NOT EXISTS (
-     SELECT FROM (${wishes}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision
+     SELECT FROM (${wishes}) w WHERE w.snapshot_id = b.from_snapshot_id AND w.revision = b.revision AND w.password_revision <= b.password_revision
        AND w.disk_mib = v.size_mib AND w.host_used_mib <= w.host_mib * $2::float8)`,
 )
 // Somebody may have asked for it since it was found needless: then it is theirs.
@@ -44,15 +44,22 @@ const sparesOfDatabase = statement<{ id: string }>(
   'databases.spares',
   `SELECT id FROM branch WHERE database_id = $1 AND kind = 'spare' AND want = 'live'`,
 )
-// One that has failed stays what it is: the next branch is made anew, and says why if that fails, too.
+// One that has failed stays what it is: the next branch is made anew, and says why if that fails, too. One that stands still
+// was not told of a newer password.
 const claimSpare = statement<{ id: string }>(
   'databases.claimSpare',
   `UPDATE branch b SET kind = 'user', name = $3, answers = false, ready_at = NULL, created_at = now(), updated_at = now()
    FROM database d, machine m
    WHERE b.database_id = $1 AND b.from_snapshot_id = $2 AND b.kind = 'spare' AND b.want = 'live'
-     AND d.id = b.database_id AND d.revision = b.revision
+     AND d.id = b.database_id AND d.revision = b.revision AND b.password_revision >= d.password_revision
+     AND NOT EXISTS (SELECT FROM deployment o WHERE o.app_id = b.app_id AND o.outcome = 'failed')
      AND m.kind = 'database' AND m.id = b.id AND m.phase IN ('starting', 'running', 'standing')
    RETURNING b.id`,
+)
+// A placement under way commits first, one that comes later sees whose the branch is.
+const holdPlacing = statement(
+  'databases.holdPlacing',
+  `SELECT id FROM deployment WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE`,
 )
 const beginUsage = statement(
   'databases.beginUsage',
@@ -76,4 +83,7 @@ export const claim = async (
   { databaseId, snapshotId, name }: { readonly databaseId: string; readonly snapshotId: string; readonly name: string },
 ) => (await tx.maybe(claimSpare, [databaseId, snapshotId, name]))?.id
 /** What it uses is counted from here on. */
-export const startCounting = (tx: Tx, appId: string) => tx.run(beginUsage, [appId])
+export const startCounting = async (tx: Tx, appId: string) => {
+  await tx.rows(holdPlacing, [appId])
+  await tx.run(beginUsage, [appId])
+}

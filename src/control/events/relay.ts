@@ -12,7 +12,7 @@ const settleMs = 2
 /** Without a NOTIFY (a lost connection), and for taking over from a holder that died. */
 const pollMs = 1000
 
-export const eventSubject = (projectId: string) => `event.${projectId}`
+export const eventSubject = (projectId: string) => `event.${projectId}.batch`
 
 /** On the bus, an event is its row with the time as text; a message has some of one project, oldest first. */
 export type EventMessage = Omit<PlacedEvent, 'at'> & { readonly at: string }

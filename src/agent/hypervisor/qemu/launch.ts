@@ -80,6 +80,10 @@ export async function launch<T>(
     ...(plan.env ? { env: plan.env } : {}),
     ...(apart ? { apart } : {}),
     ...(cgroup === undefined ? {} : { cgroup }),
+  }).catch(async (error: unknown) => {
+    // Whoever was to say that it runs has died: it is in its group, and would keep the disks and the tap.
+    if (cgroup !== undefined) await isolation.cgroups?.release(vmId)
+    throw error
   })
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])

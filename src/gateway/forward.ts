@@ -20,8 +20,13 @@ const routeLagMs = 1500
 
 /** Up to this size copying a body costs less than a write of its own. */
 const smallBytes = 8192
-/** How long an answer of unknown or greater length waits for its body. */
-const holdMs = 10
+/**
+ * How long the head of an answer of unknown or greater length waits for its body: programs that write them apart are not
+ * interrupted between them by a VM that moves. Of what streams nobody misses the head alone.
+ */
+const holdHeadMs = 250
+/** How long the beginning of such a body waits for the rest. */
+const holdMs = 20
 
 /** May be sent a second time although the first may have acted (RFC 9110, 9.2.2). */
 const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
@@ -92,12 +97,17 @@ function answerTo(
         else response.writeHead(statusCode, statusMessage ?? '', kept)
       }
       const length = Number(headers['content-length'] ?? 0)
-      // One that promises little is waited for; of any other it may be long until something comes (event streams).
-      if (length === 0 || length > smallBytes) hold = setTimeout(release, holdMs)
+      // One that promises little is waited for; of any other it may be long until something comes, or all of it.
+      const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
+      if (length === 0 || length > smallBytes) hold = setTimeout(release, isStream ? holdMs : holdHeadMs)
     },
     onResponseData(controller, chunk) {
       exchange.bytes += chunk.length
       if (head) {
+        if (hold && !first) {
+          clearTimeout(hold)
+          hold = setTimeout(release, holdMs)
+        }
         first = first ? Buffer.concat([first, chunk]) : chunk
         if (first.length > smallBytes) release()
         return

@@ -120,7 +120,8 @@ test.skipIf(!hasQemu)(
     expect((await sh('cat /srv/deep/file')).stdout).toBe('kept\n')
 
     // In use: it stays until nobody needs it, and says why.
-    const sleeper = host.exec('vm-1', ['sh', '-c', 'cd /srv/deep; sleep 2'])
+    const sleeper = host.exec('vm-1', ['sh', '-c', 'cd /srv/deep; touch /tmp/there; sleep 2'])
+    await until(async () => (await sh('test -e /tmp/there')).exitCode === 0, { what: 'somebody uses it' })
     await host.put(wish(5, { disks: [disk(1)] }))
     const busy = await host.until('vm-1', 'busy', vm => vm.disks?.[0]?.error !== null)
     expect(busy.disks?.[0]).toMatchObject({ state: 'detaching', error: expect.stringContaining('busy') })

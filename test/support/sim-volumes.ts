@@ -146,6 +146,7 @@ export function simVolumes(
     const moved = want === 'present' && stepTransfer(volume)
     if (moved || (want === 'present' && incoming)) return moved
     if (want === 'present' && volume.state === 'creating' && arrived) {
+      if (volume.failGrowth !== undefined) return false
       if (volume.received !== arrived.transferId) throw new Error(`volume ${volumeId} counts here, and has not come`)
       const last = truth.get(volumeId) ?? volume.content
       if (volume.content !== last)

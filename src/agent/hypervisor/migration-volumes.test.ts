@@ -149,3 +149,14 @@ test.skipIf(!hasQemu)(
     expect((await target.get('vm-1')).state).not.toBe('running')
   },
 )
+
+test.skipIf(!hasQemu)('a VM that did not come boots, and no later agent ends it (needs qemu)', limit, async () => {
+  await using target = await testAgent(config('dir'))
+  await awaitVm(target, 'dir')
+  // The source has let go, and its word was lost: VM and volume are this host's.
+  await target.put(wish(2, { disks: [disk(2, 'dir')] }))
+  await putVolume(target, 3, 'dir')
+  const { startedAtMs } = await target.until('vm-1', 'healthy', vm => vm.healthy && vm.disks?.[0]?.state === 'attached')
+  await target.restart()
+  expect(await target.until('vm-1', 'healthy', vm => vm.healthy)).toMatchObject({ startedAtMs, restartCount: 0 })
+})

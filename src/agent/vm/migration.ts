@@ -30,6 +30,9 @@ export function isOver({ phase }: MigrationObserved): boolean {
   return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
 }
 
+/** The guest runs; its agent has to answer, and may be told its new address. */
+const settlingMs = 60_000
+
 const nothingYet = { percent: 0, transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null, uri: null } as const
 
 export interface MigrationDeps {
@@ -121,11 +124,11 @@ export async function receive(
   try {
     arrival = await listen(await prepare())
     if (!arrival) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
-    const { running, uri, arrived } = arrival
+    const { running, uri } = arrival
     // From here on the process may become the VM at any moment: a new agent has to know it.
     await notebook.save({ running, paused: false })
     await change({ phase: 'listening', uri })
-    const machine = await abortable(arrived, signal)
+    const machine = await untilArrived(arrival, signal, ending)
     await change({ phase: 'switched', percent: 100 })
     return machine
   } catch (error) {
@@ -142,6 +145,19 @@ export async function receive(
     if (hasRun) await change({ phase: 'switched', percent: 100 })
     else await change(signal.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
     return undefined
+  }
+}
+
+/**
+ * A newer wish is no reason to end a guest that has been let run: it runs nowhere else. Once it is here in order, the next
+ * decision stops or adjusts it.
+ */
+async function untilArrived({ arrived, hasRun }: Arrival, signal: AbortSignal, ending: AbortSignal): Promise<Machine> {
+  try {
+    return await abortable(arrived, signal)
+  } catch (error) {
+    if (!signal.aborted || ending.aborted || hasRun?.() !== true) throw error
+    return abortable(arrived, AbortSignal.any([ending, AbortSignal.timeout(settlingMs)]))
   }
 }
 

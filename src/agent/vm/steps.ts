@@ -1,4 +1,4 @@
-import type { VmPut, VmStep } from '../../contract/agent.ts'
+import type { VmPut, VmSpec, VmStep } from '../../contract/agent.ts'
 import { abortable } from '../../lib/abortable.ts'
 import { unbindBelow } from '../hypervisor/bind.ts'
 import { hasMark } from '../hypervisor/transfer/marks.ts'
@@ -90,7 +90,7 @@ export class Steps {
         .catch((error: unknown) => Promise.reject(StepError.wrap('boot_failed', error)))
       this.#deps.body.take(machine)
       await this.#startWithVolumes(machine, source === undefined)
-      await this.#inhabit(machine, source?.made.healthy)
+      await this.#inhabit(machine, this.#deps.wish().spec, source?.made.healthy)
     } finally {
       release()
     }
@@ -126,16 +126,18 @@ export class Steps {
     }
   }
 
-  async #inhabit(machine: Machine, wasHealthy = false): Promise<void> {
+  /** @param spec what it runs: the wish may be a newer one by now */
+  async #inhabit(machine: Machine, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = machine
     const { imageDigest } = running.prepared
-    await this.#deps.notebook.save({ running, bootKey: bootKey(this.#deps.wish().spec), imageDigest, paused: false })
+    await this.#deps.notebook.save({ running, bootKey: bootKey(spec), imageDigest, paused: false })
     await this.#deps.body.started(wasHealthy)
   }
 
   async #receive(boot: number, context: PrepareContext): Promise<void> {
     const { driver } = this.#deps
-    const { incoming } = this.#deps.wish().spec
+    const { spec } = this.#deps.wish()
+    const { incoming } = spec
     if (!incoming) throw new Error('BUG: nothing to receive')
     const home = this.#arriving()
     const watcher = this.#deps.body.watcher(boot)
@@ -148,7 +150,7 @@ export class Steps {
     if (!come) return
     this.#deps.body.take(come)
     this.#deps.adjuster.arrived()
-    await this.#inhabit(come)
+    await this.#inhabit(come, spec)
   }
 
   #arriving(): VmHome {
@@ -178,7 +180,14 @@ export class Steps {
     this.#deps.body.take(machine)
     const { workload } = machine
     const paused = (await machine.inspect()) === 'paused'
-    await this.#deps.notebook.save({ paused, ...(workload.state === 'exited' ? { exitCode: workload.code } : {}) })
+    const { migration } = this.#deps.notebook.record
+    // What is still arriving is not adopted: this one was let run here, and the agent before could not say so.
+    const hasCome = migration?.role === 'target' && !isOver(migration)
+    await this.#deps.notebook.save({
+      paused,
+      ...(workload.state === 'exited' ? { exitCode: workload.code } : {}),
+      ...(hasCome ? { migration: { ...migration, phase: 'switched', percent: 100 } } : {}),
+    })
     this.#deps.log.info({ vmId: this.#deps.wish().vmId, pid: machine.running.process.pid }, 'VM adopted')
     if (!paused && workload.state === 'running') this.#deps.body.watchHealth()
   }

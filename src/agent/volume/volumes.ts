@@ -112,6 +112,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     if (action === 'rest') return false
     const pool = poolOf(deps.pools, wish.pool)
     if (action === 'remove') {
+      if (moves.ended(volumeId)) return true // broken off only now: once more, after it
       await pool.remove(volumeId)
       await store.bury('volume', volumeId, generation)
       entries.delete(volumeId)
@@ -172,6 +173,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         if (went === false) return
         if (went === 'tell') await tellVms(entry)
         tell(entry)
+        if (entry.wish.want === 'absent') await moves.ended(volumeId) // outside the turn, which it may wait for
       }
     }
     work()

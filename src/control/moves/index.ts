@@ -8,4 +8,4 @@ export {
   pokeMoveOf,
   startMove,
 } from './start.ts'
-export { newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'
+export { lock as lockVolumes, newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'

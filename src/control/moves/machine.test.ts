@@ -2,7 +2,15 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
-import { createVolume, createVolumeSnapshot, deleteVolume, findVolume, findVolumeSnapshot } from '../volumes/index.ts'
+import { cordon } from '../hosts/index.ts'
+import {
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  drainedVolumes,
+  findVolume,
+  findVolumeSnapshot,
+} from '../volumes/index.ts'
 import { cancelMove, newestMove, startMove } from './index.ts'
 
 const world = await computeWorld()
@@ -140,6 +148,52 @@ describe('a volume', () => {
     await isOn(s.source, s)
     const again = await move(s)
     await ends(again)
+    await isOn(s.target, s)
+  })
+
+  it('that its new host cannot make usable is tried again, and what it was made of stays until then', async () => {
+    const s = await move()
+    await world.until(async () => hostOf(s.target)?.storage.volumes.has(s.volumeId) === true)
+    const there = hostOf(s.target)?.storage.volumes.get(s.volumeId)
+    if (!there) throw new Error('it is not there')
+    there.failGrowth = 'the disk is full'
+    const found = () => findVolume(db, s.volumeId)
+    await world.until(async () => (await found())?.error === 'the disk is full')
+    const failed = await found()
+    expect(failed).toMatchObject({ hostId: s.target, state: 'creating' })
+    // What hosts say of it is no reason to try again at once.
+    for (let n = 0; n < 5; n++) await world.until(async () => false, 1).catch(() => undefined)
+    expect(await found()).toMatchObject({ state: 'creating', generation: failed?.generation })
+    expect(having(s.volumeId)).toHaveLength(2)
+    expect(await stateOf(s)).toBe('clearing')
+    delete there.failGrowth
+    const later = {
+      name: 'test.later',
+      text: `UPDATE volume SET updated_at = now() - interval '1 minute' WHERE id = $1`,
+    }
+    await db.run(later, [s.volumeId])
+    await ends(s)
+    expect(await stateOf(s)).toBe('completed')
+    expect(await found()).toMatchObject({ error: null })
+    await isOn(s.target, s)
+  })
+
+  it('whose move off a host that is emptied was cancelled is left alone for a while', async () => {
+    const s = await move()
+    await db.tx(tx => cancelMove(tx, s.id))
+    await ends(s)
+    await db.tx(tx => cordon(tx, s.source, { cordoned: true, draining: true }))
+    const sweep = drainedVolumes(world.deps)
+    const round = { now: new Date(), signal: new AbortController().signal }
+    await sweep.run(round)
+    expect((await newestMove(db, s.volumeId))?.id).toBe(s.id)
+    const long = { name: 'test.ago', text: `UPDATE volume_move SET ended_at = now() - interval '1 hour' WHERE id = $1` }
+    await db.run(long, [s.id])
+    await world.until(async () => {
+      await sweep.run(round)
+      return (await newestMove(db, s.volumeId))?.id !== s.id
+    })
+    await db.tx(tx => cordon(tx, s.source, { cordoned: false, draining: false }))
     await isOn(s.target, s)
   })
 

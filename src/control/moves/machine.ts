@@ -43,8 +43,9 @@ export const volumeMoveMachine = (deps: MoveDeps) =>
     phases: {
       preparing: moment => preparing(deps, moment),
       copying: moment => copying(deps, moment),
-      /** What is left of it at the host that it has left. */
+      /** What is left of it at the host that it has left, once it is usable at the other. */
       async clearing({ subject: m, signal }) {
+        if (m.volumeWant === 'present' && m.arrivedBy === m.id && m.volumeState === 'creating') return wait(lookAgainMs)
         if (!m.sourceRemoved) {
           if (m.sourceLost) return wait(minutes(10))
           if (!(await isGone(deps, m, 'source', signal))) return wait(lookAgainMs)
@@ -56,11 +57,13 @@ export const volumeMoveMachine = (deps: MoveDeps) =>
         if (m.state === 'dropping') return go('dropping')
         if (m.state !== 'cancelling')
           return wait(0, async tx => {
+            await store.lock(tx, [m.volumeId])
             await store.giveUp(tx, m.id)
           })
         if (m.sourceLost && !m.sourceRemoved) return wait(minutes(1))
         if (!m.sourceRemoved && m.volumeWant === 'present') await tell(deps, m, 'source', {}, signal)
         return go('dropping', async tx => {
+          await store.lock(tx, [m.volumeId])
           await store.release(tx, m.id)
           await pokeWhoWaits(tx, m)
         })
@@ -116,6 +119,7 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
 
 /** In this commit the volume becomes the target's. */
 async function arrived(tx: Tx, m: VolumeMove, seen: VolumeTransfer): Promise<void> {
+  await store.lock(tx, [m.volumeId])
   await store.progress(tx, m.id, seen)
   if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move was given up meanwhile')
   await pokeWhoWaits(tx, m)

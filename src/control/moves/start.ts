@@ -40,6 +40,11 @@ export async function cancelMovesOf(tx: Tx, migrationId: string): Promise<void> 
 
 /** The VM stands still for good: what it has written since the first copy may be sent. */
 export async function finishCopies(tx: Tx, migrationId: string): Promise<void> {
+  const moves = await store.ofMigration(tx, migrationId)
+  await store.lock(
+    tx,
+    moves.map(move => move.volumeId),
+  )
   for (const id of await store.makeFinal(tx, migrationId)) await poke(tx, 'volume-move', id)
 }
 

@@ -39,6 +39,9 @@ export interface VolumeMove {
   readonly targetRemoved: boolean
   /** Of the volume, as it is now. */
   readonly volumeWant: 'present' | 'absent'
+  readonly volumeState: 'creating' | 'ready' | 'restoring' | 'failed'
+  /** The move by which it came to its host. */
+  readonly arrivedBy: string | null
   readonly generation: number
   readonly sizeMib: number
   /** Sealed, purpose `volume.key`. */
@@ -52,7 +55,7 @@ const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migr
   x.how, x.want, x.state, x.final, x.uri, x.percent, x.transferred_bytes AS "transferredBytes", x.total_bytes AS "totalBytes",
   x.error, x.started_at AS "startedAt", x.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost",
   s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved",
-  o.want AS "volumeWant", o.generation, o.size_mib AS "sizeMib", o.key,
+  o.want AS "volumeWant", o.state AS "volumeState", o.arrived_by AS "arrivedBy", o.generation, o.size_mib AS "sizeMib", o.key,
   coalesce((SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
             WHERE n.volume_id = o.id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) AS snapshots`
 const joined = `FROM volume_move x JOIN volume o ON o.id = x.volume_id JOIN host s ON s.id = x.source_host_id
@@ -156,7 +159,7 @@ export const byId = (sql: Sql, id: string) => sql.maybe(moveById, [id])
 export const ofMigration = (sql: Sql, migrationId: string) => sql.rows(movesOfMigration, [migrationId])
 /** The last move of a volume, over or not. */
 export const newest = (sql: Sql, volumeId: string) => sql.maybe(newestOfVolume, [volumeId])
-/** In one order, whoever locks several. */
+/** In one order, whoever locks several; and before the rows of their moves. */
 export const lock = (tx: Tx, volumeIds: readonly string[]) => tx.rows(lockVolumes, [volumeIds])
 export interface NewMove {
   readonly id: string

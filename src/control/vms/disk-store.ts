@@ -92,7 +92,7 @@ const heldDisks = statement<HeldDisk>(
      k.attachment_id AS "attachmentId", k.want, k.vm_generation AS "vmGeneration", k.seen_state AS "seenState",
      k.seen_error AS "seenError"
    FROM vm_disk k JOIN vm v ON v.id = k.vm_id JOIN volume o ON o.id = k.volume_id
-   WHERE k.vm_id = $1 AND v.host_id = $2`,
+   WHERE k.vm_id = $1 AND v.host_id = $2 ORDER BY k.volume_id`,
 )
 const movingVm = statement('vms.isMoving', `SELECT vm_id FROM migration WHERE vm_id = $1 AND ended_at IS NULL`)
 const noteDisk = statement(

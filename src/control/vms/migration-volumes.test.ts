@@ -6,9 +6,14 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
+import { until } from '../../../test/support/wait.ts'
+import type { Tx } from '../../db/db.ts'
 import { cordon, listHosts, reserve } from '../hosts/index.ts'
+import { finishCopies, lockVolumes } from '../moves/index.ts'
 import { attachVolume, createVolume, createVolumeSnapshot, deleteVolume, findVolume } from '../volumes/index.ts'
 import { cancelMigration, chooseMove, claimRunning, moveObstacle, startMigration, wishVm } from './index.ts'
+import * as migrations from './migration-store.ts'
+import { settled } from './migration-volumes.ts'
 import * as store from './store.ts'
 
 const live = await worldOf(true)
@@ -45,12 +50,12 @@ async function worldOf(movesVolumes: boolean) {
         host.storage.write(s.volumeId, `write ${++written}`)
     }
   }
-  const vmWithVolume = async () => {
+  const vmWithVolume = async (accessMode: 0 | 1 = 0) => {
     const app = await world.app()
     await db.run({ name: 'test.oneVm', text: 'UPDATE app SET max_replicas = 1 WHERE id = $1' }, [app.id])
     const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
     await db.tx(tx =>
-      attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint: '/data', accessMode: 0, by: 'user' }),
+      attachVolume(tx, { projectId, volumeId, appId: app.id, mountPoint: '/data', accessMode, by: 'user' }),
     )
     const vmId = (await world.deploy(app)).vmIds[0] ?? ''
     await world.until(async () => (await store.byId(db, vmId))?.healthy === true)
@@ -236,6 +241,51 @@ describe.each([
     await expect(attached).rejects.toThrow('refused')
     await ends(s, /completed/)
     await runsOn(s, [s.target])
+  })
+
+  it('locks its volumes before anything else, as all do who change one: nobody waits in a circle', async () => {
+    const s = await migrate()
+    const m = await migrations.byId(db, s.id)
+    if (!m) throw new Error('it does not move')
+    let tries = 0
+    const waits = async () =>
+      (await world.rows(`SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`))
+        .length > 0
+    const touch = { name: 'test.touch', text: 'UPDATE volume_move SET percent = percent WHERE migration_id = $1' }
+    const acts = [
+      (tx: Tx) => finishCopies(tx, s.id),
+      (tx: Tx) => settled(tx, { ...m, row: undefined, vm: undefined, volumes: [] }),
+    ]
+    for (const act of acts) {
+      const held = Promise.withResolvers<void>()
+      const ours = db.tx(async tx => {
+        tries++
+        await lockVolumes(tx, [s.volumeId])
+        held.resolve()
+        await until(waits, { what: 'the other waits' })
+        await tx.run(touch, [s.id])
+      })
+      await held.promise
+      const theirs = db.tx(async tx => {
+        tries++
+        await act(tx)
+        throw new Error('did not happen')
+      })
+      await Promise.all([ours, expect(theirs).rejects.toThrow(/did not/)])
+    }
+    expect(tries).toBe(4)
+    await ends(s, /completed/)
+    await runsOn(s, [s.target])
+  })
+
+  it('is stopped for its move where it may not write to the volume', async () => {
+    const one = await part.vmWithVolume(1)
+    const vm = await store.byId(db, one.vmId)
+    const all = await listHosts(db, 3600)
+    const [source, target] = [all.find(host => host.id === vm?.hostId), all.find(host => host.id !== vm?.hostId)]
+    if (!vm || !source || !target) throw new Error('it has no host')
+    expect(await chooseMove(db, vm, source, target)).toMatchObject({ plan: { method: 'stop-and-copy' } })
+    await part.ends({ ...one, id: '', source: '', target: '' })
   })
 
   it('is not begun while the volume is being kept, and says so', async () => {

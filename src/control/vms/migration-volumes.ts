@@ -7,7 +7,7 @@ import type { Tx } from '../../db/db.ts'
 import { type Next, go, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
-import { cancelMovesOf, completeMovesOf, finishCopies, type VolumeMove } from '../moves/index.ts'
+import { cancelMovesOf, completeMovesOf, finishCopies, lockVolumes, type VolumeMove } from '../moves/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import type { Moving } from './migration-machine.ts'
 import * as store from './migration-store.ts'
@@ -89,6 +89,12 @@ const settle = (m: Moving) => go('clearing', (tx: Tx) => settled(tx, m), minutes
 
 /** From this commit on VM and volumes are the target's. @throws Error when the move was given up while that was possible */
 export async function settled(tx: Tx, m: Moving): Promise<void> {
+  // Those that both hosts reach as well, in the order of all who lock several.
+  const disks = await moving.disks(tx, m.vmId)
+  await lockVolumes(
+    tx,
+    disks.map(disk => disk.volumeId),
+  )
   if (!(await moving.commit(tx, m.id))) throw new Error('the move was given up meanwhile')
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)

@@ -13,6 +13,8 @@ export interface DiskToMove {
   readonly quiet: boolean
   /** Another VM has it, too. */
   readonly shared: boolean
+  /** The VM may not write to it. */
+  readonly readOnly: boolean
 }
 
 export interface Kept {
@@ -26,7 +28,8 @@ const disksOfVm = statement<DiskToMove>(
        AND NOT EXISTS (SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.state = 'creating')
        AND NOT EXISTS (SELECT FROM volume c WHERE c.from_volume_id = o.id AND c.want = 'present' AND c.state = 'creating'
          AND c.arrived_by IS NULL) AS quiet,
-     EXISTS (SELECT FROM vm_disk other WHERE other.volume_id = o.id AND other.vm_id <> k.vm_id) AS shared
+     EXISTS (SELECT FROM vm_disk other WHERE other.volume_id = o.id AND other.vm_id <> k.vm_id) AS shared,
+     k.read_only AS "readOnly"
    FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 ORDER BY o.id`,
 )
 // What they have of volumes is on the host of the VM, and nowhere else.

@@ -65,6 +65,8 @@ export async function chooseMove(
   const encrypted = [...places.values()].some(pool => pool.encrypted)
   if (encrypted && there.features && !there.features.includes('encrypted-volumes'))
     return { why: `${vm.hypervisor} on host ${target.name} cannot open encrypted volumes.` }
-  const running = live && reached.length === 0 && both(({ features }) => features?.includes('moved-volumes') === true)
+  const carried = reached.length === 0 && both(({ features }) => features?.includes('moved-volumes') === true)
+  // What a hypervisor may not write to it cannot fill over there either.
+  const running = live && carried && !disks.some(disk => disk.readOnly)
   return { plan: { method: running ? 'live' : 'stop-and-copy', volumes, withVolumes: true } }
 }

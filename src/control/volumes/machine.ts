@@ -16,6 +16,7 @@ import type { Volume } from './store.ts'
 
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(15)
+const tryAgainMs = seconds(30)
 
 type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
 
@@ -55,14 +56,15 @@ export const volumeMachine = (deps: VolumeDeps) =>
       async creating(step): Promise<Next<'keeping'>> {
         const { subject: v } = step
         if (v.state !== 'creating') return go('keeping')
+        const pauseMs = untilTriedAgain(step)
+        if (pauseMs > 0) return wait(pauseMs)
         if (!v.key && (await isEncrypted(deps, v))) return wait(0, tx => giveKey(deps, tx, v))
         return carryOut(deps, step, {
           settled: seen => {
-            if (seen.state === 'ready') return tx => settle(tx, v, 'ready', null)
-            if (seen.state === 'failed') return tx => settle(tx, v, 'failed', seen.error)
-            return undefined
+            if (seen.state === 'ready') return go('keeping', tx => settle(tx, v, 'ready', null))
+            return seen.state === 'failed' ? notMade(v, seen.error) : undefined
           },
-          refused: why => tx => settle(tx, v, 'failed', why),
+          refused: why => notMade(v, why),
         })
       },
 
@@ -78,13 +80,13 @@ export const volumeMachine = (deps: VolumeDeps) =>
         if (v.state !== 'restoring') return go('keeping')
         return carryOut(deps, step, {
           settled: seen => {
-            if (seen.restored >= v.restores) return tx => settle(tx, v, 'ready', null)
+            if (seen.restored >= v.restores) return go('keeping', tx => settle(tx, v, 'ready', null))
             // The content is what it was: a restore that fails changes nothing.
             if (seen.state === 'failed')
-              return tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`)
+              return go('keeping', tx => settle(tx, v, 'ready', `restore failed: ${seen.error ?? 'no reason'}`))
             return undefined
           },
-          refused: why => tx => settle(tx, v, 'ready', why),
+          refused: why => go('keeping', tx => settle(tx, v, 'ready', why)),
         })
       },
 
@@ -94,11 +96,11 @@ export const volumeMachine = (deps: VolumeDeps) =>
         if (v.state !== 'ready' || !isGrowing(v)) return go('keeping')
         return carryOut(deps, step, {
           settled: seen => {
-            if ((seen.sizeMib ?? 0) >= v.sizeMib) return tx => grown(tx, v)
-            if (seen.state === 'failed') return tx => staySmall(tx, v, seen.error ?? 'no reason')
+            if ((seen.sizeMib ?? 0) >= v.sizeMib) return go('keeping', tx => grown(tx, v))
+            if (seen.state === 'failed') return go('keeping', tx => staySmall(tx, v, seen.error ?? 'no reason'))
             return undefined
           },
-          refused: why => tx => staySmall(tx, v, why),
+          refused: why => go('keeping', tx => staySmall(tx, v, why)),
         })
       },
 
@@ -124,14 +126,25 @@ export const volumeMachine = (deps: VolumeDeps) =>
 interface Step {
   readonly subject: Volume
   readonly signal: AbortSignal
+  readonly now: Date
 }
 
 interface Ends {
-  /** Whether the host's answer ends the phase, and with what. */
-  readonly settled: (seen: VolumeObserved) => ((tx: Tx) => Promise<void>) | undefined
-  /** The host will never do it. */
-  readonly refused: (why: string) => (tx: Tx) => Promise<void>
+  /** What the host's answer leads to; undefined: it is at work. */
+  readonly settled: (seen: VolumeObserved) => Next<'keeping'> | undefined
+  /** The host will not do it under this generation. */
+  readonly refused: (why: string) => Next<'keeping'>
 }
+
+/** One that has come from another host is whole here, and nowhere else for long: what fails is tried again for ever. */
+const notMade = (v: Volume, why: string | null): Next<'keeping'> =>
+  v.arrivedBy === null
+    ? go('keeping', tx => settle(tx, v, 'failed', why))
+    : wait(tryAgainMs, tx => store.tryAgain(tx, v, why ?? 'no reason'))
+
+/** What the host said of the last try comes as a poke, and is no reason for the next. */
+const untilTriedAgain = ({ subject: v, now }: Pick<Step, 'subject' | 'now'>): number =>
+  v.arrivedBy !== null && v.error !== null ? v.updatedAt.getTime() + tryAgainMs - now.getTime() : 0
 
 /** Tells the host the wish. */
 async function carryOut(
@@ -143,12 +156,11 @@ async function carryOut(
   if (hostId === undefined) return wait(seconds(30))
   try {
     const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(deps, v), signal)
-    const end = seen.generation >= v.generation ? settled(seen) : undefined
-    return end ? go('keeping', end) : wait(lookAgainMs)
+    return (seen.generation >= v.generation ? settled(seen) : undefined) ?? wait(lookAgainMs)
   } catch (cause) {
     const refusal = refusalOf(cause)
     if (refusal === undefined) throw cause
-    return go('keeping', refused(refusal))
+    return refused(refusal)
   }
 }
 
@@ -192,6 +204,8 @@ async function settle(tx: Tx, v: Volume, state: 'ready' | 'failed', error: strin
   if (!(await store.enter(tx, v.id, v.state, state, error))) return
   await pokeMany(tx, 'vm', await store.vmIds(tx, v.id))
   await pokeMany(tx, 'volume-snapshot', await store.snapshotsUnderWay(tx, v.id))
+  // What is left of it where it came from may go now.
+  await pokeMoveOf(tx, v.id)
   await pokeOwner(tx, v)
 }
 

@@ -42,14 +42,18 @@ async function poolThere(sql: Sql, volume: Volume, hostId: string): Promise<stri
   return fitMoved(await listPools(sql), hostId, [{ ...volume, volumeId: volume.id }])?.get(volume.id)?.name
 }
 
-// Those of VMs go with these. One that could not be moved stays for a while.
+// Those of VMs go with these. One that could not be moved, or whose move was cancelled, stays for a while. A few of each
+// host: one whose volumes cannot leave holds up no other.
 const leftBehind = statement<{ id: string; hostId: string }>(
   'volumes.leftBehind',
-  `SELECT o.id, o.host_id AS "hostId" FROM volume o JOIN host h ON h.id = o.host_id
-   WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL AND o.bound AND o.want = 'present' AND o.state = 'ready'
-     AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
-     AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state = 'failed' AND x.ended_at > now() - interval '10 minutes')
-   ORDER BY o.id LIMIT 200`,
+  `SELECT left_behind.id, h.id AS "hostId" FROM host h CROSS JOIN LATERAL (
+     SELECT o.id FROM volume o
+     WHERE o.host_id = h.id AND o.bound AND o.want = 'present' AND o.state = 'ready'
+       AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
+       AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
+         AND x.ended_at > now() - interval '10 minutes')
+     ORDER BY o.id LIMIT 50) left_behind
+   WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )
 const movesFrom = statement<{ count: number }>(
   'volumes.movesFrom',
@@ -68,10 +72,10 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
       try {
         if (await deps.db.tx(tx => moveAway(tx, deps, id, hostId))) counts.moved++
       } catch (error) {
-        // Somebody else does something with it: the next round tries again.
-        if (!(error instanceof ApiError)) throw error
+        // Somebody else does something with it, say: the next round tries again, and this one goes on with the others.
         counts.refused++
-        deps.log.info({ volumeId: id, err: error }, 'a volume does not leave its host this time')
+        const level = error instanceof ApiError ? 'info' : 'error'
+        deps.log[level]({ volumeId: id, err: error }, 'a volume does not leave its host this time')
       }
     }
     return counts

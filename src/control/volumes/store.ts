@@ -90,6 +90,11 @@ const setState = statement(
   'volumes.setState',
   `UPDATE volume SET state = $3, error = $4, updated_at = now() WHERE id = $1 AND state = $2`,
 )
+const raiseCreating = statement(
+  'volumes.tryAgain',
+  `UPDATE volume SET generation = generation + 1, error = $3, updated_at = now()
+   WHERE id = $1 AND generation = $2 AND state = 'creating' AND want = 'present'`,
+)
 const wishAway = statement(
   'volumes.wishAway',
   `UPDATE volume SET want = 'absent', generation = generation + 1, updated_at = now() WHERE id = $1 AND want = 'present'`,
@@ -194,6 +199,9 @@ export const place = async (
 /** False when it is not in `from` (any more). */
 export const enter = async (tx: Tx, id: string, from: Volume['state'], to: Volume['state'], error: string | null) =>
   (await tx.run(setState, [id, from, to, error])) === 1
+/** Under a new generation its host tries again. */
+export const tryAgain = async (tx: Tx, v: Pick<Volume, 'id' | 'generation'>, error: string) =>
+  void (await tx.run(raiseCreating, [v.id, v.generation, error]))
 export const wishGone = async (tx: Tx, id: string) => (await tx.run(wishAway, [id])) === 1
 export const restore = async (tx: Tx, id: string, snapshotId: string) =>
   (await tx.run(startRestore, [id, snapshotId])) === 1

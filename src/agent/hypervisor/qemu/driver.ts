@@ -7,6 +7,7 @@ import { kernelArgs } from './argv.ts'
 import { bootVm } from './boot.ts'
 import { hostCpu } from '../snapshot-files.ts'
 import type { Isolation } from '../isolation.ts'
+import { clearMark } from '../transfer/marks.ts'
 import type { Launcher } from '../../launcher/launcher.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
 import { probeQemu, qemuVersion } from './probe.ts'
@@ -59,6 +60,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
       home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = { home, prepared, boot, accel, watcher, isolation, launcher, limitMs: deps.bootLimitMs }
+      // Of a move that is over: a machine with one would be ended by the next agent, or be taken for one that has left.
+      for (const mark of ['arriving', 'left'] as const) await clearMark(home.dir, mark)
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()
       const args = kernelArgs(await (tscKhz ??= hostTscKhz()), kernel.devices)

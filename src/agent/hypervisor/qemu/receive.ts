@@ -39,6 +39,7 @@ export async function receiveVm(
   // Until the source lets go of it, nobody lets run what is here.
   if (volumes) await setMark(home.dir, 'arriving')
   else await clearMark(home.dir, 'arriving')
+  await clearMark(home.dir, 'left') // an earlier move, away from here
   return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const host = deps.migrationHost()
@@ -47,14 +48,16 @@ export async function receiveVm(
     await qmp.execute('nbd-server-start', { addr: address })
     await qmp.execute('nbd-server-add', { device: 'scratch', name: diskExport, writable: true })
     if (!volumes) await qmp.execute('migrate-incoming', { uri: `unix:${runDir}/${memorySocket}` })
-    const listener = volumes ? await listenForVm(host, volumesGreeting) : undefined
-    const memory = await relayIn(host, join(home.dir, runDir), memorySocket)
-    const disk = await relayIn(host, join(home.dir, runDir), diskSocket)
+    using opened = new DisposableStack()
+    const open = <T extends { close(): void }>(one: T) => opened.adopt(one, ({ close }) => close())
+    const listener = volumes ? open(await listenForVm(host, volumesGreeting)) : undefined
+    const memory = open(await relayIn(host, join(home.dir, runDir), memorySocket))
+    const disk = open(await relayIn(host, join(home.dir, runDir), diskSocket))
+    // Nothing fails from here on: they are closed when the VM has come, or does not.
+    const relays = opened.move()
     let [hasRun, wire]: [boolean, Wire | undefined] = [false, undefined]
     const closeRelays = () => {
-      memory.close()
-      disk.close()
-      listener?.close()
+      relays.dispose()
       wire?.close()
     }
     const letGo = () => {

@@ -66,13 +66,21 @@ export function digestOf(size: number, chunks: Chunks): string {
   return hash.digest('base64')
 }
 
-/** Read back from the file, or device. */
-export async function digestAt(path: string): Promise<string> {
-  const data = await dataIn(path)
+/**
+ * Of the first `size` bytes, read back from the file or device, which may be longer: pools round up.
+ * @throws Error when it is shorter; the signal's reason
+ */
+export async function digestAt(path: string, size: number, signal?: AbortSignal): Promise<string> {
+  const { size: there, ranges } = await dataIn(path)
+  if (there < size) throw new Error(`${path} has ${there} bytes, and ${size} were to be there`)
+  const begin = ranges
+    .filter(({ start }) => start < size)
+    .map(({ start, end }) => ({ start, end: Math.min(end, size) }))
   const chunks: Chunks = new Map()
-  for await (const { offset, data: chunk } of chunksOf(path, data)) {
+  for await (const { offset, data: chunk } of chunksOf(path, { size, ranges: begin })) {
+    signal?.throwIfAborted()
     const hash = hashOf(chunk)
     if (hash !== undefined) chunks.set(offset, hash)
   }
-  return digestOf(data.size, chunks)
+  return digestOf(size, chunks)
 }

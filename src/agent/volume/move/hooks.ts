@@ -38,9 +38,11 @@ export function moveHooks<E extends { readonly wish: VolumePut; readonly done: V
     poolOf: volumeId => poolOf(find(volumeId)?.wish.pool ?? ''),
     async checkArrival(disk) {
       const wish = find(disk.volumeId)?.wish
-      if (wish?.want !== 'present' || !wish.incoming)
+      const signal = moves.signalOf(disk.volumeId)
+      if (wish?.want !== 'present' || !wish.incoming || !signal)
         throw new StepError('volume_missing', `volume ${disk.volumeId} is not awaited here`)
       await deps.fence(disk)
+      return signal
     },
   })
   return { moves, withVms }

@@ -20,7 +20,7 @@ import { loopFileSystem, whyNoLoop, whyNoZfs, zfsPoolInFile } from '../../disk/t
 import { zfsPool } from '../../disk/zfs-pool.ts'
 import { listenForVm, openWire } from '../../hypervisor/transfer/wire.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../../testing.ts'
-import { digestAt } from './content.ts'
+import { digestAt, sizeOf } from './content.ts'
 import { receiveVolume, volumeReceiver } from './receive.ts'
 import { createSender, protocol } from './send.ts'
 
@@ -80,14 +80,15 @@ async function write(pool: VolumePool, at: number, data: Buffer): Promise<void> 
   await file.sync()
   await file.close()
 }
-const digest = async (pool: VolumePool) => digestAt(await pool.open(volumeId, 1))
+const digestOfAll = async (path: string) => digestAt(path, await sizeOf(path))
+const digest = async (pool: VolumePool) => digestOfAll(await pool.open(volumeId, 1))
 
 /** Sends all of it over a connection of its own. */
 async function move(from: VolumePool, to: VolumePool, snapshots: readonly string[], corrupt = false): Promise<number> {
   const listener = await listenForVm('127.0.0.1', protocol)
   const source = await openWire(listener.uri, protocol)
   const target = await listener.wire
-  const receiver = volumeReceiver(to, volumeId)
+  const receiver = volumeReceiver(to, volumeId, new AbortController().signal)
   const spoil = async (offset: number, data: Buffer) =>
     receiver.data(offset, corrupt ? Buffer.alloc(data.length, 1) : data)
   const received = receiveVolume(target, { ...receiver, data: spoil }, volumeId, async () => undefined)
@@ -211,7 +212,7 @@ describe('from agent to agent', () => {
     await target.restart()
     await put(target, 4, { arrived: { transferId: 't1' } })
     await ready(target)
-    expect(await digestAt(fileOf(target))).toBe(await digestAt(fileOf(source)))
+    expect(await digestOfAll(fileOf(target))).toBe(await digestOfAll(fileOf(source)))
     expect((await readFile(fileOf(target))).includes('written after the first copy')).toBe(true)
     expect(existsSync(fileOf(target).replace('.raw', '.snapshots/s1.raw'))).toBe(true)
     await put(source, 4, { want: 'absent' })

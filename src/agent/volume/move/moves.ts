@@ -28,6 +28,10 @@ export interface Moves {
   follow(wish: VolumePut, received: string | undefined): void
   /** Undefined where nothing of it is under way. */
   observed(volumeId: string): VolumeTransfer | undefined
+  /** Aborted as soon as what is under way is not wanted any more; undefined where nothing is. */
+  signalOf(volumeId: string): AbortSignal | undefined
+  /** Of what is not wanted any more and still at work: when it has ended. Undefined where there is nothing of that kind. */
+  ended(volumeId: string): Promise<void> | undefined
   stop(): void
 }
 
@@ -42,11 +46,13 @@ interface Move {
 export function createMoves(deps: MovesDeps): Moves {
   const { log, onChange } = deps
   const moves = new Map<string, Move>()
+  // An aborted one may be reading, or waiting for a program, for minutes: nothing else begins with the volume before.
+  const ending = new Map<string, Promise<void>>()
   let stopped = false
 
   const begin = (wish: VolumePut, role: VolumeTransfer['role'], transferId: string, received: string | undefined) => {
     const { volumeId } = wish
-    const before = moves.get(volumeId)?.over ?? Promise.resolve()
+    const before = ending.get(volumeId)
     const { promise: over, resolve } = Promise.withResolvers<void>()
     const nothing = { percent: 0, transferredBytes: 0, totalBytes: 0, error: null, uri: null } as const
     const move: Move = {
@@ -60,6 +66,7 @@ export function createMoves(deps: MovesDeps): Moves {
     }
     const carryOut = async () => {
       await before
+      move.abort.signal.throwIfAborted()
       if (role === 'target') await receive(deps, wish, received, move.abort.signal, tell)
       else await send(deps, wish, move, tell)
     }
@@ -72,6 +79,12 @@ export function createMoves(deps: MovesDeps): Moves {
       .finally(resolve)
     return move
   }
+  const end = (volumeId: string, { abort, over }: Move) => {
+    abort.abort(new Error('nobody wants the volume moved any more'))
+    moves.delete(volumeId)
+    ending.set(volumeId, over)
+    void over.then(() => ending.get(volumeId) === over && ending.delete(volumeId))
+  }
 
   return {
     follow(wish, received) {
@@ -79,14 +92,16 @@ export function createMoves(deps: MovesDeps): Moves {
       const wanted = wish.want === 'present' && !stopped ? (incoming ?? outgoing) : undefined
       const known = moves.get(volumeId)
       const isKnown = known !== undefined && known.transfer.transferId === wanted?.transferId
-      if (known && !isKnown) known.abort.abort(new Error('nobody wants the volume moved any more'))
-      if (!wanted) return void moves.delete(volumeId)
+      if (known && !isKnown) end(volumeId, known)
+      if (!wanted) return
       const move = isKnown ? known : begin(wish, incoming ? 'target' : 'source', wanted.transferId, received)
       move.final ||= outgoing?.final === true
       move.look.resolve()
       move.look = Promise.withResolvers()
     },
     observed: volumeId => moves.get(volumeId)?.transfer,
+    signalOf: volumeId => moves.get(volumeId)?.abort.signal,
+    ended: volumeId => ending.get(volumeId),
     stop() {
       stopped = true
       for (const { abort } of moves.values()) abort.abort(new Error('the agent ends'))
@@ -108,7 +123,10 @@ async function receive(
   if (received === transferId) return tell({ phase: 'complete', percent: 100 })
   const pool = poolOf(poolName)
   // What an earlier try left.
-  await turns.take(volumeId, () => pool.remove(volumeId))
+  await turns.take(volumeId, async () => {
+    signal.throwIfAborted()
+    await pool.remove(volumeId)
+  })
   if (vmId !== undefined) return tell({ phase: 'listening', uri: '' })
   signal.throwIfAborted()
   using undo = new DisposableStack()
@@ -126,7 +144,10 @@ async function receive(
   const wire = await listener.wire
   onAbort(wire.close)
   tell({ phase: 'copying' })
-  await receiveVolume(wire, volumeReceiver(pool, volumeId), volumeId, () => keep(volumeId, transferId))
+  await receiveVolume(wire, volumeReceiver(pool, volumeId, signal), volumeId, async () => {
+    signal.throwIfAborted()
+    await keep(volumeId, transferId)
+  })
   tell({ phase: 'complete', percent: 100 })
 }
 

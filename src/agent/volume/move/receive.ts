@@ -16,8 +16,11 @@ export interface VolumeReceiver {
   close(): Promise<void>
 }
 
-/** @throws Error, StepError: what the pool or the disk says */
-export function volumeReceiver(pool: VolumePool, volumeId: string): VolumeReceiver {
+/**
+ * @param signal nothing more is made in the pool once it is aborted: the volume may be the next transfer's then
+ * @throws Error, StepError: what the pool or the disk says; the signal's reason
+ */
+export function volumeReceiver(pool: VolumePool, volumeId: string, signal: AbortSignal): VolumeReceiver {
   let file: FileHandle | undefined
   let path = ''
   let [size, zeroed] = [0, false]
@@ -29,6 +32,7 @@ export function volumeReceiver(pool: VolumePool, volumeId: string): VolumeReceiv
     async take(bytes) {
       if (!pool.blank) throw notMovable(pool)
       await close()
+      signal.throwIfAborted()
       if (path === '') await pool.blank(volumeId, bytes)
       path = await pool.open(volumeId, 0)
       const isFile = (await stat(path)).isFile()
@@ -49,7 +53,9 @@ export function volumeReceiver(pool: VolumePool, volumeId: string): VolumeReceiv
         await run('fallocate', ['--dig-holes', '--', path]).catch(() => undefined)
       zeroed = false
       await sync(path)
-      if ((await digestAt(path)) !== digest) throw new Error(`what arrived of volume ${volumeId} is not what was sent`)
+      const arrived = await digestAt(path, size, signal)
+      if (arrived !== digest) throw new Error(`what arrived of volume ${volumeId} is not what was sent`)
+      signal.throwIfAborted()
       if (snapshotId === null) return pool.close(volumeId)
       await pool.snapshot(volumeId, snapshotId)
     },

@@ -12,8 +12,11 @@ import { createSender } from './send.ts'
 export interface WithVmDeps {
   readonly poolOf: (volumeId: string) => VolumePool
   readonly holders: Pick<Holders, 'add' | 'remove'>
-  /** All that has to hold for a VM that brings it here. @throws StepError `stale_volume_generation`, `volume_missing` */
-  readonly checkArrival: (disk: DiskSpec) => Promise<void>
+  /**
+   * All that has to hold for a VM that brings it here; the signal is aborted when it is not wanted here any more.
+   * @throws StepError `stale_volume_generation`, `volume_missing`
+   */
+  readonly checkArrival: (disk: DiskSpec) => Promise<AbortSignal>
   readonly keyOf: (volumeId: string) => string | undefined
   /** After it resolves what has come survives a power cut, and so does that it is whole. */
   readonly keep: (volumeId: string) => Promise<void>
@@ -46,8 +49,8 @@ export const volumesWithVms = (deps: WithVmDeps): VolumesWithVms => ({
     async take(wire) {
       const receivers = new Map<string, VolumeReceiver>()
       for (const disk of disks) {
-        await deps.checkArrival(disk)
-        receivers.set(disk.volumeId, volumeReceiver(deps.poolOf(disk.volumeId), disk.volumeId))
+        const signal = await deps.checkArrival(disk)
+        receivers.set(disk.volumeId, volumeReceiver(deps.poolOf(disk.volumeId), disk.volumeId, signal))
       }
       try {
         await takeAll(wire, receivers)

@@ -1,0 +1,103 @@
+/** What becomes of a VM that is coming, when its wish changes or its agent is started anew. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { type MigrationObserved, type VmObserved } from '../../contract/agent.ts'
+import { fakeDriver } from '../hypervisor/fake/driver.ts'
+import { createFakeHost } from '../hypervisor/fake/host.ts'
+import type { Arrival, Machine } from '../hypervisor/driver.ts'
+import { testAgent, testDir, testSpec } from '../testing.ts'
+import { receive } from './migration.ts'
+import { Notebook } from './notebook.ts'
+import { newRecord } from './record.ts'
+
+const migration: MigrationObserved = {
+  ...{ migrationId: 'm-1', role: 'target', phase: 'listening', uri: 'tcp://here', percent: 0 },
+  ...{ transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null },
+}
+const prepared = { imageDigest: 'sha256:0', endpoint: { host: '127.0.0.1', port: 1 }, notes: {} }
+const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
+const running = { prepared, process: { pid: 1, startTicks: 0 }, boot: 1 }
+
+describe('a newer wish', () => {
+  /** A VM that has been let run here or not, and says that it has arrived only when it is told to. */
+  const arriving = async (hasRun: boolean) => {
+    const coming = Promise.withResolvers<Machine>()
+    const [abort, ending, listening] = [new AbortController(), new AbortController(), Promise.withResolvers<void>()]
+    const cancelled: string[] = []
+    const arrival: Arrival = {
+      ...{ running, uri: 'tcp://here', arrived: coming.promise, hasRun: () => hasRun },
+      cancel: async () => void cancelled.push('cancelled'),
+    }
+    const dir = await testDir()
+    const notebook = new Notebook(newRecord, async () => undefined)
+    const driver = fakeDriver(createFakeHost(instant), dir.path)
+    const machine = receive(
+      {
+        ...{ driver, notebook, volumes: { leaving: () => ({ send: async () => undefined }) } },
+        ...{ onLeft: () => undefined, onLost: () => undefined },
+        onChange: () => (notebook.record.migration?.phase === 'listening' ? listening.resolve() : undefined),
+      },
+      'm-1',
+      { prepare: async () => prepared, listen: async () => arrival, signal: abort.signal, ending: ending.signal },
+    )
+    await listening.promise
+    const phase = () => notebook.record.migration?.phase
+    return { machine, abort, ending, cancelled, phase, coming, [Symbol.asyncDispose]: dir[Symbol.asyncDispose] }
+  }
+
+  test('does not end a guest that has been let run here: it comes in order first', async () => {
+    await using come = await arriving(true)
+    come.abort.abort(new Error('a newer wish'))
+    // Nobody looks into it.
+    const guest: Machine = Object.create(null)
+    come.coming.resolve(guest)
+    expect(await come.machine).toBe(guest)
+    expect(come.cancelled).toEqual([])
+    expect(come.phase()).toBe('switched')
+  })
+
+  test('ends one that has not, and one that fails after it has', async () => {
+    await using early = await arriving(false)
+    early.abort.abort(new Error('a newer wish'))
+    expect(await early.machine).toBeUndefined()
+    expect(early.cancelled).toEqual(['cancelled'])
+    expect(early.phase()).toBe('cancelled')
+    await using broken = await arriving(true)
+    broken.abort.abort(new Error('a newer wish'))
+    broken.coming.reject(new Error('its guest does not answer'))
+    expect(await broken.machine).toBeUndefined()
+    expect(broken.cancelled).toEqual(['cancelled'])
+    expect(broken.phase()).toBe('switched')
+  })
+
+  test('does not keep an agent from ending', async () => {
+    await using come = await arriving(true)
+    come.abort.abort(new Error('a newer wish'))
+    await setImmediate()
+    come.ending.abort(new Error('the agent ends'))
+    await expect(come.machine).rejects.toThrow('the agent ends')
+    expect(come.cancelled).toEqual([])
+  })
+})
+
+test('an agent that finds a VM arrived, where the one before could not say so, says that it has run here', async () => {
+  await using dir = await testDir()
+  const spec = testSpec({ hypervisor: 'fake' })
+  const config = { hypervisor: 'fake', dataDir: dir.path } as const
+  const host = await testAgent(config)
+  await host.put({ vmId: 'vm-1', generation: 1, want: 'running', spec })
+  await host.until('vm-1', 'running', vm => vm.state === 'running' && vm.healthy)
+  await host.agent.stop()
+  await host.bus.close()
+  const change = async (name: string, by: (value: object) => object) => {
+    const file = join(dir.path, 'vms', 'vm-1', name)
+    await writeFile(file, JSON.stringify(by(JSON.parse(await readFile(file, 'utf8')))))
+  }
+  await change('record.json', record => ({ ...record, migration }))
+  await change('wish.json', wish => ({ ...wish, spec: { ...spec, incoming: { migrationId: 'm-1' } } }))
+  await using next = await testAgent(config)
+  const seen: VmObserved = await next.get('vm-1')
+  expect(seen.migration).toMatchObject({ migrationId: 'm-1', phase: 'switched', percent: 100 })
+})

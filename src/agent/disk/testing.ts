@@ -58,12 +58,18 @@ export async function zfsPoolInFile(
   await writeFile(file, '')
   await truncate(file, sizeMib * 2 ** 20)
   await run('zpool', ['create', '-o', 'cachefile=none', '-m', join(dir, 'zfs'), dataset, file])
-  // A file that was just closed keeps it busy for a moment.
+  // A process that began meanwhile in a mount namespace of its own has its mounts, too, and keeps it busy as long as it lives.
+  stack.defer(async () => void (await run('umount', ['-l', join(dir, 'zfs')]).catch(() => undefined)))
   const destroyed = async () => {
     await run('zpool', ['destroy', '-f', dataset]).catch(() => undefined)
     return !(await run('zpool', ['list', '-H', '-o', 'name'])).split('\n').includes(dataset)
   }
-  stack.defer(async () => void (await until(destroyed, { timeoutMs: 20_000, what: 'the pool is gone' })))
+  // In user space it goes with its daemon.
+  const isKernel = existsSync('/dev/zfs')
+  stack.defer(async () => {
+    if (isKernel) await until(destroyed, { timeoutMs: 60_000, what: 'the pool is gone' })
+    else await destroyed()
+  })
   const all = stack.move()
   return { dataset, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
@@ -82,7 +88,9 @@ async function zfsInUserSpace(): Promise<AsyncDisposable> {
   return {
     async [Symbol.asyncDispose]() {
       daemon.kill('SIGTERM')
+      const late = setTimeout(() => daemon.kill('SIGKILL'), 5_000)
       await ended
+      clearTimeout(late)
     },
   }
 }

@@ -16,7 +16,7 @@ export const getOne: Benchmark = {
   covers: ['B2'],
   how: 'One request after the other on one kept connection, in turns with a Node server that writes the same bytes, with the bare SELECT by primary key through node-pg, and with the least that can answer: bare Node that asks the two statements of the product by node-pg and does nothing else. The control plane is a process of its own on a durable PostgreSQL.',
   reading:
-    'Two statements (who asks, the row) and one answer are six hand-overs between three processes, and on this machine each of them costs what a process costs to wake. The least that can answer shows how much of the time that is. Not asking who asks would save two of them, and a revoked credential would go on for a while: it does not (docs/decisions/0057-fewer-round-trips.md).',
+    'Two statements (who asks, the row) and one answer are six hand-overs between three processes, and on this machine each of them costs what a process costs to wake. The least that can answer shows how much of the time that is. Not asking who asks would save two of them, and a revoked credential would go on for a while: it does not (docs/decisions/0057-fewer-round-trips.md). The growth is that of the share of bare Node, which answers in 0.05 to 0.2 ms and changes more than the product between the two halves of a run: the two medians above are what to look at.',
   async run(report) {
     await using plane = await startPlane()
     await seedApps(plane.sql, plane.projectId, 20, 'mine')

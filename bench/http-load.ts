@@ -1,5 +1,5 @@
 /** Requests over connections that are kept, and the bare Node server that answers the same bytes. */
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -69,6 +69,11 @@ export interface Floor extends AsyncDisposable {
 export async function startFloor(text: string): Promise<Floor> {
   const child = fork(join(import.meta.dirname, 'floor-child.ts'))
   child.send(text)
+  return floorOf(child)
+}
+
+/** A server in a child that says its port in its first message. */
+export async function floorOf(child: ChildProcess): Promise<Floor> {
   const [port] = await once(child, 'message')
   return {
     url: `http://127.0.0.1:${port}`,

@@ -1,13 +1,11 @@
 /** The least that a request can cost: bare Node and node-pg with the very statements of the product, and nothing else. */
 import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { programFlags } from '../scripts/build.mjs'
 import type { Db, Param, Statement } from '../src/db/db.ts'
 import { principalBySessionInProject } from '../src/control/auth/access-store.ts'
 import { builtChild } from './built.ts'
-import type { Floor } from './http-load.ts'
+import { type Floor, floorOf } from './http-load.ts'
 import type { Plane } from './plane.ts'
-import { cpuMsOf } from './process.ts'
 
 interface Query {
   readonly name: string
@@ -47,13 +45,5 @@ export function whoAsks(jwt: string): Promise<Query> {
 export async function startLeast(plane: Plane, queries: readonly Query[]): Promise<Floor> {
   const child = fork(await builtChild('least-child.ts'), { execArgv: [...programFlags] })
   child.send({ databaseUrl: plane.databaseUrl, queries } satisfies LeastWork)
-  const [port] = await once(child, 'message')
-  return {
-    url: `http://127.0.0.1:${port}`,
-    cpuMs: () => cpuMsOf(child.pid ?? 0),
-    async [Symbol.asyncDispose]() {
-      child.kill()
-      await once(child, 'exit')
-    },
-  }
+  return floorOf(child)
 }

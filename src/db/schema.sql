@@ -852,7 +852,7 @@ CREATE TABLE stray (
   vcpus integer NOT NULL,
   vm_id uuid NOT NULL,
   CONSTRAINT stray_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
-  CONSTRAINT stray_pkey PRIMARY KEY (vm_id)
+  CONSTRAINT stray_pkey PRIMARY KEY (host_id, vm_id)
 );
 
 CREATE TABLE sweep_run (
@@ -1286,8 +1286,6 @@ CREATE INDEX session_account ON public.session USING btree (account_id, ip_addre
 CREATE INDEX session_age ON public.session USING btree (created_at);
 
 CREATE UNIQUE INDEX ssh_key_fingerprint ON public.ssh_key USING btree (account_id, fingerprint);
-
-CREATE INDEX stray_host ON public.stray USING btree (host_id);
 
 CREATE INDEX usage_egress_seen ON public.usage_egress USING btree (seen_at);
 

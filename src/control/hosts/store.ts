@@ -124,7 +124,11 @@ const lostHost = statement<LostHost>(
 )
 const insertStray = statement(
   'hosts.insertStray',
-  `INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`,
+  // Of one that left it before and came back, the host has room taken twice: what it may still run takes it once.
+  `WITH made AS (
+     INSERT INTO stray (vm_id, host_id, vcpus, memory_mib, disk_mib) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING vm_id)
+   UPDATE host SET used_vcpus = used_vcpus - $3, used_memory_mib = used_memory_mib - $4, used_disk_mib = used_disk_mib - $5
+   WHERE id = $2 AND NOT EXISTS (SELECT FROM made)`,
 )
 // The strays that a host does not have (any more), and the room they took, in one statement: released exactly once.
 const settleStrays = statement<{ gone: number }>(

@@ -40,8 +40,7 @@ export function api(baseUrl: string, token?: string): Api {
     const text = await response.text()
     const isJson = response.headers.get('content-type')?.includes('json')
     const answer = isJson ? JSON.parse(text) : text
-    recordSecretsOf(body)
-    recordSecretsOf(answer)
+    recordSecretsOf({ request: body, answer })
     return { status: response.status, body: answer, headers: response.headers }
   }
   return {

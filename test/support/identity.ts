@@ -138,8 +138,7 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
       ...(ip === undefined ? {} : { remoteAddress: ip }),
     })
     const parsed = answer.body === '' ? {} : JSON.parse(answer.body)
-    recordSecretsOf(body)
-    recordSecretsOf(parsed)
+    recordSecretsOf({ request: body, answer: parsed })
     return { status: answer.statusCode, body: parsed, headers: answer.headers }
   }
   const register: Identity['register'] = async (email = `user-${randomBytes(6).toString('hex')}@example.com`) => {

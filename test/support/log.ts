@@ -38,15 +38,22 @@ export function recordSecret(what: string, value: string): void {
 }
 
 const secretFields = new Set([
-  ...['password', 'current_password', 'new_password', 'token', 'refresh_token', 'secret', 'otpauth_url', 'code'],
+  ...['password', 'current_password', 'new_password', 'token', 'refresh_token', 'secret', 'otpauth_url'],
   ...['recovery_codes', 'scm_webhook_secret', 'connection_string', 'connection_url', 'captcha_answer'],
 ])
+/** `code` of a request is a recovery code; that of an answer is the kind of an error, which logs may name. */
+const secretFieldsOfRequests = new Set([...secretFields, 'code'])
 
-/** Finds the secrets of a request or an answer by the names of their fields, and records them. */
-export function recordSecretsOf(body: unknown, field = ''): void {
+/** Finds the secrets of a request and its answer by the names of their fields, and records them. */
+export function recordSecretsOf(exchange: { readonly request: unknown; readonly answer: unknown }): void {
+  recordFields(exchange.request, secretFieldsOfRequests)
+  recordFields(exchange.answer, secretFields)
+}
+
+function recordFields(body: unknown, secrets: ReadonlySet<string>, field = ''): void {
   if (typeof body === 'string') {
-    if (secretFields.has(field)) recordSecret(field, body)
-  } else if (Array.isArray(body)) for (const item of body) recordSecretsOf(item, field)
+    if (secrets.has(field)) recordSecret(field, body)
+  } else if (Array.isArray(body)) for (const item of body) recordFields(item, secrets, field)
   else if (typeof body === 'object' && body !== null)
-    for (const [name, value] of Object.entries(body)) recordSecretsOf(value, name)
+    for (const [name, value] of Object.entries(body)) recordFields(value, secrets, name)
 }

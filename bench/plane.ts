@@ -90,9 +90,15 @@ interface Running {
   stop(): Promise<void>
 }
 
+/** `BENCH_PROFILE=<dir>` keeps a CPU profile of each control plane there. */
+function profileFlags(): string[] {
+  const dir = process.env['BENCH_PROFILE']
+  return dir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${dir}`]
+}
+
 async function startChild(databaseUrl: string, env: Readonly<Record<string, string>>): Promise<Running> {
   const child = fork(await builtChild('plane-child.ts'), {
-    execArgv: [...programFlags],
+    execArgv: [...programFlags, ...profileFlags()],
     env: {
       ...{ PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' },
       // As the program itself keeps it (src/programs/compile-cache.ts).

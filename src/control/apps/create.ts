@@ -5,7 +5,7 @@ import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { nameTaken } from '../http/errors.ts'
 import type { ProjectAccess } from '../http/operation.ts'
-import { assertAllowed, assertWithin, lockProject } from '../projects/index.ts'
+import { assertAllowed, assertWithin, lockLimits } from '../projects/index.ts'
 import { put as putEnv } from './env-store.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
@@ -82,7 +82,7 @@ export function prepareApp(
     ownerId: null,
   }
   return async (tx: Tx): Promise<store.App> => {
-    const limits = await lockProject(tx, project.id)
+    const limits = await lockLimits(tx, project.id)
     if (app.autoscalingEnabled) assertAllowed(limits, 'autoscalingAllowed')
     // Sent at once, run in this order: the project is locked for one round trip less. A refusal undoes the row.
     const [before, made] = await Promise.allSettled([store.count(tx, project.id), store.insert(tx, app)])

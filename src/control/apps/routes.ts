@@ -7,7 +7,7 @@ import { wakeApp } from '../fleet/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { pageOf } from '../http/paging.ts'
-import { assertAllowed, lockProject } from '../projects/index.ts'
+import { assertAllowed, lockLimits } from '../projects/index.ts'
 import { assertScalable, writerOf } from '../volumes/index.ts'
 import { prepareApp, scaleOf } from './create.ts'
 import { startDeletingApp } from './end.ts'
@@ -101,7 +101,7 @@ export const appFeature = (deps: Deps) =>
         const scale = scaleOf(call.body, app)
         assertScalable(scale.maxReplicas, await writerOf(tx, app.id))
         if (scale.autoscalingEnabled && !app.autoscalingEnabled)
-          assertAllowed(await lockProject(tx, call.project.id), 'autoscalingAllowed')
+          assertAllowed(await lockLimits(tx, call.project.id), 'autoscalingAllowed')
         if (app.activeDeploymentId)
           await assertReplicasFit(
             tx,

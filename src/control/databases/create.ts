@@ -6,7 +6,7 @@ import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { assertSizesFit } from '../deployments/index.ts'
 import { invalidState, nameTaken } from '../http/errors.ts'
-import { assertWithin, lockProject } from '../projects/index.ts'
+import { assertWithin, lockLimits } from '../projects/index.ts'
 import type { DatabaseDeps } from './deps.ts'
 import { newStorageId } from './neon-storage.ts'
 import { newPassword } from './password.ts'
@@ -30,7 +30,7 @@ export async function createDatabase(
   request: DatabaseShape & { readonly projectId: string; readonly name: string },
 ): Promise<string> {
   const { projectId, name } = request
-  const limits = await lockProject(tx, projectId)
+  const limits = await lockLimits(tx, projectId)
   assertWithin(limits, 'maxDatabases', await store.count(tx, projectId))
   const id = newId()
   const password = newPassword(deps)

@@ -3,7 +3,7 @@ import type { Deps } from '../deps.ts'
 import { hostRooms } from '../hosts/index.ts'
 import { ApiError } from '../http/errors.ts'
 import type { AuditNote, ProjectAccess } from '../http/operation.ts'
-import { assertNotCapped, assertWithin, lockProject } from '../projects/index.ts'
+import { assertNotCapped, assertWithin, lockLimits } from '../projects/index.ts'
 import { type Placement, explain, place } from '../scheduler/place.ts'
 import { appDiskNeeds, hypervisorName, storageRequest } from '../vms/index.ts'
 import { createDeployment } from './create.ts'
@@ -128,7 +128,7 @@ async function claimSizes(
   shape: DeployShape,
   replicas: number,
 ): Promise<string> {
-  const limits = await lockProject(tx, projectId)
+  const limits = await lockLimits(tx, projectId)
   await assertNotCapped(tx, projectId)
   const used = await store.usage(tx, projectId, appId)
   assertWithin(limits, 'maxDeploymentsPerApp', used.deployments)

@@ -1,7 +1,7 @@
 /** The plan's totals, for whatever makes a deployment that exists larger. */
 import type { Tx } from '../../db/db.ts'
 import { ApiError } from '../http/errors.ts'
-import { assertWithin, lockProject } from '../projects/index.ts'
+import { assertWithin, lockLimits } from '../projects/index.ts'
 import * as store from './store.ts'
 
 /**
@@ -21,7 +21,7 @@ export async function assertSizesFit(
   size: { readonly vcpus: number; readonly memoryMib: number },
   count: number,
 ): Promise<void> {
-  const limits = await lockProject(tx, projectId)
+  const limits = await lockLimits(tx, projectId)
   const used = await store.usage(tx, projectId, appId)
   assertWithin(limits, 'maxVcpusTotal', used.vcpus, size.vcpus * count)
   assertWithin(limits, 'maxMemoryMibTotal', used.memoryMib, size.memoryMib * count)

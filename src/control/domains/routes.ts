@@ -6,7 +6,7 @@ import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { invalidState, nameTaken, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
-import { assertAllowed, lockProject } from '../projects/index.ts'
+import { assertAllowed, lockLimits } from '../projects/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { type TxtResolver, lookFor } from './resolver.ts'
 import { checkDomainName, mostDomains } from './rules.ts'
@@ -44,7 +44,7 @@ export const domainFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock'>, resol
         const name = checkDomainName(call.body.name, reservedOf(deps.config))
         const token = randomBytes(16).toString('hex')
         return async tx => {
-          assertAllowed(await lockProject(tx, call.project.id), 'customDomains')
+          assertAllowed(await lockLimits(tx, call.project.id), 'customDomains')
           const app = await store.lockedApp(tx, call.project.id, call.params.app_name)
           if (!app) throw notFound()
           if ((await store.count(tx, app.id)) >= mostDomains)

@@ -1,5 +1,5 @@
 export { leaveAllProjects } from './deletion.ts'
-export { assertNotCapped, lockProject } from './locking.ts'
+export { assertNotCapped, lockLimits, lockProject } from './locking.ts'
 export { type ProjectContents, projectMachine } from './machine.ts'
 export {
   type CountedLimit,

@@ -1,12 +1,23 @@
 import type { Tx } from '../../db/db.ts'
 import { ApiError, notFound } from '../http/errors.ts'
-import { type PlanLimits, planLimits } from './plans.ts'
-import { isCapped, lockedPlan } from './store.ts'
+import { type PlanLimits, planLimits, uncountedPlans } from './plans.ts'
+import { isCapped, lockedLimits, lockedPlan } from './store.ts'
 
 /**
- * Locks the project until the transaction ends and says what its plan allows. Whatever is counted after this call
- * cannot grow behind our back, as every create counts under the same lock; and no project that is being deleted gets
- * anything new.
+ * What the plan allows, until the transaction ends. Whatever is counted after this call cannot grow past a limit behind
+ * our back, as every create counts under the same lock; and no project that is being deleted gets anything new. Where
+ * the plan limits no number, creates do not wait for one another.
+ * @throws ApiError 404 when the project is gone or being deleted
+ */
+export async function lockLimits(tx: Tx, projectId: string): Promise<PlanLimits> {
+  const plan = await lockedLimits(tx, projectId, uncountedPlans)
+  if (plan === undefined) throw notFound()
+  return planLimits(plan)
+}
+
+/**
+ * Locks the project until the transaction ends and says what its plan allows: for decisions of which there may be one at
+ * a time whatever the plan.
  * @throws ApiError 404 when the project is gone or being deleted
  */
 export async function lockProject(tx: Tx, projectId: string): Promise<PlanLimits> {

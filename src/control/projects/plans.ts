@@ -73,6 +73,11 @@ export type Plan = keyof typeof plans
 
 export const isPlan = (text: string): text is Plan => Object.hasOwn(plans, text)
 
+/** Those with no number that is ever reached: nobody has to wait for somebody else's count. */
+export const uncountedPlans: readonly Plan[] = Object.entries<PlanLimits>(plans)
+  .filter(([, limits]) => Object.values(limits).every(limit => typeof limit === 'boolean' || limit === plenty))
+  .flatMap(([name]) => (isPlan(name) ? [name] : []))
+
 export function planLimits(plan: string): PlanLimits {
   if (!isPlan(plan)) throw new Error(`BUG: no plan is called "${plan}"`)
   return plans[plan]
@@ -104,7 +109,7 @@ const wireName = {
 } as const satisfies Record<CountedLimit, string>
 
 /**
- * Call it with what was counted while `lockProject` holds the project, else two requests may both see the last place.
+ * Call it with what was counted after `lockLimits`, else two requests may both see the last place.
  * @throws ApiError 403 `plan_limit_exceeded` with `{limit, used, max}`
  */
 export function assertWithin(limits: PlanLimits, limit: CountedLimit, used: number, adding = 1): void {

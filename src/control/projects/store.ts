@@ -46,6 +46,14 @@ const lock = statement<{ plan: string }>(
   // NO KEY: inserts of rows that reference the project take a key share of it, and must not wait for us or we for them.
   `SELECT plan FROM project WHERE id = $1 AND want = 'live' FOR NO KEY UPDATE`,
 )
+const lockLimits = statement<{ plan: string }>(
+  'projects.lockLimits',
+  // A plan that counts nothing is only kept from changing. Conditions are looked at again once a lock is had, so a plan
+  // that changes meanwhile is in neither part.
+  `WITH uncounted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan = ANY($2::text[]) FOR SHARE),
+     counted AS (SELECT plan FROM project WHERE id = $1 AND want = 'live' AND plan <> ALL($2::text[]) FOR NO KEY UPDATE)
+   SELECT plan FROM uncounted UNION ALL SELECT plan FROM counted`,
+)
 const setPlan = statement(
   'projects.setPlan',
   `UPDATE project SET plan = $2, updated_at = now() WHERE id = $1 AND plan <> $2`,
@@ -87,6 +95,17 @@ export const addMember = async (tx: Tx, projectId: string, accountId: string, ro
 export const lockedPlan = async (tx: Tx, id: string) => (await tx.maybe(lock, [id]))?.plan
 /** Its budget is used up: nothing new may run. */
 export const isCapped = async (tx: Tx, id: string) => (await tx.maybe(capped, [id]))?.isCapped ?? false
+/**
+ * The plan, which stays what it is until the transaction ends; of a plan that counts something, no other transaction
+ * that counts goes on before. Undefined when the project is gone or being deleted.
+ * @param uncounted plans that count nothing
+ */
+export async function lockedLimits(tx: Tx, id: string, uncounted: readonly Plan[]): Promise<string | undefined> {
+  const plan = async () => (await tx.maybe(lockLimits, [id, uncounted]))?.plan
+  // A second look, for a plan that changed just then.
+  return (await plan()) ?? (await plan())
+}
+
 /** Call it while `lockedPlan` holds the project. Nothing is deleted by a smaller plan; more is refused. */
 export const changePlan = async (tx: Tx, id: string, plan: Plan) => (await tx.run(setPlan, [id, plan])) === 1
 /** False when it was marked already. */

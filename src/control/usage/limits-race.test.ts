@@ -20,19 +20,24 @@ const total = statement<{ vcpus: number }>(
      UNION ALL SELECT vcpus FROM deployment WHERE project_id = $1 AND image = '' AND outcome IS NULL) claim`,
 )
 
-it('apps: two of three are there, and a thousand ask for another', async () => {
+it('GiB: three volumes have three of ten, and a hundred want one of them to have eight', async () => {
   const { token } = await owner(api)
-  const create = async (name: string) =>
-    (await api.call('POST', '/v1/apps', { token, body: { name, git_url: '' } })).status
-  for (const name of ['a', 'b']) expect(await create(name)).toBe(200)
+  const ids: string[] = []
+  for (const name of ['a', 'b', 'c']) {
+    const { body } = await api.call('POST', '/v1/volumes', { token, body: { name, size_mib: 1024 } })
+    ids.push(String(body['id']))
+  }
   const statuses = await inParallel(
-    Array.from({ length: tries }, (_, n) => n),
+    Array.from({ length: 99 }, (_, n) => n),
     50,
-    n => create(`more-${n}`),
+    async n => (await api.call('PATCH', `/v1/volumes/${ids[n % 3]}`, { token, body: { size_mib: 8192 } })).status,
   )
-  expect([count(statuses, 200), count(statuses, 403)]).toEqual([1, tries - 1])
-  expect((await api.call('GET', '/v1/apps?limit=100', { token })).body).toHaveLength(3)
-}, 240_000)
+  const { body } = await api.call('GET', '/v1/volumes', { token })
+  expect(body.map((one: { size_mib: number }) => one.size_mib).sort()).toEqual([1024, 1024, 8192])
+  // Whoever asks for what it has already is told so.
+  expect(count(statuses, 200) + count(statuses, 403)).toBe(99)
+  expect(count(statuses, 403)).toBeGreaterThanOrEqual(66)
+}, 60_000)
 
 it('vCPUs: three of four are used, and a thousand deploys ask for one, half of them of images, half to be built', async () => {
   const { token, projectId } = await owner(api)

@@ -6,7 +6,7 @@ import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { invalidState, nameTaken, notFound } from '../http/errors.ts'
 import { pokeMoveOf } from '../moves/index.ts'
-import { assertWithin, lockProject } from '../projects/index.ts'
+import { assertWithin, lockLimits } from '../projects/index.ts'
 import * as attachments from './attach-store.ts'
 import * as rules from './rules.ts'
 import * as snapshots from './snapshot-store.ts'
@@ -64,13 +64,14 @@ export async function cloneVolume(tx: Tx, snapshotId: string, request: CloneRequ
   return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
 }
 
-async function insert(
+/** @throws ApiError 403 `plan_limit_exceeded`, 409 `name_taken` */
+export async function insert(
   tx: Tx,
   request: NewVolumeRequest & Partial<Pick<Volume, 'hostId' | 'bound' | 'fromVolumeId' | 'fromSnapshotId' | 'key'>>,
   phase: 'placing' | 'creating',
 ): Promise<Volume> {
   const { projectId, owner = 'user', name } = request
-  const limits = await lockProject(tx, projectId)
+  const limits = await lockLimits(tx, projectId)
   const used = await store.projectUsage(tx, projectId)
   if (owner === 'user') assertWithin(limits, 'maxVolumes', used.volumes)
   // In whole GiB, rounded up: what the plan speaks of.
@@ -102,7 +103,7 @@ async function insert(
  * @throws ApiError 403 `plan_limit_exceeded`; the project is locked until the transaction ends
  */
 export async function assertStorageFits(tx: Tx, projectId: string): Promise<void> {
-  const limits = await lockProject(tx, projectId)
+  const limits = await lockLimits(tx, projectId)
   const { sizeMib } = await store.projectUsage(tx, projectId)
   assertWithin(limits, 'maxStorageGibTotal', Math.ceil(sizeMib / 1024), 0)
 }

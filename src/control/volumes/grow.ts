@@ -3,7 +3,7 @@ import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { listPools } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
-import { assertWithin, lockProject } from '../projects/index.ts'
+import { assertWithin, lockLimits } from '../projects/index.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
@@ -24,10 +24,11 @@ export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 's
     throw rules.underWay(`Volume ${volume.name} is being restored. Wait until that is done.`)
   rules.assertAtRest(volume)
   if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; see its message.`)
+  const limits = await lockLimits(tx, volume.projectId)
   const used = await store.projectUsage(tx, volume.projectId)
   const before = Math.ceil(used.sizeMib / 1024)
   const after = Math.ceil((used.sizeMib + sizeMib - volume.sizeMib) / 1024)
-  assertWithin(await lockProject(tx, volume.projectId), 'maxStorageGibTotal', before, after - before)
+  assertWithin(limits, 'maxStorageGibTotal', before, after - before)
   await assertRoom(tx, volume, sizeMib - volume.sizeMib)
   await store.grow(tx, id, sizeMib)
   await poke(tx, 'volume', id)

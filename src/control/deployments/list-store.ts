@@ -13,15 +13,17 @@ export interface ListedDeployment
   readonly vms: readonly (VmFacts & Pick<DeploymentVm, 'id' | 'hypervisor' | 'ipv6Address'>)[]
 }
 
-const vms = `coalesce((SELECT json_agg(json_build_object('id', v.id, 'hostId', v.host_id, 'hypervisor', v.hypervisor, 'want', v.want,
-      'seenState', v.seen_state, 'healthy', v.healthy, 'ipv6Address', v.ipv6_address,
-      'migrating', EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL)) ORDER BY v.id)
-    FROM vm v WHERE v.deployment_id = d.id), '[]'::json) AS vms`
+// Rows as JSON cost half of what `json_build_object` of the same fields does.
+const vmsOf = (deployment: string) => `coalesce((SELECT json_agg(one) FROM (
+    SELECT v.id, v.host_id AS "hostId", v.hypervisor, v.want, v.seen_state AS "seenState", v.healthy,
+      v.ipv6_address AS "ipv6Address",
+      EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL) AS migrating
+    FROM vm v WHERE v.deployment_id = ${deployment} ORDER BY v.id) one), '[]'::json) AS vms`
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName",
   d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.port,
   d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash", d.git_commit_message AS "gitCommitMessage",
   d.trigger_source AS "triggerSource", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
-  a.scale_state AS "scaleState", d.want, d.outcome, m.phase, ${vms}`
+  a.scale_state AS "scaleState", d.want, d.outcome, m.phase, ${vmsOf('d.id')}`
 // The page is chosen first: what a column costs, the rows that are skipped would cost as well.
 const joined = `JOIN deployment d ON d.id = page.id
   JOIN app a ON a.id = d.app_id
@@ -35,17 +37,21 @@ const ofApp = statement<ListedDeployment>(
      WHERE n.project_id = $1 AND o.name = $2 AND o.owner = 'user' AND o.want = 'live' AND n.want <> 'deleted'
      ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
 )
-const alivePage = `SELECT n.id FROM deployment n JOIN app o ON o.id = n.app_id
+const aliveOnes = `FROM deployment n JOIN app o ON o.id = n.app_id
      WHERE n.project_id = $1 AND o.owner = 'user' AND n.outcome IS NULL AND n.want <> 'deleted'
      ORDER BY n.id DESC LIMIT $2 OFFSET $3`
-const alive = statement<ListedDeployment>('deployments.live', `SELECT ${columns} FROM (${alivePage}) page ${joined}`)
-// In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest.
+const alive = statement<ListedDeployment>(
+  'deployments.live',
+  `SELECT ${columns} FROM (SELECT n.id ${aliveOnes}) page ${joined}`,
+)
+// In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest. What it needs
+// of both tables is read with the page, and nothing is joined to it afterwards: half of the time.
 const active = statement<{ page: string }>(
   'deployments.active',
   `SELECT coalesce(json_agg(listed), '[]')::text AS page FROM (
-     SELECT d.id, d.job_id AS "jobId", d.app_id AS "appId", a.name AS "appName", d.image, d.hypervisor, d.vcpus,
-       d.memory_mib AS "memoryMib", a.scale_state AS "scaleState", d.want, d.outcome, m.phase, ${vms}
-     FROM (${alivePage}) page ${joined}) listed`,
+     SELECT page.*, (SELECT m.phase FROM machine m WHERE m.kind = 'deployment' AND m.id = page.id) AS phase, ${vmsOf('page.id')}
+     FROM (SELECT n.id, n.job_id AS "jobId", n.app_id AS "appId", o.name AS "appName", n.image, n.hypervisor, n.vcpus,
+       n.memory_mib AS "memoryMib", o.scale_state AS "scaleState", n.want, n.outcome ${aliveOnes}) page) listed`,
 )
 
 /** Newest first. */

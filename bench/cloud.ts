@@ -82,11 +82,12 @@ export async function untilAnswer(
   cloud: BenchCloud,
   host: string,
   accept: (body: string) => boolean = () => true,
+  path = '/',
 ): Promise<number> {
   const began = performance.now()
   for (const deadline = began + 120_000; performance.now() < deadline; await pause(5)) {
     const body = await new Promise<string | undefined>(resolve => {
-      request({ port: cloud.gatewayPort, host: '127.0.0.1', headers: { host } }, response => {
+      request({ port: cloud.gatewayPort, host: '127.0.0.1', path, headers: { host } }, response => {
         let text = ''
         response
           .setEncoding('utf8')

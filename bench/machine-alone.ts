@@ -10,12 +10,12 @@ const machineSteps = ['spawn', 'load', 'resume', 'boot']
 export const machineMs = ({ steps }: Pick<VmObserved, 'steps'>): number =>
   steps.filter(({ name }) => machineSteps.includes(name)).reduce((sum, { ms }) => sum + ms, 0)
 
-/** Milliseconds until `/` answers 200, asked at its own address; a packet sent before the network is up is not waited for. */
-async function untilPage({ endpoint }: VmObserved): Promise<number> {
+/** Milliseconds until the page answers 200, asked at its own address; a packet sent before the network is up is not waited for. */
+async function untilPage({ endpoint }: VmObserved, path: string): Promise<number> {
   const began = performance.now()
   for (const deadline = began + 60_000; performance.now() < deadline; await pause(2)) {
     const isThere = await new Promise<boolean>(resolve => {
-      const asked = request({ host: endpoint?.host, port: endpoint?.port, agent: false, timeout: 100 }, response =>
+      const asked = request({ host: endpoint?.host, port: endpoint?.port, path, agent: false, timeout: 100 }, response =>
         response.resume().once('end', () => resolve(response.statusCode === 200)),
       )
       // As health checks do: the bound is on the connection, not on the answer.
@@ -29,10 +29,10 @@ async function untilPage({ endpoint }: VmObserved): Promise<number> {
 }
 
 /** From the start of its process to its first page, ms, without what the agent does before and beside that. The VM goes again. */
-export async function machineToPage(host: TestAgent, vmId: string, spec: VmSpec): Promise<number> {
+export async function machineToPage(host: TestAgent, vmId: string, spec: VmSpec, path = '/'): Promise<number> {
   await host.put({ vmId, generation: 1, want: 'running', spec })
   const seen = await host.until(vmId, 'running', vm => vm.state === 'running')
-  const ms = machineMs(seen) + (await untilPage(seen))
+  const ms = machineMs(seen) + (await untilPage(seen, path))
   await host.request('vm.forget', { vmId, generation: 2 })
   await host.until(vmId, 'gone', vm => vm.state === 'absent')
   return ms

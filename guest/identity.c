@@ -34,16 +34,20 @@ static int reseed(const char *hex) {
   return done;
 }
 
+/*
+ * The device stays up: taking it down and up again costs an emulated guest 20 ms more. Its IPv6 addresses go and come with
+ * the new MAC in them; the IPv4 address is replaced by the next, which takes its routes away.
+ */
 static void set_mac(const char *text) {
+  static const char without_ipv6[] = "/proc/sys/net/ipv6/conf/eth0/disable_ipv6";
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   struct ifreq eth = {.ifr_name = "eth0"};
-  /* Down first: it takes the routes of the old address away. */
-  if (ioctl(fd, SIOCGIFFLAGS, &eth) == 0) eth.ifr_flags &= ~IFF_UP, ioctl(fd, SIOCSIFFLAGS, &eth);
-  memset(&eth.ifr_hwaddr, 0, sizeof eth.ifr_hwaddr);
+  put_file(without_ipv6, "1");
   eth.ifr_hwaddr.sa_family = ARPHRD_ETHER;
   unsigned char *mac = (unsigned char *)eth.ifr_hwaddr.sa_data;
   if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) == 6)
     ioctl(fd, SIOCSIFHWADDR, &eth);
+  put_file(without_ipv6, "0");
   close(fd);
 }
 

@@ -77,10 +77,12 @@ finish app
   python: `${prelude}${cache}export HOME=/root PIP_CACHE_DIR=/cache/pip PIP_DISABLE_PIP_VERSION_CHECK=1
 unpack /app
 cd /app
-if [ "$INSTALL" != none ]; then python3 -m venv /app/.venv; fi
+# The builder's pip installs into it: one of its own would take a minute under emulation, and stay in the image.
+if [ "$INSTALL" != none ]; then python3 -m venv --without-pip /app/.venv; fi
+pip="python3 -m pip --python /app/.venv/bin/python"
 case "$INSTALL" in
-  requirements) echo "pip install -r requirements.txt"; .venv/bin/pip install -r requirements.txt ;;
-  project) echo "pip install ."; .venv/bin/pip install . ;;
+  requirements) echo "pip install -r requirements.txt"; $pip install -r requirements.txt ;;
+  project) echo "pip install ."; $pip install . ;;
 esac
 mv /app /out/app
 finish app

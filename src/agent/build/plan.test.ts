@@ -17,13 +17,21 @@ describe('what a repository is', () => {
     [
       'node with a start script',
       tree({ 'package.json': json({ scripts: { start: 'node x.js', build: 'tsc' }, dependencies: { a: '1' } }) }),
-      { kind: 'node', start: ['/bin/sh', '-c', 'exec node x.js'], install: 'install', builds: true },
+      { kind: 'node', start: ['/bin/sh', '-c', 'exec node x.js'], install: 'install', builds: true, prunes: false },
     ],
     [
       'node with a lock file and a main file',
       tree({ 'package.json': json({ main: './web.js' }), 'web.js': '', 'package-lock.json': '' }),
-      { kind: 'node', start: ['node', 'web.js'], install: 'ci', builds: false },
+      { kind: 'node', start: ['node', 'web.js'], install: 'ci', builds: false, prunes: false },
     ],
+    ...[{ devDependencies: { a: '1' } }, { workspaces: ['b'], dependencies: { b: '*' } }].map(
+      own =>
+        [
+          `node with what only its build needs: ${Object.keys(own)[0]}`,
+          tree({ 'package.json': json({ main: 'web.js', ...own }), 'web.js': '' }),
+          { kind: 'node', start: ['node', 'web.js'], install: 'install', builds: false, prunes: true },
+        ] as const,
+    ),
     [
       'a site that node builds',
       tree({ 'package.json': json({ scripts: { build: 'vite build' }, devDependencies: { vite: '5' } }) }),

@@ -10,6 +10,8 @@ export type Plan =
       readonly start: readonly string[]
       readonly install: 'ci' | 'install' | 'none'
       readonly builds: boolean
+      /** Whether what is needed only to build it is taken away afterwards; a start of npm is dear. */
+      readonly prunes: boolean
     }
   /** A site that node makes; `dir` is where it comes out. */
   | { readonly kind: 'node-static'; readonly dir: string; readonly install: 'ci' | 'install' | 'none' }
@@ -54,14 +56,14 @@ const shell = (line: string) => ['/bin/sh', '-c', `exec ${line}`]
 const webProcess = ({ files }: Tree) => /^web:\s*(\S.*)$/m.exec(files.get('Procfile') ?? '')?.[1]?.trim()
 
 function planNode(tree: Tree): Plan {
-  const { scripts, main, hasDependencies } = readPackage(tree.files.get('package.json') ?? '')
+  const { scripts, main, hasDependencies, mayHaveDevDependencies } = readPackage(tree.files.get('package.json') ?? '')
   const has = (name: string) => tree.names.has(name)
   const install = has('package-lock.json') ? 'ci' : hasDependencies ? 'install' : 'none'
   const builds = scripts.has('build')
   const line = webProcess(tree) ?? scripts.get('start')
   const file = [main, 'server.js', 'index.js', 'app.js', 'main.js'].find(name => name !== undefined && has(name))
   const start = line !== undefined ? shell(line) : file !== undefined ? ['node', file] : undefined
-  if (start) return { kind: 'node', start, install, builds }
+  if (start) return { kind: 'node', start, install, builds, prunes: install !== 'none' && mayHaveDevDependencies }
   // Vite, Astro and the like leave a site in dist.
   if (builds) return { kind: 'node-static', dir: 'dist', install }
   if (has('index.html')) return { kind: 'static', dir: '.' }
@@ -76,8 +78,13 @@ function readPackage(text: string) {
     ),
   )
   const main = typeof parsed.main === 'string' ? parsed.main.replace(/^\.\//, '') : undefined
-  const dependencies = [parsed.dependencies, parsed.devDependencies].map(objectOr)
-  return { scripts, main, hasDependencies: dependencies.some(one => Object.keys(one).length > 0) }
+  const isEmpty = (value: unknown) => Object.keys(objectOr(value)).length === 0
+  const hasOnlyDependencies = isEmpty(parsed.devDependencies)
+  return {
+    ...{ scripts, main, hasDependencies: !isEmpty(parsed.dependencies) || !hasOnlyDependencies },
+    // Each workspace has its own, in a file that is not looked at.
+    mayHaveDevDependencies: !hasOnlyDependencies || parsed.workspaces !== undefined,
+  }
 }
 
 const objectOr = (value: unknown): Record<string, unknown> =>

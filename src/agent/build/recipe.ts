@@ -63,7 +63,7 @@ finish app
 `,
   node: `${prelude}${cache}${npm}
 if [ "$BUILDS" = 1 ]; then echo "npm run build"; npm run build; fi
-if [ "$INSTALL" != none ]; then npm prune --omit=dev; fi
+if [ "$PRUNES" = 1 ]; then npm prune --omit=dev; fi
 mv /src /out/app
 finish app
 `,
@@ -138,7 +138,7 @@ export function recipeOf(plan: Plan, plainHttp: readonly string[] = []): Recipe 
       }
     case 'node': {
       const Env = [`PATH=/app/node_modules/.bin:${debianPath}`, 'NODE_ENV=production', 'PORT=8080', 'HOME=/tmp']
-      const env = { INSTALL: plan.install, BUILDS: plan.builds ? '1' : '0' }
+      const env = { INSTALL: plan.install, BUILDS: plan.builds ? '1' : '0', PRUNES: plan.prunes ? '1' : '0' }
       return { builder: 'builder', script, env, output: layer('node', { ...owner, Env, Cmd: plan.start }) }
     }
     case 'python': {

@@ -47,7 +47,7 @@ export const beats: Benchmark = {
       times.push(performance.now() - began)
     }
     report.samples('one batched UPDATE of 1,000 rows', 'ms', times)
-    report.growth({ what: 'CPU in each second', unit: 'ms', along: 'hosts', points })
+    report.growth({ what: 'CPU in each second', unit: 'ms', along: 'hosts', law: 'linear', points })
     report.note(`without beats ${(without * 1000).toFixed(0)} ms of CPU a second`)
     report.verdict('share of a core with 1,000 hosts', (points.at(-1)?.value ?? NaN) / 1000, 0.15)
   },

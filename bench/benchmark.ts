@@ -26,6 +26,8 @@ export interface Growth {
   readonly unit: Unit
   /** What grows: "apps", "subscribers", "minutes". */
   readonly along: string
+  /** What it should follow; drawn beside it. Linear: through the origin and the last point. */
+  readonly law?: 'flat' | 'linear'
   readonly points: readonly { readonly at: number; readonly value: number }[]
 }
 
@@ -33,6 +35,8 @@ export interface Growth {
 export interface Report {
   /** Samples of one thing; printed as min, median and p99. */
   samples(what: string, unit: Unit, values: readonly number[]): Summary
+  /** A peer that is not there, and why. */
+  absent(peer: string, why: string): void
   /** A line for people. */
   note(text: string): void
   /** A number the goal is about. `most`: above it the goal is missed. `of`: the goal, when the benchmark covers several. */

@@ -7,7 +7,7 @@ import { once } from '../src/lib/once.ts'
 const outDir = join(import.meta.dirname, '..', 'node_modules', '.cache', `mote-bench-${process.pid}`)
 
 const built = once(async () => {
-  const children = ['plane-child', 'agent-child', 'floor-child', 'least-child']
+  const children = ['plane-child', 'agent-child', 'floor-child', 'least-child', 'ask-child']
   await build(Object.fromEntries(children.map(name => [name, `bench/${name}.ts`])), outDir)
   process.once('exit', () => rmSync(outDir, { recursive: true, force: true }))
 })

@@ -11,6 +11,14 @@ const colours = ['#2563eb', '#d97706', '#059669', '#7c3aed', '#dc2626', '#0891b2
 const colour = (n: number) => colours[n % colours.length] ?? '#2563eb'
 
 const escape = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+/** What a series should be at its points, by its law. */
+function lawful({ law, points }: Growth): { readonly at: number; readonly value: number }[] {
+  const [first] = points
+  const last = points.at(-1)
+  if (law === undefined || first === undefined || last === undefined) return []
+  return points.map(({ at }) => ({ at, value: law === 'flat' ? first.value : (last.value * at) / last.at }))
+}
+
 const text = (x: number, y: number, content: string, more = '') =>
   `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" ${more}>${escape(content)}</text>`
 
@@ -77,6 +85,8 @@ function lines(series: readonly Growth[]): Panel {
     draw(top) {
       const x = (at: number) => left + ((scale(at) - scale(low)) / span) * room
       const y = (value: number) => top + floor - (value / most) * (floor - 10)
+      const polyline = (points: Growth['points'], style: string) =>
+        `<polyline points="${points.map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(' ')}" fill="none" ${style}/>`
       const shown = [...new Set(ats)].toSorted((a, b) => a - b)
       const ticks = shown.length <= 8 ? shown : [low, high]
       return [
@@ -87,7 +97,8 @@ function lines(series: readonly Growth[]): Panel {
         ...ticks.map(at => text(x(at), top + floor + 16, figure(at), 'text-anchor="middle" class="value"')),
         text(width - 30, top + floor + 32, first?.along ?? '', 'text-anchor="end" class="value"'),
         ...series.flatMap((one, n) => [
-          `<polyline points="${one.points.map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(' ')}" fill="none" stroke="${colour(n)}" stroke-width="2"/>`,
+          polyline(lawful(one), `stroke="${colour(n)}" stroke-dasharray="4 4"`),
+          polyline(one.points, `stroke="${colour(n)}" stroke-width="2"`),
           ...(one.points.length > 40
             ? []
             : one.points.map(
@@ -95,7 +106,11 @@ function lines(series: readonly Growth[]): Panel {
                   `<circle cx="${x(at).toFixed(1)}" cy="${y(value).toFixed(1)}" r="3" fill="${colour(n)}"/>`,
               )),
           `<rect x="${left}" y="${top + plotHeight + n * 18 - 9}" width="10" height="10" fill="${colour(n)}"/>`,
-          text(left + 16, top + plotHeight + n * 18, `${one.what}, ${one.unit}`),
+          text(
+            left + 16,
+            top + plotHeight + n * 18,
+            `${one.what}, ${one.unit}${one.law === undefined ? '' : ` (dashed: ${one.law})`}`,
+          ),
         ]),
       ].join('\n')
     },

@@ -1,13 +1,18 @@
-/** From the commit of a change to the client of an event stream: beside LISTEN of PostgreSQL, and a watch of etcd where there is one. */
+/** From the commit of a change to the client of an event stream: beside LISTEN of PostgreSQL, a watch of etcd and a subscriber of NATS. */
 import pg from 'pg'
-import { type Benchmark, median } from './benchmark.ts'
-import { startPlane } from './plane.ts'
-import { openReaders } from './sse-clients.ts'
+import type { Benchmark, Report } from './benchmark.ts'
+import { beside } from './beside.ts'
+import { startNats } from './nats.ts'
+import { type Plane, startPlane } from './plane.ts'
+import { growthOf, planesOf } from './planes.ts'
+import { openReaders, type Readers } from './sse-clients.ts'
 import { startEtcd } from './etcd.ts'
 import { seedTenants } from './seed.ts'
-import { inTurns } from './turns.ts'
+import { inTurns, warm } from './turns.ts'
 
 const rounds = 200
+/** Other streams that are open. */
+const streams = [5, 50, 500] as const
 
 /** An event of the outbox, as every transaction of the product adds it. */
 export const insertEvents = `INSERT INTO event (project_id, kind, data)
@@ -17,56 +22,86 @@ export const events: Benchmark = {
   name: 'events',
   goal: 'a committed change reaches the client of an event stream in 2 ms (median), and no later than etcd tells a watcher',
   covers: ['B11'],
-  how: "Timed from the COMMIT that adds an event to the first byte of it at the client, over HTTP, with the control plane in a process of its own: NOTIFY, position in the table's order, bus, stream. In turns with a bare NOTIFY between two connections, and with an etcd of one node (JSON gateway): put to watcher.",
+  how: "Timed from the COMMIT that adds an event to the first byte of it at the client, over HTTP, with the control plane in a process of its own: NOTIFY, position in the table's order, bus, stream. In turns with a bare NOTIFY between two connections, and with an etcd of one node (JSON gateway): put to watcher; and with nats-server, which keeps nothing: publish to one subscriber. For the growth, three control planes with 5, 50 and 500 other open streams and as many tenants are asked in turns.",
   reading:
     'The position costs one UPDATE with a durable commit, which the bare NOTIFY does not have; it is what makes streams resumable. Twenty minutes before the stored run, at a load of 11, the same code took 2.97 ms, 0.96 of etcd.',
   async run(report) {
-    await using plane = await startPlane()
     await using cleanup = new AsyncDisposableStack()
-    const path = '/v1/workspace/events'
-    const readers = await openReaders(plane.url, [path], plane.jwt)
-    cleanup.defer(() => readers.close())
+    const plane = cleanup.use(await startPlane())
     const listener = new pg.Client({ connectionString: plane.databaseUrl })
     await listener.connect()
     cleanup.defer(() => listener.end())
     await listener.query('LISTEN bench')
-    const etcd = await startEtcd()
-    if (typeof etcd !== 'string') cleanup.use(etcd)
-    let sent = 0
-    const product = async () => {
-      await plane.sql.query('BEGIN')
-      await plane.sql.query({ name: 'bench.event', text: insertEvents, values: [plane.projectId, 1] })
-      await plane.sql.query(`SELECT pg_notify('event', '')`)
-      const arrived = readers.until(++sent)
-      const began = performance.now()
-      await plane.sql.query('COMMIT')
-      await arrived
-      return performance.now() - began
+    const etcd = await beside(report, cleanup, 'etcd', startEtcd)
+    const acts = {
+      product: await commitToClient(cleanup, plane),
+      notify: async () => {
+        const arrived = new Promise(resolve => listener.once('notification', resolve))
+        const began = performance.now()
+        await plane.sql.query('NOTIFY bench')
+        await arrived
+        return performance.now() - began
+      },
+      put: etcd && (() => etcd.putToWatch()),
+      nats: await publishToOne(report, cleanup),
     }
-    const notify = async () => {
-      const arrived = new Promise(resolve => listener.once('notification', resolve))
-      const began = performance.now()
-      await plane.sql.query('NOTIFY bench')
-      await arrived
-      return performance.now() - began
-    }
-    const put = async () => (typeof etcd === 'string' ? Number.NaN : etcd.putToWatch())
-    const few = await inTurns(rounds, { product, notify, put })
-    const own = report.samples('commit to client', 'ms', few.product)
-    report.samples('NOTIFY to LISTEN', 'ms', few.notify)
+    const found = await inTurns(rounds, acts, warm)
+    const own = report.samples('commit to client', 'ms', found.product)
+    report.samples('NOTIFY to LISTEN', 'ms', found.notify)
     report.verdict('commit to client (median), ms', own.median, 2)
-    if (typeof etcd === 'string') report.note(`etcd: ${etcd}`)
-    else
-      report.verdict(
-        'commit to client / etcd put to watcher',
-        own.median / report.samples('etcd, put to watcher', 'ms', few.put).median,
-        1,
-      )
-    await seedTenants(plane.sql, 1000, 1, 'other')
-    const paths = Array.from({ length: 500 }, () => '/v1/health/stream')
+    if (found.nats.length > 0) report.samples('NATS, publish to one subscriber', 'ms', found.nats)
+    if (found.put.length > 0) {
+      const put = report.samples('etcd, put to watcher', 'ms', found.put)
+      report.verdict('commit to client / etcd put to watcher', own.median / put.median, 1)
+    }
+    await growth(report, cleanup)
+  },
+}
+
+/** Milliseconds from the COMMIT of one event to its client. */
+async function commitToClient(cleanup: AsyncDisposableStack, plane: Plane): Promise<() => Promise<number>> {
+  const readers = await openReaders(plane.url, ['/v1/workspace/events'], plane.jwt)
+  cleanup.defer(() => readers.close())
+  let sent = 0
+  return async () => {
+    await plane.sql.query('BEGIN')
+    await plane.sql.query({ name: 'bench.event', text: insertEvents, values: [plane.projectId, 1] })
+    await plane.sql.query(`SELECT pg_notify('event', '')`)
+    return untilHeard(readers, ++sent, () => plane.sql.query('COMMIT'))
+  }
+}
+
+async function untilHeard(readers: Readers, events: number, act: () => unknown): Promise<number> {
+  const arrived = readers.until(events)
+  const began = performance.now()
+  await act()
+  await arrived
+  return performance.now() - began
+}
+
+async function publishToOne(
+  report: Report,
+  cleanup: AsyncDisposableStack,
+): Promise<(() => Promise<number>) | undefined> {
+  const nats = await beside(report, cleanup, 'NATS', startNats)
+  const subscriber = await nats?.subscribe(1)
+  if (!nats || !subscriber) return undefined
+  cleanup.defer(() => subscriber.close())
+  let sent = 0
+  return () => untilHeard(subscriber, ++sent, () => nats.publish(1, 'x'.repeat(200)))
+}
+
+async function growth(report: Report, cleanup: AsyncDisposableStack): Promise<void> {
+  const acts = new Map<Plane, () => Promise<number>>()
+  const planes = await planesOf(cleanup, streams, async (plane, at) => {
+    await seedTenants(plane.sql, at, 1, 'other')
+    const paths = Array.from({ length: at }, () => '/v1/health/stream')
     const others = await openReaders(plane.url, paths, plane.jwt)
     cleanup.defer(() => others.close())
-    const many = await inTurns(rounds, { product })
-    report.verdict('with 500 other streams open / with none', median(many.product) / own.median, 1.5)
-  },
+    acts.set(plane, await commitToClient(cleanup, plane))
+  })
+  const series = { what: 'commit to client', unit: 'ms', along: 'open streams', law: 'flat' } as const
+  const cost = async (plane: Plane) => (await acts.get(plane)?.()) ?? Number.NaN
+  const grown = await growthOf(report, series, rounds / 2, planes, cost)
+  report.verdict('with 500 other streams open / with 5', grown, 1.5)
 }

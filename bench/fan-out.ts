@@ -1,17 +1,21 @@
-/** Events to 10, 100 and 1,000 readers of one project, beside bare Node that writes the same bytes to as many. */
+/** Events to 10, 100 and 1,000 readers of one project, beside bare Node that writes the same bytes to as many, and NATS. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { type Benchmark, median } from './benchmark.ts'
+import { beside } from './beside.ts'
 import { insertEvents } from './events.ts'
+import { startNats } from './nats.ts'
 import { type Plane, startPlane } from './plane.ts'
 import { cpuMsOf } from './process.ts'
-import { openReaders } from './sse-clients.ts'
+import { openReaders, type Readers } from './sse-clients.ts'
 import { inTurns, ratioOfRounds } from './turns.ts'
 
 const rounds = 7
 const sizes = [10, 100, 1000] as const
 const path = '/v1/workspace/events'
+/** Of NATS: what it sends each of its subscribers, as long as an event. */
+const payloadBytes = 200
 const data = { app_name: 'an-app-of-the-bench', status: 'running', job_id: 'job-0123456789abcdef' }
 
 interface Bare extends AsyncDisposable {
@@ -44,12 +48,15 @@ export const fanOut: Benchmark = {
   name: 'fan-out',
   goal: 'events to 10, 100 and 1,000 readers at half the rate of bare Node, 30 KiB of memory for each reader',
   covers: ['B12'],
-  how: 'A burst of events is committed by one statement; timed until the last reader has the last of them, in turns with a bare Node server that turns each event into text once and writes it to everybody. The product also orders them durably in PostgreSQL and carries them over its bus. Readers are connections of this process that count.',
+  how: 'A burst of events is committed by one statement; timed until the last reader has the last of them, in turns with a bare Node server that turns each event into text once and writes it to everybody. The product also orders them durably in PostgreSQL and carries them over its bus. Readers are connections of this process that count. nats-server is asked to send messages of 200 bytes to as many subscribers, from memory, over plain TCP: it keeps nothing, and no reader has to be known.',
   reading:
     'Before one subscription for each project and process, and one text for each event, it was 0.26 to 0.33 of bare Node. What is left is the statement that gives the events their order: it shares two cores with 100 readers.',
   async run(report) {
     await using plane = await startPlane()
     await using bare = await startBare()
+    await using cleanup = new AsyncDisposableStack()
+    const nats = await beside(report, cleanup, 'NATS', startNats)
+    const payload = 'x'.repeat(payloadBytes)
     const shares: { at: number; value: number }[] = []
     const cpu: { at: number; value: number }[] = []
     for (const size of sizes) {
@@ -65,36 +72,46 @@ export const fanOut: Benchmark = {
         bare.url,
         Array.from({ length: size }, () => '/'),
       )
-      let sent = 0
-      const began = { product: 0, bare: 0 }
-      const rate = async (readers: typeof mine, emit: () => Promise<void> | void, upTo: number) => {
+      const subscribers = await nats?.subscribe(size)
+      const sent = { product: 0, bare: 0, nats: 0 }
+      let cpuMs = 0
+      const rate = async (readers: Readers, emit: () => Promise<void> | void, upTo: number) => {
         const startedMs = performance.now()
         const all = readers.until(upTo)
         await emit()
         await all
         return (burst * size) / ((performance.now() - startedMs) / 1000)
       }
-      let bareSent = 0
       const rates = await inTurns(rounds, {
         product: async () => {
-          const cpuMs = plane.cpuMs()
-          const found = await rate(mine, () => emitOf(plane, burst), (sent += burst))
-          began.product += plane.cpuMs() - cpuMs
+          const before = plane.cpuMs()
+          const found = await rate(mine, () => emitOf(plane, burst), (sent.product += burst))
+          cpuMs += plane.cpuMs() - before
           return found
         },
-        bare: () => rate(theirs, () => bare.emit(burst), (bareSent += burst)),
+        bare: () => rate(theirs, () => bare.emit(burst), (sent.bare += burst)),
+        nats:
+          nats && subscribers && (() => rate(subscribers, () => nats.publish(burst, payload), (sent.nats += burst))),
       })
       mine.close()
       theirs.close()
+      subscribers?.close()
       report.samples(`product, ${size} readers`, '/s', rates.product)
       report.samples(`bare Node, ${size} readers`, '/s', rates.bare)
+      if (rates.nats.length > 0) report.samples(`NATS, ${size} subscribers`, '/s', rates.nats)
       const share = ratioOfRounds(rates.product, rates.bare)
       report.atLeast(`share of bare Node, ${size} readers`, share, 0.5)
       shares.push({ at: size, value: median(rates.product) })
-      cpu.push({ at: size, value: (began.product * 1000) / (sent * size) })
+      cpu.push({ at: size, value: (cpuMs * 1000) / (sent.product * size) })
       if (size === 1000) report.verdict('memory of a reader, KiB', memory * 1024, 30)
     }
     report.growth({ what: 'deliveries', unit: '/s', along: 'readers', points: shares })
-    report.growth({ what: 'CPU of the control plane for a delivery', unit: 'us', along: 'readers', points: cpu })
+    report.growth({
+      what: 'CPU of the control plane for a delivery',
+      unit: 'us',
+      along: 'readers',
+      law: 'flat',
+      points: cpu,
+    })
   },
 }

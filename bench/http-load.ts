@@ -20,13 +20,20 @@ export interface Turn {
   readonly ms: readonly number[]
 }
 
+/** An address, or the socket of a peer. */
+export type Origin = string | { readonly socketPath: string }
+
 /** @throws Error for every answer with another status */
 export async function drive(
-  origin: string,
+  origin: Origin,
   ask: Ask,
   load: { readonly requests: number; readonly inFlight: number },
 ): Promise<Turn> {
-  const pool = new Pool(origin, { connections: load.inFlight })
+  const options = { connections: load.inFlight }
+  const pool =
+    typeof origin === 'string'
+      ? new Pool(origin, options)
+      : new Pool('http://peer', { ...options, socketPath: origin.socketPath })
   const headers = {
     ...(ask.token === undefined ? {} : { authorization: `Bearer ${ask.token}` }),
     ...(ask.body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -23,12 +23,14 @@ import { loginStorm } from './login-storm.ts'
 import { logs } from './logs.ts'
 import { memory } from './memory.ts'
 import { noisy } from './noisy.ts'
+import { placement } from './placement.ts'
 import { refresh } from './refresh.ts'
 import { refuse } from './refuse.ts'
 import { restart } from './restart.ts'
 import { scale } from './scale.ts'
 import { secondStart } from './second-start.ts'
 import { simulation } from './simulation.ts'
+import { sleepers } from './sleepers.ts'
 import { soak } from './soak.ts'
 import { start } from './start.ts'
 import { vmVerbs } from './vm-verbs.ts'
@@ -57,8 +59,10 @@ export const benchmarks: readonly Benchmark[] = [
   burst,
   forks,
   wake,
+  sleepers,
   dashboard,
   chaosBenchmark,
+  placement,
   scale,
   beats,
   noisy,

@@ -30,6 +30,9 @@ function row(id: GoalId, entries: readonly Entry[]): string {
   const { work, beside, goal, growth, notRun }: Goal = goals[id]
   const covering = entries.filter(({ benchmark }) => benchmark.covers?.includes(id))
   const verdicts = covering.flatMap(entry => verdictsOf(id, entry))
+  const without = covering.flatMap(({ result }) =>
+    (result?.absent ?? []).map(({ peer, why }) => `without ${peer}: ${why}`),
+  )
   const reasons = covering.flatMap(({ benchmark, result }) =>
     result === undefined ? [`${benchmark.name} has not been run`] : (result.unable ?? []),
   )
@@ -41,7 +44,7 @@ function row(id: GoalId, entries: readonly Entry[]): string {
         ? '**met**'
         : `**missed** (${missed} of ${verdicts.length})`
   const names = covering.map(({ benchmark: { name } }) => `[${name}](#${name})`).join(', ')
-  return `| ${id} | ${work} | ${beside} | ${goal} | ${growth} | ${verdicts.map(shown).join('; ') || '-'} | ${verdict} | ${names || '-'} |`
+  return `| ${id} | ${work} | ${beside} | ${goal} | ${growth} | ${[...verdicts.map(shown), ...without].join('; ') || '-'} | ${verdict} | ${names || '-'} |`
 }
 
 function section({ benchmark, result }: Entry): string {
@@ -55,6 +58,7 @@ function section({ benchmark, result }: Entry): string {
     if (result.verdicts.length > 0)
       parts.push(result.verdicts.map(one => `- ${one.met ? 'met' : '**missed**'}: ${shown(one)}`).join('\n'))
     if (result.failed !== undefined) parts.push(`**Broke off**: ${result.failed}`)
+    for (const { peer, why } of result.absent ?? []) parts.push(`**Without ${peer}**: ${why}.`)
     if (result.notes.length > 0) parts.push(result.notes.map(note => `> ${note}`).join('\n>\n'))
     if (reading !== undefined) parts.push(`**Reading**: ${reading}`)
     const { before, after } = result.load

@@ -10,7 +10,9 @@ const packages = [
   'etcd-server',
   'postgresql',
   'libvirt-daemon-system',
-  'libvirt-clients',
+  'python3-libvirt',
+  'lxd',
+  'ganeti-htools',
 ]
 
 /** Installs the peers; needs root. @returns whether apt-get succeeded */

@@ -37,9 +37,8 @@ export const unlimited: Readonly<Record<string, string>> = {
   ...{ MOTE_STREAMS_PER_USER: '100000', MOTE_HOST_TIMEOUT: '86400' },
 }
 
-/** @param env settings besides the secret; none of them: without limits */
-export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
-  await using cleanup = new AsyncDisposableStack()
+/** A durable PostgreSQL that exists until `cleanup` ends, with all migrations applied. @returns its address */
+export async function startDatabase(cleanup: AsyncDisposableStack): Promise<string> {
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
   const dataDir = await mkdtemp(join(tmpdir(), 'mote-bench-'))
@@ -52,10 +51,17 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
     reaper.forget(postgresPid)
   })
   await migrate({ url: postgres.url })
-  const sql = new pg.Client({ connectionString: postgres.url })
+  return postgres.url
+}
+
+/** @param env settings besides the secret; none of them: without limits */
+export async function startPlane(env: Readonly<Record<string, string>> = unlimited): Promise<Plane> {
+  await using cleanup = new AsyncDisposableStack()
+  const databaseUrl = await startDatabase(cleanup)
+  const sql = new pg.Client({ connectionString: databaseUrl })
   await sql.connect()
   cleanup.defer(() => sql.end())
-  let running = await startChild(postgres.url, env)
+  let running = await startChild(databaseUrl, env)
   cleanup.defer(() => running.stop())
   const url = () => `http://127.0.0.1:${running.port}`
   await post(`${url()}/v1/auth/register`, { ...person, captcha_id: '', captcha_answer: '' })
@@ -67,7 +73,7 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
     get url() {
       return url()
     },
-    ...{ databaseUrl: postgres.url, sql, projectId: rows[0]?.id ?? '' },
+    ...{ databaseUrl, sql, projectId: rows[0]?.id ?? '' },
     ...{ jwt: String(login['token']), refreshToken: String(login['refresh_token']) },
     cpuMs: () => cpuMsOf(running.pid),
     rssMib: () => rssMib(running.pid),
@@ -75,7 +81,7 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
     async restart() {
       await running.stop()
       const began = performance.now()
-      running = await startChild(postgres.url, env)
+      running = await startChild(databaseUrl, env)
       await fetch(`${url()}/v1/health`).then(response => response.arrayBuffer())
       return performance.now() - began
     },

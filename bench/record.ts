@@ -43,6 +43,8 @@ export interface Result {
   readonly growth: readonly Growth[]
   readonly verdicts: readonly Verdict[]
   readonly notes: readonly string[]
+  /** Peers that it ran without. */
+  readonly absent?: readonly { readonly peer: string; readonly why: string }[]
 }
 
 const directory = join(import.meta.dirname, 'results')
@@ -67,9 +69,10 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
   const growth: Growth[] = []
   const verdicts: Verdict[] = []
   const notes: string[] = []
+  const absent: { peer: string; why: string }[] = []
   const result = (): Result => ({
     ...{ name, goal, at: new Date().toISOString(), machine: thisMachine(), load: { before, after: load() } },
-    ...{ measured, growth, verdicts, notes },
+    ...{ measured, growth, verdicts, notes, absent },
   })
   const unable = await benchmark.unable?.()
   if (unable !== undefined) {
@@ -91,6 +94,10 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
       )
       return summary
     },
+    absent(peer, why) {
+      absent.push({ peer, why })
+      say(`  WITHOUT ${peer}: ${why}`)
+    },
     note(text) {
       notes.push(text)
       say(`  ${text}`)
@@ -100,7 +107,7 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
     growth(series) {
       growth.push(series)
       say(
-        `  ${series.what}: ${series.points.map(({ at, value }) => `${at} ${series.along} ${digits(value).trim()} ${series.unit}`).join(', ')}`,
+        `  ${series.what}${series.law === undefined ? '' : ` (should be ${series.law})`}: ${series.points.map(({ at, value }) => `${at} ${series.along} ${digits(value).trim()} ${series.unit}`).join(', ')}`,
       )
     },
   }

@@ -59,7 +59,7 @@ export const refuse: Benchmark = {
     report.atLeast('429 / bare Node', ratioOfRounds(found.product, found.floor), 0.5)
     const sizes = [100, 10_000, 50_000] as const
     const points = sizes.map(at => ({ at, value: median(Array.from({ length: 5 }, () => takeUs(at))) }))
-    report.growth({ what: 'one question to the limiter', unit: 'us', along: 'keys', points })
+    report.growth({ what: 'one question to the limiter', unit: 'us', along: 'keys', law: 'flat', points })
     report.verdict('50,000 keys / 100 keys', (points.at(-1)?.value ?? NaN) / (points[0]?.value ?? NaN), 3)
   },
 }

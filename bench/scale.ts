@@ -3,63 +3,29 @@ import { pino } from 'pino'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createMemoryBus } from '../src/bus/memory.ts'
 import { parseControlConfig } from '../src/control/config.ts'
-import { createDeployment } from '../src/control/deployments/index.ts'
 import type { Deps } from '../src/control/deps.ts'
 import { recordBeat } from '../src/control/hosts/index.ts'
 import { startControl } from '../src/control/main.ts'
-import { vmMachine } from '../src/control/vms/index.ts'
 import { connectDb } from '../src/db/connect.ts'
 import { type Db, statement } from '../src/db/db.ts'
-import { wait } from '../src/engine/machine.ts'
-import { createRunner } from '../src/engine/runner.ts'
-import { systemClock } from '../src/lib/clock.ts'
-import { hours } from '../src/lib/duration.ts'
-import { newId } from '../src/lib/ids.ts'
-import { createVault } from '../src/lib/vault.ts'
 import { databaseUrl, startPrivateServer, templateName } from '../test/support/global-setup.ts'
 import type { Benchmark, Report } from './benchmark.ts'
 import { type Counts, counting, describeCounts } from './counting.ts'
 import { type InstantHost, instantHost } from './instant-host.ts'
+import { makeDeployments, makeProject, placingRunner, placingSql, replicas } from './placing.ts'
 
 /** MOTE_SCALE_APPS: fewer, for a quick look. */
 const apps = Number(process.env['MOTE_SCALE_APPS'] ?? 1000)
 const hostCount = apps / 10
-const replicas = 10
 const vms = apps * replicas
 /** Room for five in a hundred more than there are. */
 const vcpusPerHost = Math.ceil((vms / hostCount) * 1.05)
-const prefix = 'fd00:1:2:3::/64'
 
 const sql = {
-  project: statement(
-    'bench.project',
-    `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES ($1, 'bench', 'bench', 'unlimited', '${prefix}')`,
-  ),
-  app: statement(
-    'bench.app',
-    `INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
-       max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_webhook_secret)
-     VALUES ($1, $2, $3, '', 8080, '/', 0, ${replicas}, 1, 100, false, 80, 80, $3 || '.bench', ''::bytea)`,
-  ),
-  placed: statement<{ placed: number; steady: number }>(
-    'bench.placed',
-    `SELECT count(*) FILTER (WHERE phase <> 'placing')::int AS placed, count(*) FILTER (WHERE phase = 'steady')::int AS steady
-     FROM machine WHERE kind = 'vm'`,
-  ),
   goOn: statement('bench.goOn', `UPDATE machine SET wake_at = now() WHERE kind = 'vm'`),
   serving: statement<{ count: number }>(
     'bench.serving',
     `SELECT count(*)::int AS count FROM machine WHERE kind = 'deployment' AND phase = 'serving'`,
-  ),
-  /** How far the fullest and the emptiest host are apart, as a share of the mean. */
-  spread: statement<{ share: number }>(
-    'bench.spread',
-    `SELECT ((max(used_vcpus) - min(used_vcpus)) / avg(used_vcpus))::float8 AS share FROM host`,
-  ),
-  oversold: statement<{ count: number }>(
-    'bench.oversold',
-    `SELECT count(*)::int AS count FROM host h WHERE used_vcpus > vcpus OR used_memory_mib > memory_mib OR used_disk_mib > disk_mib
-       OR used_vcpus <> (SELECT coalesce(sum(vcpus), 0) FROM vm WHERE host_id = h.id)`,
   ),
 }
 
@@ -99,7 +65,7 @@ export const scale: Benchmark = {
     )
     for (const host of hosts) await recordBeat(db, host.describe(true), 1)
     const before = heapBytes()
-    await makeRows(db)
+    await makeDeployments(db, await makeProject(db), 'app', apps)
     await placeAll({ db, bus, config, log }, counts, report)
     const control = await startControl({ config, db, bus, log, host: '127.0.0.1', port: 0 })
     cleanup.defer(() => control.stop())
@@ -114,36 +80,18 @@ export const scale: Benchmark = {
   },
 }
 
-async function makeRows(db: Db): Promise<void> {
-  const projectId = newId()
-  await db.run(sql.project, [projectId])
-  for (let n = 0; n < apps; n++) {
-    const appId = newId()
-    await db.run(sql.app, [appId, projectId, `app-${n}`])
-    await db.tx(tx =>
-      createDeployment(tx, {
-        ...{ projectId, appId, image: 'example/app:1', hypervisor: 0, vcpus: 1, memoryMib: 512, diskMib: 1024 },
-        ...{ port: 8080, replicas, ipv6Prefix: prefix, triggerSource: 'api' },
-      }),
-    )
-  }
-}
-
-/** Only this one step of every VM: find a host, reserve the room, commit. What comes after waits. */
 async function placeAll(
   deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>,
   counts: Counts,
   report: Report,
 ): Promise<void> {
-  const { db, log } = deps
-  const whole = vmMachine({ ...deps, clock: systemClock, vault: createVault(deps.config.secrets) })
-  const machine = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
-  const runner = createRunner({ db, machines: [machine], log })
+  const { db } = deps
+  const runner = placingRunner(deps)
   const began = performance.now()
   const cpuBegan = cpuMs()
   counts.reset()
   await runner.start()
-  await until(async () => (await db.one(sql.placed)).placed === vms)
+  await until(async () => (await db.one(placingSql.placed)).placed === vms)
   const placedMs = performance.now() - began
   const cpuEach = (cpuMs() - cpuBegan) / vms
   report.note(`of each placement: ${describeCounts(counts, vms)}`)
@@ -151,9 +99,9 @@ async function placeAll(
   report.note(
     `${(vms / (placedMs / 1000)).toFixed(0)} placements/s, ${cpuEach.toFixed(2)} ms of CPU of this process each`,
   )
-  report.verdict('hosts oversold, or with room that is not accounted for', (await db.one(sql.oversold)).count, 0)
+  report.verdict('hosts oversold, or with room that is not accounted for', (await db.one(placingSql.oversold)).count, 0)
   report.verdict('ms for one placement, of many at once', placedMs / vms, 1)
-  report.verdict('fullest host less emptiest, share of the mean', (await db.one(sql.spread)).share, 0.05)
+  report.verdict('fullest host less emptiest, share of the mean', (await db.one(placingSql.spread)).share, 0.05)
   await db.run(sql.goOn)
 }
 

@@ -1,0 +1,42 @@
+/** Counts events in what many connections receive. */
+
+export interface Arrivals {
+  /** What the `n`th connection received. */
+  take(n: number, chunk: Buffer): void
+  /** Resolves when each has had so many events in all. */
+  until(events: number): Promise<void>
+}
+
+/** @param marker what every event has once */
+export function arrivals(connections: number, marker: Buffer): Arrivals {
+  const seen = Array.from({ length: connections }, () => 0)
+  // A marker cut in two by a chunk is found with the end of the one before.
+  const rests: Buffer[] = Array.from({ length: connections }, () => Buffer.alloc(0))
+  let waiting: { readonly events: number; readonly resolve: () => void } | undefined
+  let left = 0
+  const count = (n: number, events: number) => {
+    const before = seen[n] ?? 0
+    seen[n] = before + events
+    if (waiting && before < waiting.events && before + events >= waiting.events && --left === 0) waiting.resolve()
+  }
+  return {
+    take(n, chunk) {
+      const rest = rests[n]
+      const text = rest === undefined || rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
+      let events = 0
+      let end = 0
+      for (let at = text.indexOf(marker); at >= 0; at = text.indexOf(marker, end)) {
+        events++
+        end = at + marker.length
+      }
+      rests[n] = text.subarray(Math.max(end, text.length - marker.length + 1))
+      if (events > 0) count(n, events)
+    },
+    async until(events) {
+      left = seen.filter(count => count < events).length
+      if (left === 0) return
+      await new Promise<void>(resolve => (waiting = { events, resolve }))
+      waiting = undefined
+    },
+  }
+}

@@ -1,0 +1,100 @@
+/** The programs of others that the product is measured beside: each with files and a socket of its own, and gone at the end. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { hasProgram } from '../src/lib/programs.ts'
+import { startReaper } from '../test/support/reaper.ts'
+import { until } from '../test/support/wait.ts'
+import type { Report } from './benchmark.ts'
+
+/** Starts a peer. One that cannot start is named in the report with the reason, and the benchmark goes on without it. */
+export async function beside<P extends AsyncDisposable>(
+  report: Report,
+  cleanup: AsyncDisposableStack,
+  name: string,
+  start: () => Promise<P>,
+): Promise<P | undefined> {
+  try {
+    return cleanup.use(await start())
+  } catch (error) {
+    report.absent(name, error instanceof Error ? error.message : String(error))
+    return undefined
+  }
+}
+
+export interface PeerProgram {
+  /** Programs that must be installed. */
+  readonly needs: readonly string[]
+  readonly asRoot?: boolean
+  /** Its files, before it starts. */
+  readonly prepare?: (dir: string) => Promise<void>
+  readonly command: (dir: string) => readonly string[]
+  /** Rejects or says false until the peer answers. */
+  readonly ready: (dir: string) => Promise<unknown>
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+const lastLine = (text: string) => text.trim().split('\n').at(-1)?.slice(0, 300) ?? ''
+
+/**
+ * Runs the program in a directory of its own until `cleanup` ends, also when this process is killed.
+ * @returns the directory
+ * @throws Error why it does not run
+ */
+export async function startPeer(cleanup: AsyncDisposableStack, peer: PeerProgram): Promise<string> {
+  for (const program of peer.needs)
+    if (!(await hasProgram(program))) throw new Error(`${program} is not installed: npm run bench -- --install-peers`)
+  if (peer.asRoot === true && process.getuid?.() !== 0) throw new Error('it needs root')
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
+  const dir = await mkdtemp(join(tmpdir(), 'mote-bench-peer-'))
+  reaper.removeAtEnd(dir)
+  await peer.prepare?.(dir)
+  const [program = '', ...args] = peer.command(dir)
+  const child = spawn(program, args, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said = (said + text).slice(-2000)))
+  const { pid = 0 } = child
+  reaper.killAtEnd(pid)
+  const ended = once(child, 'exit')
+  cleanup.defer(async () => {
+    child.kill('SIGKILL')
+    await ended
+    reaper.forget(pid)
+  })
+  const isReady = () =>
+    peer.ready(dir).then(
+      answer => answer !== false,
+      () => false,
+    )
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  await until(async () => hasEnded() || (await isReady()), {
+    what: 'it answers',
+    timeoutMs: 20_000,
+    everyMs: 50,
+  }).catch(() => {
+    throw new Error(`it did not answer within 20 s: ${lastLine(said)}`)
+  })
+  if (hasEnded()) throw new Error(`it did not start: ${lastLine(said)}`)
+  return dir
+}
+
+/**
+ * The shell script in namespaces of its own, with `dir` as $1: what it mounts, and what it leaves running in the background,
+ * ends with it. The shell stays: it is the first process there and has to collect orphans, or they look alive to the peer.
+ */
+export const apart = (script: string, dir: string): readonly string[] => [
+  ...['unshare', '--mount', '--net', '--pid', '--fork', '--kill-child', '--mount-proc'],
+  ...['--', 'sh', '-c', `${script}; exit $?`, 'sh', dir],
+]

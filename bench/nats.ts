@@ -1,0 +1,53 @@
+/** A nats-server of its own and subscribers that do nothing but count, spoken to in its own text: no client is in the way. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { arrivals } from './arrivals.ts'
+import { freePort, startPeer } from './beside.ts'
+import type { Readers } from './sse-clients.ts'
+
+export interface Nats extends AsyncDisposable {
+  /** So many connections with one subscription each, to the one subject there is. */
+  subscribe(count: number): Promise<Readers>
+  /** Publishes as many messages of this payload, in one write. */
+  publish(count: number, payload: string): void
+}
+
+const greeting = 'CONNECT {"verbose":false,"pedantic":false}\r\n'
+
+/** @throws Error why there is none */
+export async function startNats(): Promise<Nats> {
+  await using cleanup = new AsyncDisposableStack()
+  const port = await freePort()
+  const open = async (more: string): Promise<Socket> => {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'data')
+    socket.setNoDelay(true).write(`${greeting}${more}PING\r\n`)
+    // PONG: the server has done everything before it.
+    await once(socket, 'data')
+    return socket
+  }
+  await startPeer(cleanup, {
+    needs: ['nats-server'],
+    command: () => ['nats-server', '--addr', '127.0.0.1', '--port', String(port)],
+    ready: async () => void (await open('')).destroy(),
+  })
+  const publisher = await open('')
+  cleanup.defer(() => void publisher.destroy())
+  const all = cleanup.move()
+  return {
+    async subscribe(count) {
+      const { take, until } = arrivals(count, Buffer.from('MSG bench '))
+      const sockets: Socket[] = []
+      for (let n = 0; n < count; n++) {
+        const socket = await open('SUB bench 1\r\n')
+        socket.on('data', (chunk: Buffer) => take(n, chunk))
+        sockets.push(socket)
+      }
+      return { until, close: () => sockets.forEach(socket => socket.destroy()) }
+    },
+    publish(count, payload) {
+      publisher.write(`PUB bench ${Buffer.byteLength(payload)}\r\n${payload}\r\n`.repeat(count))
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}

@@ -1,0 +1,145 @@
+/** How fast VMs find a host among 10, 100 and 1,000, durably; beside the bare transaction, and Ganeti's allocator in memory. */
+import pg from 'pg'
+import { pino } from 'pino'
+import { createMemoryBus } from '../src/bus/memory.ts'
+import { parseControlConfig } from '../src/control/config.ts'
+import { recordBeat } from '../src/control/hosts/index.ts'
+import { connectDb } from '../src/db/connect.ts'
+import { until } from '../test/support/wait.ts'
+import { type Benchmark, median } from './benchmark.ts'
+import { beside } from './beside.ts'
+import { startHspace } from './hspace.ts'
+import { instantHost } from './instant-host.ts'
+import { makeDeployments, makeProject, placingRunner, placingSql, replicas } from './placing.ts'
+import { startDatabase } from './plane.ts'
+import { inTurns, ratioOfRounds } from './turns.ts'
+
+const rounds = 4
+const sizes = [10, 100, 1000] as const
+/** Of a round, for each size. */
+const vms = 1000
+const clients = 8
+/** Of hspace in one run: it takes 20 ms for each of them on 100 nodes. */
+const simulated = 100
+
+interface Cell {
+  /** @returns placements a second */
+  place(): Promise<number>
+  /** @returns transactions a second */
+  bare(): Promise<number>
+  oversold(): Promise<number>
+}
+
+/** A database with so many hosts, and the step of the engine that places. */
+async function startCell(cleanup: AsyncDisposableStack, hosts: number): Promise<Cell> {
+  const url = await startDatabase(cleanup)
+  const log = pino({ level: 'fatal' })
+  const db = await connectDb({ url, log })
+  cleanup.defer(() => db.close())
+  const bus = createMemoryBus()
+  cleanup.defer(() => bus.close())
+  const config = parseControlConfig({ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_HOST_TIMEOUT: '86400' })
+  for (let n = 0; n < hosts; n++) await recordBeat(db, (await instantHost(bus, `host-${n}`, 10_000)).describe(true), 1)
+  const projectId = await makeProject(db)
+  let round = 0
+  return {
+    async place() {
+      await makeDeployments(db, projectId, `round-${++round}`, Math.ceil(vms / replicas))
+      const { placed: before } = await db.one(placingSql.placed)
+      const count = Math.ceil(vms / replicas) * replicas
+      const runner = placingRunner({ db, bus, config, log })
+      const began = performance.now()
+      await runner.start()
+      const done = async () => (await db.one(placingSql.placed)).placed === before + count
+      await until(done, { what: 'all are placed', timeoutMs: 120_000, everyMs: 10 })
+      const rate = count / ((performance.now() - began) / 1000)
+      await runner.stop()
+      return rate
+    },
+    bare: await bareOf(cleanup, url, hosts),
+    oversold: async () => (await db.one(placingSql.oversold)).count,
+  }
+}
+
+/** What any program needs that reserves room durably: take it where there is some, write the VM and what is to be done. */
+async function bareOf(cleanup: AsyncDisposableStack, url: string, hosts: number): Promise<() => Promise<number>> {
+  const pool = new pg.Pool({ connectionString: url, max: clients })
+  cleanup.defer(() => pool.end())
+  await pool.query(
+    `CREATE TABLE bench_host (id int PRIMARY KEY, free int NOT NULL);
+     CREATE TABLE bench_vm (id bigserial PRIMARY KEY, host_id int NOT NULL, data jsonb);
+     CREATE TABLE bench_work (id bigint PRIMARY KEY, wake_at timestamptz NOT NULL);
+     INSERT INTO bench_host SELECT n, 1000000 FROM generate_series(1, ${hosts}) n`,
+  )
+  const take = 'UPDATE bench_host SET free = free - 1 WHERE id = $1 AND free > 0'
+  const vm = `INSERT INTO bench_vm (host_id, data) VALUES ($1, '{"memory_mib": 512}') RETURNING id`
+  const work = 'INSERT INTO bench_work VALUES ($1, now())'
+  const place = async (n: number) => {
+    const client = await pool.connect()
+    const host = 1 + (n % hosts)
+    await client.query('BEGIN')
+    await client.query({ name: 'b.take', text: take, values: [host] })
+    const { rows } = await client.query<{ id: string }>({ name: 'b.vm', text: vm, values: [host] })
+    await client.query({ name: 'b.work', text: work, values: [rows[0]?.id] })
+    await client.query('COMMIT')
+    client.release()
+  }
+  return async () => {
+    const began = performance.now()
+    let left = vms
+    const worker = async () => {
+      while (left-- > 0) await place(left)
+    }
+    await Promise.all(Array.from({ length: clients }, worker))
+    return vms / ((performance.now() - began) / 1000)
+  }
+}
+
+export const placement: Benchmark = {
+  name: 'placement',
+  goal: '1,000 durable placements a second among 100 hosts, half the rate of the bare transaction, as fast among 1,000 hosts',
+  covers: ['B5'],
+  how: `The real engine and scheduler on a durable PostgreSQL, in rounds of ${vms} VMs that all want a host at once, on three databases with 10, 100 and 1,000 hosts in turns. Only the step is run that finds a host, reserves its room and commits. In turns with the bare transaction by ${clients} connections of node-pg (take room, insert the VM, insert its work), which has nothing to choose; and with Ganeti's hspace, which fills as many simulated nodes in memory and tries every node for every VM: a whole run of it, about ${simulated} small ones and some large ones.`,
+  reading:
+    'The bare transaction is told its host and eight of them share a commit; a placement claims its machine, reads the VM and the hosts, chooses, and writes what comes next, in a Node that shares two cores with PostgreSQL. hspace is the better packer and writes nothing: it shows what trying every node costs.',
+  async run(report) {
+    await using cleanup = new AsyncDisposableStack()
+    const small = await startCell(cleanup, sizes[0])
+    const middle = await startCell(cleanup, sizes[1])
+    const large = await startCell(cleanup, sizes[2])
+    const hspace = await beside(report, cleanup, 'hspace', startHspace)
+    const found = await inTurns(rounds, {
+      on10: () => small.place(),
+      on100: () => middle.place(),
+      on1000: () => large.place(),
+      bare: () => middle.bare(),
+      hspace10: hspace && (() => hspace.placements(10, simulated)),
+      hspace100: hspace && (() => hspace.placements(100, simulated)),
+    })
+    for (const size of sizes) report.samples(`placements, ${size} hosts`, '/s', found[`on${size}`])
+    report.samples('the bare transaction, 100 hosts', '/s', found.bare)
+    report.atLeast('placements a second, 100 hosts', median(found.on100), 1000)
+    report.atLeast('placements / the bare transaction', ratioOfRounds(found.on100, found.bare), 0.5)
+    report.verdict('cost among 1,000 hosts / among 10', ratioOfRounds(found.on10, found.on1000), 1.3)
+    const oversold = await Promise.all([small, middle, large].map(cell => cell.oversold()))
+    report.verdict('hosts oversold, or with room that is not accounted for', Math.max(...oversold), 0)
+    const points = (own: Readonly<Record<number, readonly number[]>>) =>
+      Object.entries(own).map(([at, rates]) => ({ at: Number(at), value: 1000 / median(rates) }))
+    const series = { unit: 'ms', along: 'hosts', law: 'flat' } as const
+    const own = { 10: found.on10, 100: found.on100, 1000: found.on1000 }
+    report.growth({ ...series, what: 'one placement, of many at once', points: points(own) })
+    if (!hspace) return
+    for (const size of [10, 100] as const) {
+      report.samples(`hspace, ${size} nodes`, '/s', found[`hspace${size}`])
+      report.note(
+        `placements / hspace, ${size} hosts: ${ratioOfRounds(found[`on${size}`], found[`hspace${size}`]).toFixed(1)}`,
+      )
+    }
+    report.growth({
+      unit: 'ms',
+      along: 'hosts',
+      what: 'hspace',
+      points: points({ 10: found.hspace10, 100: found.hspace100 }),
+    })
+  },
+}

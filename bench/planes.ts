@@ -1,0 +1,49 @@
+/** The same installation several times, each with more in it, asked in turns: what the hour does to one it does to all. */
+import { type Growth, median, type Report } from './benchmark.ts'
+import { type Plane, startPlane } from './plane.ts'
+import { inTurns, ratioOfRounds, warm } from './turns.ts'
+
+export interface Sized<P = Plane> {
+  /** How much of what grows is in it. */
+  readonly at: number
+  readonly plane: P
+}
+
+/** Control planes of which each has `at` of what `fill` puts there; they end with `cleanup`. */
+export async function planesOf(
+  cleanup: AsyncDisposableStack,
+  [least, ...more]: readonly [number, ...number[]],
+  fill: (plane: Plane, at: number) => Promise<unknown>,
+): Promise<readonly [Sized, ...Sized[]]> {
+  const make = async (at: number): Promise<Sized> => {
+    const plane = cleanup.use(await startPlane())
+    await fill(plane, at)
+    return { at, plane }
+  }
+  const planes: [Sized, ...Sized[]] = [await make(least)]
+  for (const at of more) planes.push(await make(at))
+  return planes
+}
+
+/**
+ * Asks every plane in turns and draws what it costs.
+ * @param cost of one turn: time or CPU, more is worse
+ * @returns what it costs where there is most, in what it costs where there is least: the median of the rounds' ratios
+ */
+export async function growthOf<P>(
+  report: Report,
+  series: Omit<Growth, 'points'>,
+  rounds: number,
+  planes: readonly Sized<P>[],
+  cost: (plane: P) => Promise<number>,
+): Promise<number> {
+  const found = await inTurns(
+    rounds,
+    Object.fromEntries(planes.map(({ at, plane }) => [String(at), () => cost(plane)])),
+    warm,
+  )
+  const of = (at: number | undefined) => found[String(at)] ?? []
+  for (const { at } of planes) report.samples(`${series.what}, ${at} ${series.along}`, series.unit, of(at))
+  report.growth({ ...series, points: planes.map(({ at }) => ({ at, value: median(of(at)) })) })
+  return ratioOfRounds(of(planes.at(-1)?.at), of(planes[0]?.at))
+}

@@ -1,0 +1,83 @@
+/** The wake of one app among 100, 1,000 and 10,000 that sleep; what a VM takes is not in it: hosts only pretend. */
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
+import { runningEmbeddedUrl } from '../src/db/embedded.ts'
+import type { Benchmark } from './benchmark.ts'
+import { type BenchCloud, startBenchCloud, untilAnswer } from './cloud.ts'
+import { growthOf, type Sized } from './planes.ts'
+
+const rounds = 5
+const sizes = [100, 1000, 10_000] as const
+const name = 'sleeper'
+
+interface Sleeper {
+  /** Milliseconds from the request to the answer. */
+  wake(): Promise<number>
+}
+
+/** Apps of others that sleep, with their routes; their machines look again once a minute, as they do. */
+const seed = `
+  WITH made AS (
+    INSERT INTO app (id, project_id, name, git_url, port, health_check_path, drain_timeout, desired_replicas, min_replicas,
+      max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, hostname, scm_webhook_secret, scale_state, active_deployment_id)
+    SELECT gen_random_uuid(), p.id, 'other-' || n, '', 8080, '/', 0, 1, 0, 1, false, 80, 80, 'other-' || n || '.bench', '', 'scaled_to_zero',
+      gen_random_uuid()
+    FROM (SELECT id FROM project LIMIT 1) p, generate_series(1, $1::int) n RETURNING *),
+  deployed AS (
+    INSERT INTO deployment (id, app_id, project_id, disk_mib, memory_mib, vcpus, hypervisor, image, job_id, port, trigger_source, started_at)
+    SELECT active_deployment_id, id, project_id, 1024, 512, 1, 0, 'example/app:1', 'job-' || id, 8080, 'api', now() FROM made RETURNING id),
+  routed AS (
+    INSERT INTO route (hostname, project_id, app_id, state, backends, drain_seconds)
+    SELECT hostname, project_id, id, 'sleeping', '[]', 0 FROM made)
+  INSERT INTO machine (id, kind, phase, wake_at)
+  SELECT id, 'deployment', 'sleeping', now() + random() * interval '1 minute' FROM deployed`
+
+async function seedSleepers({ dir }: BenchCloud, count: number): Promise<void> {
+  const connectionString = await runningEmbeddedUrl(join(dir, 'postgres'))
+  const sql = new pg.Client({ connectionString })
+  await sql.connect()
+  try {
+    await sql.query(seed, [count])
+    await sql.query('VACUUM ANALYZE')
+  } finally {
+    await sql.end()
+  }
+}
+
+async function startSleeper(cloud: BenchCloud): Promise<Sleeper> {
+  const { client } = cloud
+  const body = { name, git_url: '', min_replicas: 0, drain_timeout: 0 }
+  const { hostname } = await client.createApp({ body })
+  const { job_id } = await client.deployApp({ app_name: name, body: { image: 'example/app:1' } })
+  await untilAnswer(cloud, hostname ?? '')
+  return {
+    async wake() {
+      for (const deadline = performance.now() + 120_000; performance.now() < deadline; await pause(200))
+        if ((await client.getDeployment({ app_name: name, job_id })).status === 'sleeping')
+          return untilAnswer(cloud, hostname ?? '')
+      throw new Error('the app did not fall asleep within two minutes')
+    },
+  }
+}
+
+export const sleepers: Benchmark = {
+  name: 'sleepers',
+  goal: 'waking one app takes as long among 10,000 that sleep as among 100',
+  covers: ['B10'],
+  how: 'Three whole clouds (mote up with hosts that only pretend) with 100, 1,000 and 10,000 apps of others that sleep, each with its route in the gateway and its machine in the engine. In turns an app with a snapshot is asked through the gateway as soon as it sleeps: route, wake, placement, agent, health, route, answer.',
+  reading:
+    'What a VM takes is not in it; `wake` measures that. All that sleep are of one tenant. What grows is the statement that reads the names of the private networks (`network.names`): it reads those of all projects whenever a VM comes or goes, 76 to 99 ms of PostgreSQL at 10,000 apps.',
+  async run(report) {
+    await using cleanup = new AsyncDisposableStack()
+    const clouds: Sized<Sleeper>[] = []
+    for (const at of sizes) {
+      const cloud = cleanup.use(await startBenchCloud('fake', { MOTE_IDLE_SECONDS: '10' }))
+      await seedSleepers(cloud, at)
+      clouds.push({ at, plane: await startSleeper(cloud) })
+    }
+    const series = { what: 'request to answer', unit: 'ms', along: 'sleeping apps', law: 'flat' } as const
+    const grown = await growthOf(report, series, rounds, clouds, sleeper => sleeper.wake())
+    report.verdict('wake among 10,000 that sleep / among 100', grown, 1.3, 'B10')
+  },
+}

@@ -1,0 +1,119 @@
+/** What benchmarks are made of: turns, and peers that come and go without a trace, or are said to be missing. */
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Benchmark, Report } from '../bench/benchmark.ts'
+import { apart, beside, startPeer } from '../bench/beside.ts'
+import { chart } from '../bench/chart.ts'
+import { record } from '../bench/record.ts'
+import { inTurns } from '../bench/turns.ts'
+import { until } from './support/wait.ts'
+
+const isRoot = process.getuid?.() === 0
+const sleeper = (script: string) => ({
+  needs: ['sh'],
+  command: (dir: string) => ['sh', '-c', script, 'sh', dir],
+  ready: (dir: string) => stat(join(dir, 'ready')),
+})
+const recorded = (run: (report: Report) => Promise<void>) => {
+  const benchmark: Benchmark = { name: 'of a test', goal: 'none', run }
+  const lines: string[] = []
+  return record(benchmark, line => lines.push(line)).then(result => ({ result, text: lines.join('\n') }))
+}
+
+describe('a peer', () => {
+  test('is there until the end, and then neither it nor its directory', async () => {
+    const cleanup = new AsyncDisposableStack()
+    const dir = await startPeer(cleanup, sleeper('echo $$ > "$1/pid"; touch "$1/ready"; exec sleep 600'))
+    const pid = (await readFile(join(dir, 'pid'), 'utf8')).trim()
+    expect(existsSync(`/proc/${pid}`)).toBe(true)
+    await cleanup.disposeAsync()
+    expect(existsSync(`/proc/${pid}`)).toBe(false)
+    expect(existsSync(dir)).toBe(false)
+  })
+
+  test.skipIf(!isRoot)('apart takes along what it mounts and what it leaves running', async () => {
+    const cleanup = new AsyncDisposableStack()
+    const nap = `600.${process.pid}`
+    const naps = () =>
+      globSync('/proc/[0-9]*/cmdline').filter(file => {
+        const words = existsSync(file) ? readFileSync(file, 'utf8').split('\0') : []
+        return words[0] === 'sleep' && words[1] === nap
+      })
+    const mounts = 'mkdir "$1/m" && mount -t tmpfs none "$1/m" && touch "$1/m/inside"'
+    const script = `${mounts} && (setsid sleep ${nap} &) && touch "$1/ready" && sleep ${nap}`
+    const dir = await startPeer(cleanup, { ...sleeper(''), command: dir => apart(script, dir) })
+    await until(() => naps().length === 2, { what: 'both sleep' })
+    expect(existsSync(join(dir, 'm', 'inside'))).toBe(false)
+    expect(readFileSync('/proc/mounts', 'utf8')).not.toContain(dir)
+    await cleanup.disposeAsync()
+    expect(existsSync(dir)).toBe(false)
+    await until(() => naps().length === 0, { what: 'both are gone' })
+  })
+
+  test('that cannot start is named with the reason, and the run goes on', async () => {
+    const { result, text } = await recorded(async report => {
+      await using cleanup = new AsyncDisposableStack()
+      const start = (script: string, needs: readonly string[]) => async () => {
+        const own = cleanup.use(new AsyncDisposableStack())
+        await startPeer(own, { ...sleeper(script), needs })
+        return own
+      }
+      const missing = await beside(report, cleanup, 'missing', start('', ['no-such-program']))
+      const broken = await beside(report, cleanup, 'broken', start('echo no socket >&2; exit 3', ['sh']))
+      const found = await inTurns(2, { own: async () => 1, peer: missing && (async () => 2) })
+      expect([missing, broken, found.peer]).toEqual([undefined, undefined, []])
+      report.verdict('own', Math.max(...found.own), 1)
+    })
+    expect(result.failed).toBeUndefined()
+    expect(result.verdicts).toMatchObject([{ what: 'own', met: true }])
+    expect(result.absent).toEqual([
+      { peer: 'missing', why: 'no-such-program is not installed: npm run bench -- --install-peers' },
+      { peer: 'broken', why: 'it did not start: no socket' },
+    ])
+    expect(text).toContain('WITHOUT missing: no-such-program is not installed')
+  })
+})
+
+describe('turns', () => {
+  test('all are warmed up before the first round, and then each goes first in turn', async () => {
+    const ran: string[] = []
+    const act = (name: string) => async () => ran.push(name)
+    const found = await inTurns(2, { a: act('a'), b: act('b') })
+    expect(ran.join('')).toBe('baabba')
+    expect(found).toEqual({ a: [3, 6], b: [4, 5] })
+  })
+
+  test('warming up goes on for its time and counts for nothing', async () => {
+    let ran = 0
+    const act = async () => {
+      ran++
+      await new Promise(resolve => setImmediate(resolve))
+      return ran
+    }
+    const { a } = await inTurns(1, { a: act }, { warmMs: 20 })
+    expect(ran).toBeGreaterThan(3)
+    expect(a).toEqual([ran])
+  })
+})
+
+test('a chart shows beside what grows what it should be', async () => {
+  const points = [
+    { at: 1, value: 4 },
+    { at: 10, value: 8 },
+  ]
+  const lines = async (law: 'flat' | 'linear') => {
+    const { result } = await recorded(async report =>
+      report.growth({ what: 'cost', unit: 'ms', along: 'apps', law, points }),
+    )
+    const [lawful = '', own = ''] = chart(result)?.match(/<polyline points="[^"]*"/g) ?? []
+    const heights = (line: string) => [...line.matchAll(/,([\d.]+)/g)].map(([, y]) => Number(y))
+    return { lawful: heights(lawful), own: heights(own) }
+  }
+  const flat = await lines('flat')
+  expect(flat.lawful).toEqual([flat.own[0], flat.own[0]])
+  const linear = await lines('linear')
+  expect(linear.lawful[1]).toBe(linear.own[1])
+  expect(linear.lawful[0]).toBeGreaterThan(linear.own[0] ?? 0)
+})

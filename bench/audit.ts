@@ -12,6 +12,13 @@ const filters = [
   ['nothing found', 'no.such', undefined],
 ] as const
 
+const rowsAtOnce = 100_000
+/** As the product's rows are: ids of their time (RFC 9562, version 7), so each index grows at its end, and hashes as long. */
+const insertRows = `INSERT INTO audit_log (id, account_id, project_id, action, resource_type, details, position, hash)
+  SELECT (lpad(to_hex(i), 8, '0') || '-0000-7000-8000-' || substr(md5(i::text), 1, 12))::uuid, a.id, a.default_project_id,
+    'app.' || (i % 20), CASE i % 1000 WHEN 0 THEN 'rare' ELSE 'app' END, '{"some": "details"}', i, sha256(i::text::bytea)
+  FROM account a, generate_series($1::bigint, $2::bigint) AS i`
+
 export const audit: Benchmark = {
   name: 'audit',
   goal: 'the first page of a million audit rows in at most 20 ms, whatever the filter',
@@ -23,13 +30,8 @@ export const audit: Benchmark = {
     const client = new pg.Client({ connectionString: api.databaseUrl })
     await client.connect()
     try {
-      await client.query(
-        `INSERT INTO audit_log (id, account_id, project_id, action, resource_type, details, position, hash)
-         SELECT gen_random_uuid(), a.id, a.default_project_id, 'app.' || (i % 20),
-           CASE i % 1000 WHEN 0 THEN 'rare' ELSE 'app' END, '{"some": "details"}', i, ''
-         FROM account a, generate_series(1, $1::bigint) AS i`,
-        [rows],
-      )
+      for (let from = 1; from <= rows; from += rowsAtOnce)
+        await client.query(insertRows, [from, Math.min(rows, from + rowsAtOnce - 1)])
       await client.query(
         `INSERT INTO audit_count SELECT scope_id, action, resource_type, count(*) FROM audit_log
          WHERE position IS NOT NULL GROUP BY 1, 2, 3`,

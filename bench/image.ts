@@ -86,7 +86,7 @@ export const image: Benchmark = {
   covers: ['B20'],
   how: "Debian's docker-registry on this machine. The product asks for the digest, copies the image with skopeo (each digest checked), unpacks it with umoci in a one-way directory and makes the read-only file system of it. In turns with fetch of the layer into a file and tar -x of it. The second time the product finds its base.",
   reading:
-    'The base is a file system image: besides fetching and unpacking, its 64 MiB are read and written once more. What the product adds is hashing by skopeo and umoci and the start of four programs.',
+    'The base is a file system image: besides fetching and unpacking, its 64 MiB are read and written once more (0.12 s). skopeo fetches and checks at the rate of the plain fetch; umoci takes 0.35 s of CPU, nearly all of it for hashing the layer twice, where tar takes 0.06. Until 2026-11-21, 19:20, skopeo also compressed the layer, and it was decompressed to be counted: 0.33.',
   unable: async () => {
     const present = await Promise.all(needed.map(hasProgram))
     const missing = needed.filter((_, n) => !present[n])

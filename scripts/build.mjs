@@ -1,7 +1,7 @@
 // Makes dist/mote.js: the programs in a few files of plain JavaScript. Sources run as they are, too; built, a program
 // starts in half the time and takes half the memory, because nothing has to be stripped of its types and a thousand small
 // modules are one (docs/decisions/0050-built-programs.md). Plain JavaScript: see bootstrap.mjs.
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -54,6 +54,41 @@ const pathsOfSources = outDir => ({
   },
 })
 
+/** Node loads its client of fetch and WebSocket for these names of `node:http`. */
+const namesOfFetch = ['WebSocket', 'CloseEvent', 'MessageEvent']
+const isHttp = id => id === 'node:http' || id === 'http'
+
+/**
+ * An `import` of `node:http` asks for all of its names, whichever are used, and fetch's client is 14 MiB at rest; `require`
+ * leaves it until it is asked for. What is built imports the other names only.
+ */
+const httpWithoutFetch = {
+  name: 'http-without-fetch',
+  resolveId(source, _importer, { kind }) {
+    if (!isHttp(source)) return undefined
+    return kind === 'require-call' ? { id: 'node:http', external: true } : 'mote:http'
+  },
+  load(id) {
+    if (id !== 'mote:http') return undefined
+    const names = Object.keys(process.getBuiltinModule('node:http')).filter(name => !namesOfFetch.includes(name))
+    return `const http = process.getBuiltinModule('node:http')\nexport default http\nexport const { ${names.join(', ')} } = http\n`
+  },
+}
+
+/**
+ * One character beyond Latin-1, and V8 holds the whole text of a file in two bytes each, as long as the program lives. In what
+ * strings, templates, regular expressions and comments hold, an escape is the same; behind a backslash it would not be.
+ */
+function writeInOneByte(dir) {
+  for (const name of readdirSync(dir)) {
+    const code = readFileSync(join(dir, name), 'utf8')
+    const odd = /(?<!\\)(?:\\\\)*\\[^\0-\xff]|String\.raw`[^`]*[^\0-\xff`]/.exec(code)
+    if (odd) throw new Error(`${name}: "${odd[0]}" cannot be written as an escape: write it as one in its source`)
+    const escaped = code.replace(/[^\0-\xff]/g, unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    if (escaped !== code) writeFileSync(join(dir, name), escaped)
+  }
+}
+
 /**
  * @param entries name of the file -> path of its source in the checkout
  * @param outDir a directory of the checkout, made anew
@@ -71,8 +106,8 @@ export async function build(entries, outDir) {
   const bundle = await rolldown({
     input: named,
     platform: 'node',
-    external: id => notBundled.test(id),
-    plugins: [pathsOfSources(outDir)],
+    external: id => !isHttp(id) && notBundled.test(id),
+    plugins: [pathsOfSources(outDir), httpWithoutFetch],
     logLevel: 'warn',
   })
   try {
@@ -87,6 +122,7 @@ export async function build(entries, outDir) {
   } finally {
     await bundle.close()
   }
+  writeInOneByte(fresh)
   rmSync(outDir, { recursive: true, force: true })
   renameSync(fresh, outDir)
 }

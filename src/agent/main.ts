@@ -63,7 +63,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const incarnation = newId()
   const userOf = vmUsers(dataDir)
   const launcher = await launcherFor(config, log)
-  const network = await openNetwork(config, {
+  const openedNetwork = openNetwork(config, {
     runs: launcher.run,
     onHealed: vmId => {
       log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
@@ -72,6 +72,8 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     onError: err => log.error({ err }, 'cannot look after the firewall'),
     ownerOf: vmId => userOf(vmId)?.uid,
   })
+  // The kernel takes its time with rules.
+  const [network, stored] = await Promise.all([openedNetwork, state.load()])
   const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake, launcher)
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
@@ -104,7 +106,6 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     bootSlots,
     ready: probes.done,
   })
-  const stored = await state.load()
   const vmsDir = join(dataDir, 'vms')
   await reclaim({ state, stored, drivers: drivers.values(), cacheDir: config.cacheDir, vmsDir, log })
   const privateNetwork = await openPrivateNetwork({

@@ -1,9 +1,9 @@
-import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { VmPut } from '../contract/agent.ts'
-import { readIfExists, writeFileAtomic } from '../lib/files.ts'
+import { hasCode, readIfExists, writeFileAtomic } from '../lib/files.ts'
 import { newId } from '../lib/ids.ts'
 import { parseLines } from './logs/file.ts'
 import { formatLine, type StoredLine } from './logs/line.ts'
@@ -26,7 +26,7 @@ export interface StateDir {
   saveRecord(vmId: string, record: VmRecord): Promise<void>
   /** The generation under which the VM went, 0 when the host never had it. */
   buriedGeneration(vmId: string): Promise<number>
-  /** Leaves the tombstone and the last lines, removes everything else. */
+  /** Leaves the tombstone and the last lines; everything else is out of the way, and removed soon or at the next start. */
   bury(vmId: string, generation: number, lastLines: readonly StoredLine[]): Promise<void>
   lastLines(vmId: string): Promise<StoredLine[]>
   /** Removes last lines and tombstones that are too old to matter, and half-made folders. */
@@ -50,7 +50,12 @@ export function isVmId(text: string): boolean {
  * @throws Error when the directory belongs to another host
  */
 export async function openStateDir(dataDir: string, wantedId: string | null = null): Promise<StateDir> {
-  const dirs = { vms: join(dataDir, 'vms'), gone: join(dataDir, 'gone'), tails: join(dataDir, 'tails') }
+  const dirs = {
+    vms: join(dataDir, 'vms'),
+    gone: join(dataDir, 'gone'),
+    tails: join(dataDir, 'tails'),
+    leaving: join(dataDir, 'leaving'),
+  }
   for (const dir of Object.values(dirs)) await mkdir(dir, { recursive: true, mode: 0o700 })
   const hostId = await ownId(join(dataDir, 'host.json'), wantedId)
   const tailFile = (vmId: string) => join(dirs.tails, `${vmId}.tail`)
@@ -76,11 +81,17 @@ export async function openStateDir(dataDir: string, wantedId: string | null = nu
     async bury(vmId, generation, lines) {
       await writeFileAtomic(join(dirs.gone, vmId), String(generation))
       if (lines.length > 0) await writeFile(tailFile(vmId), lines.map(formatLine).join(''), { mode: 0o600 })
-      await rm(vmDir(vmId), { recursive: true, force: true })
+      const leaving = join(dirs.leaving, newId())
+      await rename(vmDir(vmId), leaving).catch((error: unknown) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
+      rm(leaving, { recursive: true, force: true }).catch(() => undefined) // prune finds it
     },
     lastLines: async vmId => parseLines(await readIfExists(tailFile(vmId))),
     async prune(rubbish) {
       for (const name of rubbish) await rm(join(dirs.vms, name), { recursive: true, force: true })
+      for (const name of await readdir(dirs.leaving))
+        await rm(join(dirs.leaving, name), { recursive: true, force: true })
       await removeOlder(dirs.tails, tailMs)
       await removeOlder(dirs.gone, tombstoneMs)
     },

@@ -355,6 +355,17 @@ for (const kind of [memory, nats]) {
         expect((await open).code).toBe('closed')
       })
 
+      test('bytes arrive as bytes', async () => {
+        const subject = fresh('rpc')
+        const bytes = Uint8Array.from({ length: 700_000 }, (_, n) => n % 251)
+        await other.serve(subject, () => bytes)
+        const answer = await bus.request(subject, 1, { timeoutMs: 2_000 })
+        expect(answer).toBeInstanceOf(Uint8Array)
+        expect(Buffer.from(answer as Uint8Array).equals(bytes)).toBe(true)
+        await other.serve(`${subject}.none`, () => new Uint8Array())
+        expect(await bus.request(`${subject}.none`, 1, { timeoutMs: 2_000 })).toHaveLength(0)
+      })
+
       test('one of a group answers, and requests run concurrently', async () => {
         const subject = fresh('rpc')
         const counts = { one: 0, two: 0 }

@@ -39,7 +39,7 @@ export interface RequestOptions {
 /** A handler's rejection is logged by the bus and never stops the subscription. One message at a time, in order. */
 export type MessageHandler = (message: Message) => void | Promise<void>
 
-/** What it returns is the answer; what it throws reaches the caller as BusError `remote` with the same message and code. */
+/** What it returns is the answer (JSON, or bytes: they arrive as a Uint8Array); what it throws reaches the caller as BusError `remote` with the same message and code. */
 export type RequestHandler = (data: unknown, subject: string) => unknown | Promise<unknown>
 
 export interface Subscription {

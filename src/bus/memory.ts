@@ -16,7 +16,7 @@ import { createPump } from './pump.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { SubjectIndex } from './subject-index.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'
-import { type Answer, decode, encode, failure, plan, unwrap } from './wire.ts'
+import { decode, encode, encodeAnswer, failure, plan, unwrap, type WireAnswer } from './wire.ts'
 
 export interface MemoryBusOptions {
   /** Gets the rejections of handlers. */
@@ -97,9 +97,7 @@ class MemoryBus implements Bus {
     const servers = oneOfEachGroup(this.#servers.matching(subject))
     if (servers.length === 0) throw new BusError('no_responder', `nobody answers ${subject}`)
     const answers = Promise.race(servers.map(server => answerOf(server.handler, subject, text)))
-    const answer = await withinLimits(answers, { subject, timeoutMs, signal, closing: this.#closing.signal })
-    // Both ends are ours, so the text is an Answer.
-    return unwrap(decode(answer) as Answer)
+    return unwrap(await withinLimits(answers, { subject, timeoutMs, signal, closing: this.#closing.signal }))
   }
 
   async serve(
@@ -192,11 +190,11 @@ function oneOfEachGroup<T extends { readonly group: string | undefined }>(all: r
   })
 }
 
-async function answerOf(handler: RequestHandler, subject: string, text: string): Promise<string> {
+async function answerOf(handler: RequestHandler, subject: string, text: string): Promise<WireAnswer> {
   // In a later turn, so that a handler never runs inside its caller's synchronous code.
   await new Promise(resolve => setImmediate(resolve))
   try {
-    return encode({ ok: (await handler(decode(text), subject)) ?? null } satisfies Answer)
+    return encodeAnswer(await handler(decode(text), subject))
   } catch (error) {
     return encode(failure(error))
   }

@@ -10,7 +10,7 @@ import {
   type JetStreamManager,
   type JsMsg,
 } from '@nats-io/jetstream'
-import { connect, type Msg, type NatsConnection } from '@nats-io/transport-node'
+import { connect, headers, type Msg, type NatsConnection } from '@nats-io/transport-node'
 import type { Logger } from 'pino'
 import {
   type Bus,
@@ -29,7 +29,7 @@ import { ensureStream, findStart } from './nats-streams.ts'
 import { createPump } from './pump.ts'
 import { type StreamPolicy, streams } from './streams.ts'
 import { assertPattern, assertSubject, keptBy } from './subjects.ts'
-import { type Answer, decode, encode, failure, plan, unwrap } from './wire.ts'
+import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
 
 export type { NatsBusOptions }
 
@@ -100,8 +100,7 @@ class NatsBus implements Bus {
     const answer = await withinLimits(asked, limits).catch((error: unknown) => {
       throw busError(error, subject)
     })
-    // Servers of this bus answer with an Answer.
-    return unwrap(decode(answer.string()) as Answer)
+    return unwrap(answer.headers?.has(bytesHeader) ? answer.data : answer.string())
   }
 
   async serve(
@@ -222,10 +221,16 @@ class NatsBus implements Bus {
   }
 }
 
+/** On an answer that is bytes and no JSON. */
+const bytesHeader = 'Mote-Bytes'
+
 async function answer(handler: RequestHandler, message: Msg): Promise<void> {
   if (!message.reply) return
   const result = await Promise.resolve()
     .then(() => handler(decode(message.string()), message.subject))
-    .then((ok): Answer => ({ ok: ok ?? null }), failure)
-  message.respond(encode(result))
+    .then(encodeAnswer, error => encode(failure(error)))
+  if (typeof result === 'string') return void message.respond(result)
+  const marked = headers()
+  marked.set(bytesHeader, '1')
+  message.respond(result, { headers: marked })
 }

@@ -14,14 +14,22 @@ export function decode(text: string): unknown {
 
 export type Answer = { readonly ok: unknown } | { readonly error: string; readonly code?: string }
 
+/** What travels back: JSON of an Answer, or the bytes that a handler answered, as they are. */
+export type WireAnswer = string | Uint8Array
+
+export const encodeAnswer = (ok: unknown): WireAnswer =>
+  ok instanceof Uint8Array ? ok : encode({ ok: ok ?? null } satisfies Answer)
+
 export function failure(error: unknown): Answer {
   const message = error instanceof Error ? error.message : String(error)
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
   return code === undefined ? { error: message } : { error: message, code }
 }
 
-/** The answer of a server, or its error thrown as the caller sees it. */
-export function unwrap(answer: Answer): unknown {
+/** The answer of a server of ours, or its error thrown as the caller sees it. */
+export function unwrap(wire: WireAnswer): unknown {
+  if (typeof wire !== 'string') return wire
+  const answer = JSON.parse(wire) as Answer
   if ('ok' in answer) return answer.ok
   throw new BusError('remote', answer.error, answer.code === undefined ? {} : { remoteCode: answer.code })
 }

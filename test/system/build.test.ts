@@ -2,7 +2,7 @@
 /** The programs as they are shipped: built, they find what lies beside their sources, and start their threads. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -69,4 +69,12 @@ it('finds pictures, pages, words and migrations, and hashes in a thread', async 
   expect((await anonymous.post('/v1/auth/register', common)).body.error).toContain('password')
   const login = { email: 'nobody@example.com', password: 'quartz-otter-lantern-42' }
   expect((await anonymous.post('/v1/auth/login', login)).status).toBe(401)
+})
+
+it('takes no memory that nobody needs: text in one byte a character, and no client of fetch for an import of node:http', async () => {
+  for (const name of await readdir(outDir)) {
+    const code = await readFile(join(outDir, name), 'utf8')
+    expect(/[^\0-\xff]/.exec(code)?.[0], name).toBeUndefined()
+    expect(code, name).not.toMatch(/^import .*"node:http"/m)
+  }
 })

@@ -6,6 +6,7 @@ import { chmod } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
 import { tapNetwork } from '../net/tap.ts'
 import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
@@ -127,7 +128,7 @@ test.skipIf(process.getuid?.() !== 0).each(fakedVmms)(
       expect(await devicesOf(again.machine.running.process.pid)).toHaveLength(1)
       await endProcess(again.machine.running)
       await driver.release('taken', home.dir)
-      expect(existsSync(`/sys/class/net/${tap}`)).toBe(false)
+      await until(() => !existsSync(`/sys/class/net/${tap}`), { what: 'its tap has gone' })
     } finally {
       await endProcess(machine.running)
       await driver.close()

@@ -1,9 +1,8 @@
 import { createReadStream } from 'node:fs'
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createGunzip, createZstdDecompress } from 'node:zlib'
+import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
 import { type RunConfig, runConfigOf } from './config.ts'
@@ -51,26 +50,47 @@ export async function buildBase(
   }
 }
 
-/** Counts what the layers hold before anything is written: a small file can unpack to a full disk. */
+/**
+ * Counts what the layers hold before anything is written: a small file can unpack to a full disk. Layers are decompressed
+ * side by side, on the threads of the pool; of one that is not compressed its size says it.
+ */
 async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBytes: number, signal: AbortSignal) {
   let total = 0
-  for (const layer of layers) {
-    const count = new Writable({
-      write(chunk: Buffer, _encoding, done) {
-        total += chunk.length
-        const tooLarge = () =>
-          new ImageError('image_too_large', `the image unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`)
-        done(total > maxBytes ? tooLarge() : null)
-      },
-    })
-    const path = blobPath(layoutDir, layer.digest)
-    const magic = (await readHead(path)).readUInt32BE(0)
-    const source = createReadStream(path)
-    if (magic >>> 16 === 0x1f8b) await pipeline(source, createGunzip(), count, { signal })
-    else if (magic === 0x28b52ffd) await pipeline(source, createZstdDecompress(), count, { signal })
-    else await pipeline(source, count, { signal })
+  const add = (bytes: number) => {
+    total += bytes
+    if (total > maxBytes)
+      throw new ImageError('image_too_large', `the image unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`)
   }
+  const failed = new AbortController()
+  const until = AbortSignal.any([signal, failed.signal])
+  const counts = layers.map(({ digest }) => countLayer(blobPath(layoutDir, digest), add, until))
+  await Promise.all(counts).finally(async () => {
+    failed.abort()
+    await Promise.allSettled(counts)
+  })
 }
+
+async function countLayer(path: string, add: (bytes: number) => void, signal: AbortSignal): Promise<void> {
+  const decompress = decompressorOf(await readHead(path))
+  if (!decompress) return add((await stat(path)).size)
+  await pipeline(
+    createReadStream(path),
+    decompress,
+    async chunks => {
+      for await (const chunk of chunks) add(chunk.length)
+    },
+    { signal },
+  )
+}
+
+function decompressorOf(head: Buffer): Gunzip | ZstdDecompress | undefined {
+  const magic = head.readUInt32BE(0)
+  if (magic >>> 16 === 0x1f8b) return createGunzip({ chunkSize })
+  return magic === 0x28b52ffd ? createZstdDecompress({ chunkSize }) : undefined
+}
+
+/** Each chunk is a trip to a thread and back. */
+const chunkSize = 256 * 1024
 
 async function readHead(path: string): Promise<Buffer> {
   const chunks: Buffer[] = []

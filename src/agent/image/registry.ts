@@ -47,7 +47,10 @@ export async function manifestDigest(
   return withSkopeo(reference, registries, signal, use, ways)
 }
 
-/** Copies the image for this machine into an OCI layout at `dir`, tagged `image`. skopeo checks every digest. */
+/**
+ * Copies the image for this machine into an OCI layout at `dir`, tagged `image`. skopeo checks every digest. Layers stay as they are: it would compress
+ * one that is not, for as long as all the rest takes, for us to undo it.
+ */
 export async function copyImage(
   reference: RegistryReference,
   dir: string,
@@ -59,8 +62,7 @@ export async function copyImage(
   const copy = (skopeo: Skopeo) =>
     skopeo([
       ...platformArgs,
-      'copy',
-      '-q',
+      ...['copy', '-q', '--dest-oci-accept-uncompressed-layers'],
       ...noVerify(reference, registries, '--src-tls-verify=false'),
       source(reference),
       `oci:${dir}:image`,

@@ -1,4 +1,5 @@
-import type { LogLine, LogStream, VmLogsAnswer } from '../../contract/agent.ts'
+import type { LogLine, LogStream, VmLogsAnswer, VmLogsRequest } from '../../contract/agent.ts'
+import { encodeLogPage } from '../../contract/log-page.ts'
 
 /** A log line with the place in the guest's numbering that it came from; boot and seq are 0 for the host's own lines. */
 export interface StoredLine extends LogLine {
@@ -19,22 +20,28 @@ export function formatLine({ atUs, stream, boot, seq, line }: StoredLine): strin
   return `${atUs} ${letters[stream]} ${boot} ${seq} ${line}\n`
 }
 
+const fields = /^(\d+) ([oesb]) (\d+) (\d+) /
+
 /** Undefined for half a line, as a crash may leave one. */
 export function parseLine(text: string): StoredLine | undefined {
-  const match = /^(\d+) ([oesb]) (\d+) (\d+) (.*)$/s.exec(text)
+  const match = fields.exec(text)
   const stream = streams.get(match?.[2] ?? '')
   if (match === null || stream === undefined) return undefined
-  return { atUs: Number(match[1]), stream, boot: Number(match[3]), seq: Number(match[4]), line: match[5] ?? '' }
+  const [fore, atUs, , boot, seq] = match
+  return { atUs: Number(atUs), stream, boot: Number(boot), seq: Number(seq), line: text.slice(fore.length) }
 }
 
 export function toLogLine({ atUs, stream, line }: StoredLine): LogLine {
   return { atUs, stream, line }
 }
 
-/** Of JSON in one answer. A line has at most 16 KiB, of which each character may be six: far below NATS's 1 MiB. */
+/** Of one answer. A line has at most 16 KiB, of which each character may be six: far below NATS's 1 MiB. */
 const answerBytes = 512 * 1024
 
 /** The answer of `vm.logs`: as many as a message may hold, from the oldest on. */
+export const logsAnswer = ({ vmId, events }: VmLogsRequest, lines: readonly StoredLine[]): VmLogsAnswer | Uint8Array =>
+  events ? encodeLogPage(lines, { vmId, deploymentId: events.deploymentId }, answerBytes) : firstThatFit(lines)
+
 export function firstThatFit(lines: readonly StoredLine[]): VmLogsAnswer {
   let bytes = 0
   const fits = lines.findIndex(({ line }) => {

@@ -54,6 +54,19 @@ export async function removeTap(tap: string, runs: RunCommand = run): Promise<vo
   })
 }
 
+/**
+ * Many at once: as a group they share the kernel's grace period, which one after the other each waits for.
+ * @param group a number that no device of anybody else has
+ */
+export async function removeTaps(taps: readonly string[], group: number, runs: RunCommand): Promise<void> {
+  const present = new Set(tapNames(''))
+  const [only, ...more] = taps.filter(tap => present.has(tap))
+  if (only === undefined) return
+  if (more.length === 0) return removeTap(only, runs)
+  const marks = [only, ...more].map(tap => `link set dev ${tap} group ${group}`)
+  await ipBatch([...marks, `link del group ${group}`], { runs })
+}
+
 export function tapNames(prefix: string): string[] {
   return readdirSync('/sys/class/net').filter(name => name.startsWith(prefix))
 }

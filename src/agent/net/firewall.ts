@@ -81,25 +81,30 @@ export class Firewall {
     return until === 'known' ? turn : Promise.race([turn, holds])
   }
 
-  /** Nothing passes the tap from here on. Idempotent. */
-  remove(tap: string): Promise<void> {
+  /** Nothing passes these taps from here on. Idempotent. */
+  remove(taps: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
-      const vm = this.#vms.get(tap)
-      const owner = vm?.owner
-      this.#vms.delete(tap)
-      if (vm && (await this.#dropLoaded(vm))) return
-      const there = await this.#list()
-      if (!there) return
-      if (owner !== undefined && there.elements.get('vmms')?.has(JSON.stringify(owner)))
-        await this.#load(dropOwner(this.#input.slot, owner))
-      const names = Object.values(chainsOf(tap))
-      const maps = ['leaving_vms', 'entering_vms'].filter(map =>
-        [...(there.elements.get(map) ?? [])].some(element => element.startsWith(`["${tap}",`)),
-      )
-      const chains = names.filter(name => there.chains.has(name))
-      for (const name of names) this.#loaded.delete(name)
-      if (maps.length + chains.length > 0) await this.#load(dropVm(this.#input.slot, tap, maps, chains))
+      const known = taps.flatMap(tap => this.#vms.get(tap) ?? [])
+      for (const tap of taps) this.#vms.delete(tap)
+      const dropped = known.length > 0 && (await this.#dropLoaded(known)) ? known : []
+      for (const tap of taps)
+        if (!dropped.some(vm => vm.tap === tap)) await this.#dropFound(tap, known.find(vm => vm.tap === tap)?.owner)
     })
+  }
+
+  /** What there is of it. */
+  async #dropFound(tap: string, owner: number | undefined): Promise<void> {
+    const there = await this.#list()
+    if (!there) return
+    if (owner !== undefined && there.elements.get('vmms')?.has(JSON.stringify(owner)))
+      await this.#load(dropOwner(this.#input.slot, owner))
+    const names = Object.values(chainsOf(tap))
+    const maps = ['leaving_vms', 'entering_vms'].filter(map =>
+      [...(there.elements.get(map) ?? [])].some(element => element.startsWith(`["${tap}",`)),
+    )
+    const chains = names.filter(name => there.chains.has(name))
+    for (const name of names) this.#loaded.delete(name)
+    if (maps.length + chains.length > 0) await this.#load(dropVm(this.#input.slot, tap, maps, chains))
   }
 
   /** Hosts whose gateways may reach apps here. */
@@ -163,15 +168,17 @@ export class Firewall {
   }
 
   /** What is known to be loaded, in one go. False: nothing was done, somebody else has changed some of it. */
-  async #dropLoaded({ tap, owner }: GuardedVm): Promise<boolean> {
+  async #dropLoaded(vms: readonly GuardedVm[]): Promise<boolean> {
     const { slot } = this.#input
-    const chains = Object.values(chainsOf(tap))
-    const all = dropOwner(slot, owner) + dropVm(slot, tap, ['leaving_vms', 'entering_vms'], chains)
-    const dropped = await this.#load(all).then(
+    const all = vms.map(
+      ({ tap, owner }) =>
+        dropOwner(slot, owner) + dropVm(slot, tap, ['leaving_vms', 'entering_vms'], Object.values(chainsOf(tap))),
+    )
+    const dropped = await this.#load(all.join('')).then(
       () => true,
       () => false,
     )
-    if (dropped) for (const name of chains) this.#loaded.delete(name)
+    if (dropped) for (const { tap } of vms) for (const name of Object.values(chainsOf(tap))) this.#loaded.delete(name)
     return dropped
   }
 

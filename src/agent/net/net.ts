@@ -52,6 +52,7 @@ export interface Network extends Guard {
   readonly apart?: TapsApart
   /** The VM that has this IPv4 address. */
   vmAt(address: string): string | undefined
+  /** It has no process any more. Its device and rules go soon; a `connect` of the same VM waits for that. */
   release(vmId: string): Promise<void>
   /** Removes every device and address that belongs to none of `keep`. */
   reclaim(keep: ReadonlySet<string>): Promise<void>

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { networkInterfaces } from 'node:os'
 import { expect, test } from 'vitest'
@@ -79,6 +80,9 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
+const ifindex = async (tap: string | null | undefined) =>
+  Number(await readFile(`/sys/class/net/${tap}/ifindex`, 'utf8'))
+
 const slotOf = (tap: string | null | undefined) => tap?.at('mote'.length) ?? ''
 
 /** A network namespace behind a veth pair with a web server in it: the internet side, without the internet. */
@@ -114,8 +118,15 @@ test.skipIf(process.getuid?.() !== 0)('VMs that start at once share no address (
   const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16' })
   const ids = Array.from({ length: 12 }, (_, n) => `vm-${n}`)
   const nics = await Promise.all(ids.map(id => network.connect(id, 80)))
+  const before = await ifindex(nics[0]?.tap)
   await Promise.all(ids.map(id => network.release(id)))
+  // One that starts again before it has gone waits for that: its device and rules are new.
+  const anew = await network.connect('vm-0', 80)
+  expect(await ifindex(anew.tap)).toBeGreaterThan(before)
+  expect(await run('nft', ['list', 'chain', 'inet', `mote_${slotOf(anew.tap)}`, `in_${anew.tap}`])).toContain('chain')
+  await network.release('vm-0')
   await network.close()
+  for (const { tap } of nics) expect(readdirSync('/sys/class/net')).not.toContain(tap)
   expect(new Set(nics.map(nic => nic.endpoint.host)).size).toBe(ids.length)
   expect(new Set(nics.map(nic => nic.mac)).size).toBe(ids.length)
 })

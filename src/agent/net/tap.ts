@@ -13,16 +13,21 @@ import {
   makeTap,
   removeLoopback,
   removeTap,
+  removeTaps,
   type Tap,
   tapAddresses,
   tapNames,
 } from './devices.ts'
+import { createDepartures } from './departures.ts'
 import { Firewall } from './firewall.ts'
 import type { Network, Nic, OnHealed } from './net.ts'
 import { tapPrefix } from './rules.ts'
 import { claimSlot, releaseSlot } from './slot.ts'
 import { tapsApart } from './taps-apart.ts'
 import { macOf } from './user.ts'
+
+/** Of devices that are about to be removed, and the slot: `ip` gives them no other. */
+const leavingGroup = 6_740_000
 
 /** How long a rule that somebody else has changed stays so. */
 const healEveryMs = 10_000
@@ -73,7 +78,14 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   const hasIpv6 = await enableForwarding()
   await addLoopback(ownAddresses(book.addresses), runs)
 
+  const departures = createDepartures({
+    remove: async taps => void (await bothDone(removeTaps(taps, leavingGroup + slot, runs), firewall.remove(taps))),
+    onGone: tap => book.free(tap),
+    onError: error => options.onError?.(error),
+  })
+
   const guardUntil = async (until: 'hold' | 'known', vmId: string, plan: NetworkPlan): Promise<void> => {
+    await departures.gone(nameOf(vmId))
     const { version } = plan.firewall
     vms.set(nameOf(vmId), vmId)
     const healed = guarded.get(vmId)?.healed ?? 0
@@ -119,6 +131,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       turns.take('addresses', async () => {
         const before = book.addresses
         if (options.subnet !== null || before.guests === guests) return false
+        await departures.settled()
         refuseTaken(guests)
         if (!book.change(guests)) return false
         await addLoopback(ownAddresses(book.addresses), runs)
@@ -135,6 +148,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     apart: tapsApart(connected),
     async connect(vmId, appPort, given, where = 'here'): Promise<Nic> {
       const tap = nameOf(vmId)
+      await departures.gone(tap)
       const plan = given ?? { ...noPlan, appPort }
       const ipv6 = hasIpv6 ? plan.ipv6 : null
       const { index, isNew } = book.take(tap)
@@ -178,18 +192,17 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     },
     async release(vmId) {
       const tap = nameOf(vmId)
-      await bothDone(tapNames(prefix).includes(tap) ? removeTap(tap, runs) : Promise.resolve(), firewall.remove(tap))
       guarded.delete(vmId)
       vms.delete(tap)
       connected.delete(vmId)
-      book.free(tap)
+      departures.begin(tap)
     },
     async reclaim(keep) {
       const kept = new Set([...keep].map(nameOf))
       for (const tap of tapNames(prefix))
         if (!kept.has(tap)) {
           await removeTap(tap)
-          await firewall.remove(tap)
+          await firewall.remove([tap])
         }
       for (const { tap, address } of await tapAddresses(prefix, runs))
         if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
@@ -198,6 +211,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     /** The rules stay as long as there is a guest to guard. */
     async close() {
       clearInterval(timer)
+      await departures.settled()
       if (tapNames(prefix).length > 0) return
       await firewall.close()
       await removeLoopback(ownAddresses(book.addresses))

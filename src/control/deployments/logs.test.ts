@@ -2,7 +2,8 @@ import { createMemoryBus } from '../../bus/memory.ts'
 import pino from 'pino'
 import { expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
-import { type LogLine, subjects } from '../../contract/agent.ts'
+import { type LogLine, subjects, type VmLogsRequest } from '../../contract/agent.ts'
+import { encodeLogPage, logEvent } from '../../contract/log-page.ts'
 import type { EventStream, SseEvent } from '../http/operation.ts'
 import { encodeEvent } from '../http/sse.ts'
 import { streamLogs } from './logs.ts'
@@ -19,6 +20,7 @@ const line = (n: number, size = 10): LogLine => ({
 function client() {
   const gone = new AbortController()
   const sent: SseEvent[] = []
+  const texts = () => sent.map(event => String(Buffer.from(event.text ?? encodeEvent(event))))
   let letGo = Promise.withResolvers<void>()
   const stream: EventStream = {
     lastEventId: undefined,
@@ -29,9 +31,8 @@ function client() {
   }
   return {
     stream,
-    text: () => sent.map(event => event.text ?? encodeEvent(event)).join(''),
-    ids: () =>
-      sent.flatMap(event => [...(event.text ?? '').matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id) % 1e6)),
+    text: () => texts().join(''),
+    ids: () => texts().flatMap(text => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id) % 1e6)),
     bytes: () => sent.reduce((sum, event) => sum + (event.text?.length ?? 0), 0),
     reads: () => letGo.resolve(),
     stops: () => {
@@ -73,6 +74,33 @@ it('gathers what one message of the bus cannot hold, and sends it no faster than
       },
     }),
   )
+  slow.gone.abort()
+  await running
+})
+
+it('hands on the pages that a host has made, one at a time, and repeats nothing of them', async () => {
+  const bus = createMemoryBus()
+  const all = Array.from({ length: 40 }, (_, n) => line(n, 200))
+  const asked: VmLogsRequest[] = []
+  await bus.serve(subjects.hostIn('host-1', 'vm.logs'), data => {
+    const request = data as VmLogsRequest
+    asked.push(request)
+    const after = all.filter(({ atUs }) => atUs > request.afterUs)
+    return encodeLogPage(after, { vmId: 'vm_1', deploymentId: request.events?.deploymentId ?? '' }, 8_000)
+  })
+  const slow = client()
+  const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, slow.stream, scope, [vm], 100)
+  await until(() => slow.ids().length > 0, { what: 'the first page' })
+  expect(slow.bytes()).toBeLessThan(10_000)
+  await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
+    ...{ vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines: [line(39), line(40)] },
+  })
+  slow.reads()
+  await until(() => slow.ids().length === 41, { what: 'all of them' })
+  expect(slow.ids()).toEqual(Array.from({ length: 41 }, (_, n) => n))
+  expect(asked.map(({ events }) => events)).toEqual(asked.map(() => ({ deploymentId: 'dep_1' })))
+  const one = all[7]
+  expect(slow.text()).toContain(one && logEvent(one, { vmId: 'vm_1', deploymentId: 'dep_1' }))
   slow.gone.abort()
   await running
 })

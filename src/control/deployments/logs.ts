@@ -4,22 +4,17 @@
  * within a VM and is the SSE id, so `Last-Event-ID` resumes where the client stopped.
  */
 import { Compile } from 'typebox/compile'
-import { LogBatch, type LogLine, type VmLogsAnswer } from '../../contract/agent.ts'
+import { LogBatch, type LogLine } from '../../contract/agent.ts'
+import { logEvent } from '../../contract/log-page.ts'
 import type { Deps } from '../deps.ts'
-import { agentClient } from '../hosts/index.ts'
 import type { EventStream } from '../http/operation.ts'
+import { keptEvents, keptLines, type LogVm } from './kept-logs.ts'
 
 export interface LogScope {
   readonly projectId: string
   readonly appId: string
   /** Absent: every deployment of the app. */
   readonly deploymentId?: string
-}
-
-export interface LogVm {
-  readonly id: string
-  readonly deploymentId: string
-  readonly hostId: string | null
 }
 
 interface Entry {
@@ -55,7 +50,7 @@ export async function streamLogs(
     for (const entry of entries) {
       if (entry.line.atUs <= (sentUs.get(entry.vmId) ?? 0)) continue
       sentUs.set(entry.vmId, entry.line.atUs)
-      text += logEvent(entry)
+      text += logEvent(entry.line, entry)
     }
     if (text !== '') stream.send({ event: 'log', data: null, text })
   }
@@ -64,6 +59,12 @@ export async function streamLogs(
       send(chunk)
       await stream.drained()
     }
+  }
+  const sendEvents = async (vmId: string, text: Uint8Array, lastUs: number) => {
+    if (text.length === 0) return
+    sentUs.set(vmId, lastUs)
+    stream.send({ event: 'log', data: null, text })
+    await stream.drained()
   }
   const gap = (vmId: string, lines: number) =>
     stream.send({ event: 'gap', data: { vm_id: vmId, dropped_lines: lines, at: new Date().toISOString() } })
@@ -82,12 +83,14 @@ export async function streamLogs(
   )
   const afterUs = resumeUs ?? 0
   const most = resumeUs === undefined ? tail : 10_000
-  const pages = vms.map(vm => kept(deps, vm, afterUs, most))
-  const [only] = pages
+  const [only] = vms
   stream.send({ event: 'snapshot', data: { at: new Date().toISOString(), vms: vms.map(vm => vm.id) } })
-  if (only && pages.length === 1) for await (const page of only) await sendSlowly(page)
-  else {
-    const past = await merged(pages)
+  if (only && vms.length === 1) {
+    for await (const page of keptEvents(deps, only, { tail: most, afterUs }))
+      if ('lines' in page) await sendSlowly(entriesOf(only, page.lines))
+      else await sendEvents(only.id, page.events, page.lastUs)
+  } else {
+    const past = await merged(deps, vms, { tail: most, afterUs })
     await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
     // What is older than the tail asked for must not come back through the bus.
     for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
@@ -99,22 +102,6 @@ export async function streamLogs(
     stream.signal.addEventListener('abort', () => resolve(), { once: true })
   })
   await subscription.stop()
-}
-
-/** As `encodeEvent` of sse.ts would; only the line itself can hold what JSON has to escape. */
-const logEvent = ({ line: { atUs, stream, line }, vmId, deploymentId }: Entry): string =>
-  `id: ${atUs}\nevent: log\ndata: {"at":"${isoTime(atUs)}","stream":"${stream}","line":${JSON.stringify(line)},"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
-
-let lastMs = -1
-let lastIso = ''
-/** Lines come many in a millisecond, and writing a date costs more than the rest of the line. */
-function isoTime(atUs: number): string {
-  const ms = Math.floor(atUs / 1000)
-  if (ms !== lastMs) {
-    lastMs = ms
-    lastIso = new Date(ms).toISOString()
-  }
-  return lastIso
 }
 
 function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
@@ -131,35 +118,17 @@ function* chunks(entries: readonly Entry[]): Generator<Entry[]> {
   if (chunk.length > 0) yield chunk
 }
 
-async function merged(all: readonly AsyncIterable<Entry[]>[]): Promise<Entry[]> {
-  const gathered = await Promise.all(all.map(pages => Array.fromAsync(pages)))
-  return gathered.flat(2).sort((a, b) => a.line.atUs - b.line.atUs)
-}
+const entriesOf = ({ id: vmId, deploymentId }: LogVm, lines: readonly LogLine[]): Entry[] =>
+  lines.map(line => ({ line, vmId, deploymentId }))
 
-/**
- * What the host keeps of one VM, a page for each message of the bus, the next one asked for while the last is on its
- * way to the client; what it gave before it fell silent, if it does.
- */
-async function* kept(
+/** What all of them have said, in the order of its time. */
+async function merged(
   deps: Pick<Deps, 'bus' | 'log'>,
-  { id: vmId, hostId, deploymentId }: LogVm,
-  afterUs: number,
-  tail: number,
-): AsyncGenerator<Entry[]> {
-  if (!hostId || tail === 0) return
-  const ask = async (after: number): Promise<VmLogsAnswer> => {
-    try {
-      return await agentClient(deps.bus, hostId).logs({ vmId, tail, afterUs: after })
-    } catch (err) {
-      deps.log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
-      return { lines: [] }
-    }
-  }
-  let answer: Promise<VmLogsAnswer> | undefined = ask(afterUs)
-  while (answer) {
-    const { lines, more }: VmLogsAnswer = await answer
-    const last = lines.at(-1)
-    answer = more && last ? ask(last.atUs) : undefined
-    yield lines.map(line => ({ line, vmId, deploymentId }))
-  }
+  vms: readonly LogVm[],
+  past: { readonly tail: number; readonly afterUs: number },
+): Promise<Entry[]> {
+  const gathered = await Promise.all(
+    vms.map(async vm => (await Array.fromAsync(keptLines(deps, vm, past))).map(({ lines }) => entriesOf(vm, lines))),
+  )
+  return gathered.flat(2).sort((a, b) => a.line.atUs - b.line.atUs)
 }

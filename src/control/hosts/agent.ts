@@ -26,7 +26,9 @@ export interface AgentClient {
   get(vmId: string, signal?: AbortSignal): Promise<VmObserved>
   list(signal?: AbortSignal): Promise<VmObserved[]>
   ping(signal?: AbortSignal): Promise<void>
-  logs(request: VmLogsRequest, signal?: AbortSignal): Promise<VmLogsAnswer>
+  logs(request: Omit<VmLogsRequest, 'events'>, signal?: AbortSignal): Promise<VmLogsAnswer>
+  /** Bytes of log-page.ts; lines where the agent is older than they are. */
+  logPage(request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array>
   putSnapshot(put: SnapshotPut, signal?: AbortSignal): Promise<SnapshotObserved>
   putVolume(put: VolumePut, signal?: AbortSignal): Promise<VolumeObserved>
   putVolumeSnapshot(put: VolumeSnapshotPut, signal?: AbortSignal): Promise<VolumeSnapshotObserved>
@@ -60,6 +62,10 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
     const raw = await bus.request(subjects.hostIn(hostId, verb), data, options)
     return validator(answer).Parse(raw) as Static<S>
   }
+  const logPage = async (request: Required<VmLogsRequest>): Promise<VmLogsAnswer | Uint8Array> => {
+    const raw = await bus.request(subjects.hostIn(hostId, 'vm.logs'), request, { timeoutMs })
+    return raw instanceof Uint8Array ? raw : (validator(VmLogsAnswer).Parse(raw) as VmLogsAnswer)
+  }
   return {
     put: (put, signal) => call('vm.put', VmObserved, put, signal),
     get: (vmId, signal) => call('vm.get', VmObserved, { vmId }, signal),
@@ -68,6 +74,7 @@ export function agentClient(bus: Bus, hostId: string): AgentClient {
       await call('ping', Incarnation, {}, signal)
     },
     logs: (request, signal) => call('vm.logs', VmLogsAnswer, request, signal),
+    logPage,
     putSnapshot: (put, signal) => call('snapshot.put', SnapshotObserved, put, signal),
     putVolume: (put, signal) => call('volume.put', VolumeObserved, put, signal),
     putVolumeSnapshot: (put, signal) => call('volume.snapshot', VolumeSnapshotObserved, put, signal),

@@ -141,8 +141,8 @@ export interface SseEvent {
   /** Must grow within one stream. */
   readonly id?: string
   readonly data: unknown
-  /** All of it as it is written, when many streams send the same. */
-  readonly text?: string
+  /** All of it as it is written: when many streams send the same, or several events at once. */
+  readonly text?: string | Uint8Array
 }
 
 /** The server's side of one event stream. */

@@ -125,7 +125,7 @@ export class SseStream implements EventStream {
     if (this.#state === 'open') this.#write(': still here\n\n')
   }
 
-  #write(text: string): void {
+  #write(text: string | Uint8Array): void {
     this.#response.write(text)
   }
 

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { createDepartures } from './departures.ts'
+
+/** Calls of `remove`, each of which ends when it is told how. */
+function removals() {
+  const calls: Array<{ readonly names: readonly string[]; end: (error?: Error) => void }> = []
+  const remove = (names: readonly string[]) =>
+    new Promise<void>((resolve, reject) => {
+      calls.push({ names, end: error => (error ? reject(error) : resolve()) })
+    })
+  const call = (n: number) => until(() => calls[n], { what: `call ${n}` })
+  return { calls, remove, call }
+}
+
+test('what gathers while some are going goes next, together, and who waits for one is told when it has gone', async () => {
+  const { calls, remove, call } = removals()
+  const gone: string[] = []
+  const departures = createDepartures({ remove, onGone: name => gone.push(name), onError: () => undefined })
+  departures.begin('a')
+  departures.begin('b')
+  const first = await call(0)
+  departures.begin('c')
+  departures.begin('d')
+  const waited = departures.gone('d').then(() => gone.includes('d'))
+  await departures.gone('nobody')
+  expect(gone).toEqual([])
+  first.end()
+  const second = await call(1)
+  second.end()
+  expect(await waited).toBe(true)
+  await departures.settled()
+  expect(calls.map(({ names }) => names.toSorted())).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ])
+})
+
+test('what cannot be taken away is tried again, and who waits for it learns why it is not gone yet', async () => {
+  const { remove, call } = removals()
+  const errors: unknown[] = []
+  const gone: string[] = []
+  const departures = createDepartures({
+    remove,
+    onGone: name => gone.push(name),
+    onError: error => errors.push(error),
+    retryMs: 1,
+  })
+  departures.begin('a')
+  const first = await call(0)
+  const waited = departures.gone('a').catch((error: unknown) => error)
+  first.end(new Error('busy'))
+  const second = await call(1)
+  second.end(new Error('busy still'))
+  expect(await waited).toEqual(new Error('busy still'))
+  const third = await call(2)
+  expect(errors).toEqual([new Error('busy'), new Error('busy still')].slice(0, errors.length))
+  third.end()
+  await departures.settled()
+  expect(gone).toEqual(['a'])
+})

@@ -1,0 +1,80 @@
+/**
+ * A page of a VM's log as bytes: one line of JSON that says what follows, then the lines as events of the stream
+ * (server-sent events, WHATWG HTML 9.2), ready for the client. Who carries them parses none of them (decision 62).
+ */
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { LogLine } from './agent.ts'
+
+export const LogPageHead = Type.Object({
+  /** Time of the last line in it, microseconds since the epoch; 0 when there is none. */
+  lastUs: Type.Integer(),
+  /** A message of the bus could not hold them all. */
+  more: Type.Boolean(),
+})
+export type LogPageHead = Static<typeof LogPageHead>
+
+export interface LogOwner {
+  readonly vmId: string
+  readonly deploymentId: string
+}
+
+/** Of one event: a line has at most 16 KiB, of which each character may be six in JSON; then names, time, ids. */
+const longestEvent = 6 * 16_384 + 1024
+/** A head has 47 characters at most. */
+const headRoom = 64
+const lineBreak = 0x0a
+
+/** One line as event `log`, whose id is its time. Only the line itself can hold what JSON has to escape. */
+export const logEvent = (line: LogLine, owner: LogOwner): string =>
+  `${before(line)}${JSON.stringify(line.line)}${after(owner)}`
+
+const before = ({ atUs, stream }: LogLine) =>
+  `id: ${atUs}\nevent: log\ndata: {"at":"${isoTime(atUs)}","stream":"${stream}","line":`
+const after = ({ vmId, deploymentId }: LogOwner) => `,"deployment_id":"${deploymentId}","vm_id":"${vmId}"}\n\n`
+
+/**
+ * Each line is written into the page at once: as text that is joined first, a page took twice as long.
+ * @param mostBytes the page has as many lines, from the first on, as fit in about that many
+ */
+export function encodeLogPage(lines: readonly LogLine[], owner: LogOwner, mostBytes: number): Uint8Array {
+  const page = Buffer.allocUnsafeSlow(headRoom + Math.min(mostBytes, lines.length * longestEvent) + longestEvent)
+  const end = after(owner)
+  let bytes = headRoom
+  let lastUs = 0
+  for (const line of lines) {
+    if (bytes > mostBytes) return withHead(page.subarray(0, bytes), { lastUs, more: true })
+    bytes += page.write(before(line), bytes, 'latin1')
+    bytes += page.write(JSON.stringify(line.line), bytes)
+    bytes += page.write(end, bytes, 'latin1')
+    lastUs = line.atUs
+  }
+  return withHead(page.subarray(0, bytes), { lastUs, more: false })
+}
+
+/** Writes the head into the room before the events, as close to them as it comes. */
+function withHead(page: Buffer, head: LogPageHead): Uint8Array {
+  const text = `${JSON.stringify(head)}\n`
+  page.write(text, headRoom - text.length, 'latin1')
+  return page.subarray(headRoom - text.length)
+}
+
+/** @throws Error for bytes that are no page */
+export function decodeLogPage(bytes: Uint8Array): { readonly head: LogPageHead; readonly events: Uint8Array } {
+  const end = bytes.indexOf(lineBreak)
+  if (end < 0) throw new Error('a page of a log has no head')
+  const head: unknown = JSON.parse(Buffer.from(bytes.subarray(0, end)).toString())
+  return { head: Value.Parse(LogPageHead, head), events: bytes.subarray(end + 1) }
+}
+
+let lastMs = -1
+let lastIso = ''
+/** Lines come many in a millisecond, and writing a date costs more than the rest of the line. */
+function isoTime(atUs: number): string {
+  const ms = Math.floor(atUs / 1000)
+  if (ms !== lastMs) {
+    lastMs = ms
+    lastIso = new Date(ms).toISOString()
+  }
+  return lastIso
+}

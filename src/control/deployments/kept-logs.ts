@@ -1,0 +1,66 @@
+/** What the host that runs a VM keeps of its log, a page for each message of the bus. */
+import type { LogLine, VmLogsAnswer, VmLogsRequest } from '../../contract/agent.ts'
+import { decodeLogPage } from '../../contract/log-page.ts'
+import type { Deps } from '../deps.ts'
+import { agentClient } from '../hosts/index.ts'
+
+export interface LogVm {
+  readonly id: string
+  readonly deploymentId: string
+  readonly hostId: string | null
+}
+
+/** As lines, or as events that are ready for the client; `lastUs` is the time of the last one. */
+export type LogPage = { readonly lines: readonly LogLine[] } | { readonly events: Uint8Array; readonly lastUs: number }
+
+type Asker = Pick<Deps, 'bus' | 'log'>
+type Past = Omit<VmLogsRequest, 'events' | 'vmId'>
+
+/** Pages of lines, oldest first: for who looks into them. */
+export const keptLines = (deps: Asker, vm: LogVm, past: Past): AsyncGenerator<{ readonly lines: readonly LogLine[] }> =>
+  pages(deps, vm, past, async (hostId, request) => {
+    const { lines, more } = await agentClient(deps.bus, hostId).logs(request)
+    return { page: { lines }, nextUs: more && lines.at(-1)?.atUs }
+  })
+
+/** Pages as the agent has made them: events, or lines where it is an older one. */
+export const keptEvents = (deps: Asker, vm: LogVm, past: Past): AsyncGenerator<LogPage> =>
+  pages(deps, vm, past, async (hostId, request) => {
+    const events = { deploymentId: vm.deploymentId }
+    return nextOf(await agentClient(deps.bus, hostId).logPage({ ...request, events }))
+  })
+
+function nextOf(answer: VmLogsAnswer | Uint8Array): Found<LogPage> {
+  if (!(answer instanceof Uint8Array))
+    return { page: { lines: answer.lines }, nextUs: answer.more && answer.lines.at(-1)?.atUs }
+  const { head, events } = decodeLogPage(answer)
+  return { page: { events, lastUs: head.lastUs }, nextUs: head.more ? head.lastUs : undefined }
+}
+
+interface Found<P> {
+  readonly page: P
+  /** Where the next page begins; undefined: this was the last one. */
+  readonly nextUs: number | undefined
+}
+
+/** The next page is asked for while the last is on its way; what the host gave before it fell silent, if it does. */
+async function* pages<P>(
+  { log }: Asker,
+  { id: vmId, hostId }: LogVm,
+  { tail, afterUs }: Past,
+  read: (hostId: string, request: Omit<VmLogsRequest, 'events'>) => Promise<Found<P>>,
+): AsyncGenerator<P> {
+  if (!hostId || tail === 0) return
+  const ask = (after: number) =>
+    read(hostId, { vmId, tail, afterUs: after }).catch((err: unknown) => {
+      log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
+    })
+  for (let answer = ask(afterUs); ; ) {
+    const found = await answer
+    if (!found) return
+    const { page, nextUs } = found
+    if (nextUs !== undefined) answer = ask(nextUs)
+    yield page
+    if (nextUs === undefined) return
+  }
+}

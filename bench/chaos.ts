@@ -4,12 +4,14 @@
  */
 import { connectDb } from '../src/db/connect.ts'
 import { pino } from 'pino'
+import { hasProgram } from '../src/lib/programs.ts'
 import { chaos } from '../test/chaos/chaos.ts'
 import { databaseUrl, startPrivateServer, templateName } from '../test/support/global-setup.ts'
 import { natsMissing } from '../test/support/nats.ts'
 import type { Benchmark } from './benchmark.ts'
 
 const mostShown = 20
+const qemuMissing = !(await hasProgram('qemu-system-x86_64'))
 const seconds = Number(process.env['MOTE_CHAOS_SECONDS'] ?? 600)
 
 export const chaosBenchmark: Benchmark = {
@@ -26,11 +28,19 @@ export const chaosBenchmark: Benchmark = {
     const url = databaseUrl(server.adminUrl, templateName)
     const db = await connectDb({ url, log: pino({ level: 'silent' }) })
     cleanup.defer(() => db.close())
-    const result = await chaos({ database: { url, db }, seconds, seed: 1, killEveryMs: 2000, settleSeconds: 120 })
+    const realHosts = qemuMissing ? 0 : 2
+    const result = await chaos({
+      database: { url, db },
+      seconds,
+      seed: 1,
+      killEveryMs: 2000,
+      settleSeconds: 120,
+      realHosts,
+    })
     for (const fault of result.faults.slice(0, mostShown)) console.error(`  ${fault}`)
     const { kills, hostsLost, acknowledged, repeated } = result
     report.note(
-      `${kills.control} control planes and ${kills.agent} agents killed, ${hostsLost} hosts away until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
+      `${kills.control} control planes, ${kills.agent} agents and ${kills.bus} nats-servers killed, ${realHosts} of ${3 + realHosts} hosts with QEMU, ${hostsLost} hosts away until they were given up; ${acknowledged} writes acknowledged, ${repeated} calls repeated`,
     )
     if (result.slowest.length > 0) report.note(`at rest last: ${result.slowest.join('; ').slice(0, 500)}`)
     report.verdict('leaks and lost writes', result.faults.length, 0)

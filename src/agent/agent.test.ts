@@ -1,9 +1,12 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { testLog } from '../../test/support/log.ts'
 import { until } from '../../test/support/wait.ts'
-import { type HostBeat, subjects, type VmObserved } from '../contract/agent.ts'
+import { createMemoryBus } from '../bus/memory.ts'
+import { type HostBeat, type HostVerb, subjects, type VmObserved } from '../contract/agent.ts'
 import { createFakeHost } from './hypervisor/fake/host.ts'
+import { startAgent } from './main.ts'
 import { testAgent, testDir, testSpec, vmmsIn } from './testing.ts'
 
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
@@ -98,6 +101,26 @@ test('what does not fit the contract is refused with a code', async () => {
   }
   const other = { ...wish('a', 1), spec: { ...spec, hypervisor: 'qemu' as const } }
   await expect(host.put(other)).rejects.toMatchObject({ remoteCode: 'unsupported_by_hypervisor' })
+})
+
+test('a VM whose hypervisor the agent was not started with is neither forgotten nor said to be gone', async () => {
+  await using host = await testAgent({ hypervisor: 'fake' }, createFakeHost(instant))
+  await host.put(wish('a', 3))
+  await host.until('a', 'healthy', vm => vm.healthy)
+  await host.agent.stop()
+  const bus = createMemoryBus()
+  const other = await startAgent({ ...host.config, hypervisor: 'qemu' }, { bus, log: testLog() })
+  const ask = (verb: HostVerb, data: unknown) =>
+    bus.request(subjects.hostIn(other.hostId, verb), data, { timeoutMs: 5000 })
+  const refused = { remoteCode: 'unsupported_by_hypervisor' }
+  await expect(ask('vm.get', { vmId: 'a' })).rejects.toMatchObject(refused)
+  await expect(ask('vm.put', { ...wish('a', 4), want: 'absent' })).rejects.toMatchObject(refused)
+  await expect(ask('vm.forget', { vmId: 'a', generation: 3 })).rejects.toMatchObject(refused)
+  expect(await ask('vm.list', {})).toMatchObject({ vms: [{ vmId: 'a', generation: 0, state: 'crashed' }] })
+  await other.stop()
+  await bus.close()
+  await host.restart()
+  expect(await host.get('a')).toMatchObject({ generation: 3, state: 'running', restartCount: 0 })
 })
 
 test.skipIf(!hasQemu)(

@@ -88,6 +88,12 @@ interface Entry {
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const entries = new Map<string, Entry>()
+  /** Left alone until an agent with their hypervisor starts here again: they may run, so none is said to be gone. */
+  const untouchable = new Map<string, HypervisorName>()
+  const refuseUntouchable = (vmId: string) => {
+    const hypervisor = untouchable.get(vmId)
+    if (hypervisor) throw new StepError('unsupported_by_hypervisor', cannotTouch(hypervisor))
+  }
   /** Puts of one VM take turns: the check of the generation and the write of the wish belong together. */
   const turns = new Map<string, Promise<unknown>>()
 
@@ -152,6 +158,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
 
   const inTurn = (vmId: string, act: () => Promise<VmObserved>): Promise<VmObserved> => {
     if (!isVmId(vmId)) throw new StepError('invalid_vm', 'a VM id has letters, digits, - and _ only')
+    refuseUntouchable(vmId)
     const turn = (turns.get(vmId) ?? Promise.resolve()).catch(() => undefined).then(act)
     turns.set(vmId, turn)
     return turn.finally(() => turns.get(vmId) === turn && turns.delete(vmId))
@@ -162,9 +169,10 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       await Promise.all(
         vms.map(async vm => {
           const driver = deps.drivers.get(vm.wish.spec.hypervisor)
-          // Left alone, files and all, until an agent with that hypervisor starts here again.
-          if (!driver) deps.log.error({ vmId: vm.wish.vmId }, `this agent does not offer ${vm.wish.spec.hypervisor}`)
-          else await open(vm, driver).actor.start()
+          if (driver) return open(vm, driver).actor.start()
+          const { vmId, spec } = vm.wish
+          untouchable.set(vmId, spec.hypervisor)
+          deps.log.error({ vmId }, cannotTouch(spec.hypervisor))
         }),
       )
     },
@@ -172,11 +180,15 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     forget: ({ vmId, generation }) => inTurn(vmId, () => forget(vmId, generation)),
     get: async vmId => {
       if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
+      refuseUntouchable(vmId)
       return entries.get(vmId)?.actor.observed() ?? absent(vmId, await deps.state.buriedGeneration(vmId))
     },
     wishOf: vmId => entries.get(vmId)?.actor.wish,
     tell: vmId => entries.get(vmId)?.actor.tell(),
-    list: () => [...entries.values()].map(({ actor }) => actor.observed()),
+    list: () => [
+      ...[...entries.values()].map(({ actor }) => actor.observed()),
+      ...[...untouchable].map(([vmId, hypervisor]) => unseen(vmId, hypervisor)),
+    ],
     actors: () => [...entries.values()].map(({ actor }) => actor),
     logs: async request => {
       if (!isVmId(request.vmId)) throw new StepError('invalid_vm', 'no such VM id')
@@ -268,6 +280,15 @@ function openLog(deps: ReconcilerDeps, wish: () => VmPut): VmLog {
       await deps.bus.publish(subject, { ...batch, deploymentId } satisfies LogBatch)
     },
   })
+}
+
+const cannotTouch = (hypervisor: HypervisorName) =>
+  `the VM is here, and this agent does not offer ${hypervisor}: start the agent with it (--hypervisor) again`
+
+/** It is here, and that is all that is known: under generation 0 it is no news of the VM. */
+function unseen(vmId: string, hypervisor: HypervisorName): VmObserved {
+  const error = { code: 'unsupported_by_hypervisor', message: cannotTouch(hypervisor) } as const
+  return { ...absent(vmId, 0), state: 'crashed', hypervisor, error }
 }
 
 function absent(vmId: string, generation: number): VmObserved {

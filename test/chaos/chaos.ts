@@ -9,8 +9,9 @@ import { subjects } from '../../src/contract/agent.ts'
 import { type Db, statement } from '../../src/db/db.ts'
 import { api } from '../support/api.ts'
 import { type Random, random } from '../simulation/random.ts'
-import { act, type Call, type Ledger, persistentCall } from './client.ts'
-import { type Cluster, startCluster } from './cluster.ts'
+import { act, type Call, type Ledger, persistentCall, type Taste } from './client.ts'
+import { type Cluster, type Program, startCluster } from './cluster.ts'
+import { leftOver } from './left-over.ts'
 
 export interface ChaosOptions {
   readonly database: { readonly url: string; readonly db: Db }
@@ -19,10 +20,12 @@ export interface ChaosOptions {
   /** Mean time between two kills. */
   readonly killEveryMs: number
   readonly settleSeconds: number
+  /** Hosts with QEMU beside those with simulated VMs, and one user who deploys there. Default 0. */
+  readonly realHosts?: number
 }
 
 export interface ChaosResult {
-  readonly kills: Readonly<Record<'control' | 'agent', number>>
+  readonly kills: Readonly<Record<Program['kind'], number>>
   /** Hosts that stayed away long enough to be given up. */
   readonly hostsLost: number
   readonly acknowledged: number
@@ -39,24 +42,34 @@ const clients = 4
 const hosts = 3
 const hostTimeoutSeconds = 4
 
+const simulated: Taste & { readonly pauseMs: number } = {
+  ...{ deploy: n => ({ image: `example/app:${n}`, hypervisor: 'fake' }), mostApps: 4, mostReplicas: 3, pauseMs: 150 },
+}
+/** Emulated on cores that everything else of this needs, too. */
+const real: Taste & { readonly pauseMs: number } = {
+  ...{ deploy: () => ({ image: 'oci:hello', hypervisor: 'qemu' }), mostApps: 2, mostReplicas: 1, pauseMs: 8000 },
+}
+
 export async function chaos(options: ChaosOptions): Promise<ChaosResult> {
   const dice = random(options.seed)
   const { url, db } = options.database
-  await using cluster = await startCluster({ databaseUrl: url, planes: 2, hosts, hostTimeoutSeconds })
+  const { realHosts = 0 } = options
+  await using cluster = await startCluster({ databaseUrl: url, planes: 2, hosts, realHosts, hostTimeoutSeconds })
   const token = await signIn(cluster.planes[0] ?? '')
   const ending = new AbortController()
   const working = new AbortController()
   const ledgers: Ledger[] = []
   const calls: Call[] = []
-  const users = Array.from({ length: clients }, async (_, n) => {
+  const tastes = [...Array.from({ length: clients }, () => simulated), ...(realHosts > 0 ? [real] : [])]
+  const users = tastes.map(async (taste, n) => {
     const ledger: Ledger = { apps: new Map(), deleted: [], counts: { acknowledged: 0, refused: 0, repeated: 0 } }
     const own = random(options.seed * 1000 + n)
     const call = persistentCall(cluster.planes, token, own, () => void ledger.counts.repeated++, ending.signal)
     ledgers.push(ledger)
     calls.push(call)
     while (!working.signal.aborted) {
-      await act(call, ledger, own, `u${n}`)
-      await pause(own.below(150))
+      await act(call, ledger, own, `u${n}`, taste)
+      await pause(own.below(taste.pauseMs))
     }
   })
   const outcome = Promise.all(users)
@@ -92,7 +105,7 @@ async function signIn(plane: string): Promise<string> {
 
 /** Mostly back at once, now and then only after the others have given it up. */
 async function killAtRandom(cluster: Cluster, dice: Random, options: ChaosOptions, signal: AbortSignal) {
-  const kills = { control: 0, agent: 0 }
+  const kills = { control: 0, agent: 0, bus: 0 }
   let hostsLost = 0
   const endMs = performance.now() + options.seconds * 1000
   const away = new Set<Promise<void>>()
@@ -133,6 +146,7 @@ async function untilNone(find: () => Promise<string[]>, seconds: number) {
 async function findFaults(cluster: Cluster, db: Db, calls: readonly Call[], ledgers: readonly Ledger[]) {
   const faults = await unrest(db)
   faults.push(...(await leaks(cluster, db)))
+  faults.push(...(await leftOver(cluster.dir, await vmsOn(db, cluster.realHostIds))))
   for (const [n, ledger] of ledgers.entries()) {
     const call = calls[n]
     if (call) faults.push(...(await broken(call, ledger)))
@@ -154,6 +168,9 @@ const placedVms = statement<{ id: string; host: string }>(
   'chaos.vms',
   `SELECT id, host_id AS host FROM vm WHERE want <> 'absent'`,
 )
+
+const vmsOn = async (db: Db, hostIds: readonly string[]) =>
+  (await db.rows(placedVms)).flatMap(({ id, host }) => (hostIds.includes(host) ? [id] : []))
 
 const unrest = async (db: Db) => (await db.rows(restless)).map(row => row.what)
 

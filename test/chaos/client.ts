@@ -65,13 +65,23 @@ export function persistentCall(
   }
 }
 
+/** What a user deploys, and how much of it. */
+export interface Taste {
+  readonly deploy: (rollout: number) => Readonly<Record<string, unknown>>
+  readonly mostApps: number
+  readonly mostReplicas: number
+}
+
 /** One random operation on apps that only this client touches. */
-export async function act(call: Call, ledger: Ledger, random: Random, prefix: string): Promise<void> {
+export async function act(call: Call, ledger: Ledger, random: Random, prefix: string, taste: Taste): Promise<void> {
   const app = random.pick([...ledger.apps.values()])
   const ops: readonly (readonly [number, () => Promise<void>])[] = [
-    [ledger.apps.size < 4 ? 3 : 0, () => create(call, ledger, `${prefix}-${ledger.apps.size + ledger.deleted.length}`)],
-    [app ? 4 : 0, () => deploy(call, ledger, app!)],
-    [app ? 2 : 0, () => scale(call, ledger, app!, 1 + random.below(3))],
+    [
+      ledger.apps.size < taste.mostApps ? 3 : 0,
+      () => create(call, ledger, `${prefix}-${ledger.apps.size + ledger.deleted.length}`),
+    ],
+    [app ? 4 : 0, () => deploy(call, ledger, app!, taste.deploy(app!.jobs.length))],
+    [app ? 2 : 0, () => scale(call, ledger, app!, 1 + random.below(taste.mostReplicas))],
     [app ? 2 : 0, () => setEnv(call, ledger, app!, `V${random.below(5)}`)],
     [app?.jobs.length ? 2 : 0, () => verb(call, ledger, app!, random.chance(0.5) ? 'pause' : 'resume')],
     [app?.jobs.length ? 1 : 0, () => verb(call, ledger, app!, 'stop')],
@@ -92,14 +102,14 @@ function note(ledger: Ledger, answer: Answer): boolean {
 }
 
 async function create(call: Call, ledger: Ledger, name: string): Promise<void> {
-  const body = { name, git_url: '', drain_timeout: 0, max_replicas: 3 }
+  const body = { name, git_url: '', drain_timeout: 0, max_replicas: 3, health_check_path: '/health' }
   const answer = await call('POST', '/v1/apps', body)
   if (!note(ledger, answer)) throw new Error(`${name} was refused: ${JSON.stringify(answer.body)}`)
   ledger.apps.set(name, { name, replicas: answer.body.desired_replicas, env: new Set(), jobs: [], newest: 'running' })
 }
 
-async function deploy(call: Call, ledger: Ledger, app: PromisedApp): Promise<void> {
-  const answer = await call('POST', `/v1/apps/${app.name}/deploy`, { image: `example/app:${app.jobs.length}` })
+async function deploy(call: Call, ledger: Ledger, app: PromisedApp, what: ReturnType<Taste['deploy']>): Promise<void> {
+  const answer = await call('POST', `/v1/apps/${app.name}/deploy`, what)
   if (!note(ledger, answer)) return
   app.jobs.push(answer.body.job_id)
   app.newest = 'running'

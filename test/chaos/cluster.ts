@@ -3,22 +3,24 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Bus } from '../../src/bus/bus.ts'
 import { connectNatsBus } from '../../src/bus/nats.ts'
+import { writeSampleImage } from '../../src/agent/image/sample.ts'
 import { natsAuthorization } from '../../src/bus/permissions.ts'
 import { newId } from '../../src/lib/ids.ts'
-import { startNatsServer } from '../support/nats.ts'
+import { type NatsServer, startNatsServer } from '../support/nats.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
+import { clearHosts } from './left-over.ts'
 
 const password = 'secret'
 
 export interface Program {
   readonly name: string
-  readonly kind: 'control' | 'agent'
+  readonly kind: 'control' | 'agent' | 'bus'
   kill(): Promise<void>
   start(): void
 }
@@ -28,6 +30,10 @@ export interface Cluster extends AsyncDisposable {
   /** Base addresses of the control planes. */
   readonly planes: readonly string[]
   readonly hostIds: readonly string[]
+  /** Those of them that run QEMU. */
+  readonly realHostIds: readonly string[]
+  /** Everything on disk is in it, and whatever is started names it. */
+  readonly dir: string
   readonly bus: Bus
   /** What the programs wrote last, for a failure's explanation. */
   lately(): string
@@ -36,7 +42,10 @@ export interface Cluster extends AsyncDisposable {
 export interface ClusterOptions {
   readonly databaseUrl: string
   readonly planes: number
+  /** With simulated VMs. */
   readonly hosts: number
+  /** With QEMU and the image `oci:hello`. */
+  readonly realHosts: number
   readonly hostTimeoutSeconds: number
 }
 
@@ -46,7 +55,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   cleanup.defer(() => reaper.finish())
   const dir = await mkdtemp(join(tmpdir(), 'mote-chaos-'))
   cleanup.defer(() => rm(dir, { recursive: true, force: true }))
-  const hostIds = Array.from({ length: options.hosts }, newId)
+  cleanup.defer(() => clearHosts(dir))
+  const hostIds = Array.from({ length: options.hosts + options.realHosts }, newId)
+  const realHostIds = hostIds.slice(options.hosts)
   const roles = [{ kind: 'control' } as const, ...hostIds.map(id => ({ kind: 'host', id }) as const)]
   const nats = await startNatsServer({ config: natsAuthorization(roles.map(role => ({ role, password }))) })
   cleanup.defer(() => nats.stop())
@@ -90,16 +101,16 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       MOTE_HOST_TIMEOUT: String(options.hostTimeoutSeconds),
     }),
   )
-  const agents = hostIds.map((id, n) =>
-    program(
-      `agent-${n}`,
-      'agent',
-      ['agent', '--hypervisor', 'fake', '--host-id', id, '--host-name', `host-${n}`, '--data', join(dir, id)],
-      { NATS_URL: url(`host-${id}`) },
-    ),
-  )
-  const programs = [...controls, ...agents]
-  for (const one of programs) one.start()
+  for (const id of realHostIds) await writeSampleImage(join(dir, id, 'images', 'hello'))
+  const agents = hostIds.map((id, n) => {
+    const machines = realHostIds.includes(id) ? ['qemu', '--cache', join(homedir(), '.cache', 'mote')] : ['fake']
+    const name = ['--host-id', id, '--host-name', `host-${n}`, '--data', join(dir, id)]
+    return program(`agent-${n}`, 'agent', ['agent', '--hypervisor', ...machines, ...name], {
+      NATS_URL: url(`host-${id}`),
+    })
+  })
+  const programs = [...controls, ...agents, restartable(nats)]
+  for (const one of [...controls, ...agents]) one.start()
   const bus = await connectNatsBus({ servers: url('control'), name: 'chaos', log: pino({ level: 'silent' }) })
   cleanup.defer(() => bus.close())
   const planes = ports.map(port => `http://127.0.0.1:${port}`)
@@ -111,9 +122,25 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     })
   const all = cleanup.move()
   return {
-    ...{ programs, planes, hostIds, bus },
+    ...{ programs, planes, hostIds, realHostIds, dir, bus },
     lately: () => output.slice(-20).join(''),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+/** The bus itself dies, too; what it had written down is there again. */
+function restartable(nats: NatsServer): Program {
+  let back = Promise.withResolvers<void>()
+  return {
+    ...{ name: 'nats-server', kind: 'bus' },
+    async kill() {
+      back = Promise.withResolvers()
+      const down = Promise.withResolvers<void>()
+      const until = () => (down.resolve(), back.promise)
+      nats.restart(until).catch(down.reject)
+      await down.promise
+    },
+    start: () => back.resolve(),
   }
 }
 

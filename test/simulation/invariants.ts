@@ -213,7 +213,7 @@ export async function settle(sim: Simulation): Promise<void> {
   await world.rows(`UPDATE deployment SET want = 'running' WHERE want = 'paused' RETURNING id`)
   let left: string[] = []
   for (let round = 0; round < 80; round++) {
-    await sim.passTime(round % 10 === 0 ? 400 : 1)
+    await sim.passTime(round % 5 === 0 ? 400 : 1)
     for (const host of world.hosts) await sim.hostMoves(host)
     await world.run(
       'vm',
@@ -229,7 +229,7 @@ export async function settle(sim: Simulation): Promise<void> {
     left = (await sim.machines())
       .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))
       .map(one => `${one.kind} ${one.phase} ${one.error ?? ''}`)
-    if (left.length === 0 && round > 12) break
+    if (left.length === 0 && round > 6) break
   }
   expect(left, 'never came to rest').toEqual([])
   const stray = await world.rows(`SELECT vm_id FROM stray`)

@@ -123,9 +123,13 @@ export async function simulation(
     under = chosen
     const machine = machines.get(kind)
     if (!machine) throw new Error(`BUG: no machine of kind ${kind}`)
-    const row = await world.db.maybe(sql.claim, [kind, id, newId()])
+    const claimed = world.db.maybe(sql.claim, [kind, id, newId()])
+    // In the same trip, and behind it on the same connection: it is what the runner would load next.
+    const subject = machine.load(id)
+    subject.catch(() => undefined)
+    const row = await claimed
     if (!row) return
-    await runStep(machine, row, { db: world.db, sql: engineStatements, ...limits })
+    await runStep({ ...machine, load: () => subject }, row, { db: world.db, sql: engineStatements, ...limits })
   }
 
   const sim: Simulation = {

@@ -1,5 +1,8 @@
 /** What users do with volumes, and what programs in guests write to them. */
+import * as deployments from '../../src/control/deployments/store.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
+import { startFork } from '../../src/control/runtime/index.ts'
+import { createSnapshot, lockSnapshot } from '../../src/control/vms/index.ts'
 import {
   attachmentsOfApp,
   attachVolume,
@@ -9,6 +12,7 @@ import {
   deleteVolume,
   deleteVolumeSnapshot,
   detachVolume,
+  lockKept,
   restoreVolume,
 } from '../../src/control/volumes/index.ts'
 import { cancelMove, startMove } from '../../src/control/moves/index.ts'
@@ -29,6 +33,31 @@ const tryTo = (sim: Simulation, act: (tx: Tx) => Promise<unknown>) =>
   sim.world.db.tx(act).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error
   })
+
+async function keepOneWithVolumes(sim: Simulation): Promise<void> {
+  const having = await sim.world.rows<{ id: string; deploymentId: string }>(
+    `SELECT v.id, v.deployment_id AS "deploymentId" FROM vm v WHERE v.want = 'running' AND v.seen_state = 'running'
+       AND EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id AND k.seen_state = 'attached') ORDER BY v.id`,
+  )
+  const chosen = sim.random.pick(having)
+  const d = chosen && (await deployments.byId(sim.world.db, chosen.deploymentId))
+  const vm = d?.vms.find(one => one.id === chosen?.id)
+  if (!d || !vm?.hostId) return
+  const of = { deploymentId: d.id, vmId: vm.id, hostId: vm.hostId }
+  await sim.world.db.tx(tx => createSnapshot(tx, { ...d, ...of, kind: 'user', name: `k${sim.history.length}` }))
+}
+
+async function fork(sim: Simulation, found: { readonly name: string; readonly deploymentId: string }): Promise<void> {
+  const d = await deployments.byId(sim.world.db, found.deploymentId)
+  if (!d || sim.apps.length >= 6) return
+  const app = await sim.world.app({ minReplicas: 1 })
+  await sim.world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+  sim.apps.push({ ...app, isAlone: true })
+  await tryTo(sim, async tx => {
+    const snapshot = await lockSnapshot(tx, d.id, found.name)
+    if (snapshot) await startFork(tx, d, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
+  })
+}
 
 export const volumeOperations: readonly Operation[] = [
   [
@@ -147,6 +176,18 @@ export const volumeOperations: readonly Operation[] = [
             if (volume && has && !disk.readOnly && vm.state === 'running')
               host.storage.write(disk.volumeId, `written ${sim.history.length}`)
           }
+    },
+  ],
+  [
+    'keep or fork a VM with volumes',
+    3,
+    async sim => {
+      const all = await sim.world.rows<{ name: string; deploymentId: string }>(
+        `SELECT name, deployment_id AS "deploymentId" FROM vm_snapshot
+         WHERE kind = 'user' AND want = 'present' AND state = 'ready' AND disks <> '[]'::jsonb ORDER BY id`,
+      )
+      const found = sim.random.pick(all)
+      await (found ? fork(sim, found) : keepOneWithVolumes(sim))
     },
   ],
 ]

@@ -26,7 +26,8 @@ export interface FakeCluster {
 
 export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
   const images = new Map<string, Image>()
-  const mapped = new Map<string, { readonly host: string; readonly image: string }>()
+  /** By host and device: a client that has lost its lock keeps its device. */
+  const mapped = new Map<string, { readonly host: string; readonly image: string; readonly device: string }>()
   const blocklist = new Set<string>()
   const file = (image: string, snapshot?: string) => join(dir, snapshot === undefined ? image : `${image}@${snapshot}`)
   const copy = async (from: string, to: string) => {
@@ -168,15 +169,18 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
       if (option !== '--exclusive') return fail(invalid, 'without the lock nobody is shut out')
       if (found.locker) return fail(30, 'sysfs write failed: (30) Read-only file system')
       found.locker = `client.${host}`
-      mapped.set(file(image), { host, image })
-      return file(image)
+      const device = file(image)
+      mapped.set(`${host} ${device}`, { host, image, device })
+      return device
     },
     'device list': async () =>
-      [...mapped].flatMap(([device, one]) => (one.host === host ? [{ id: '0', pool, name: one.image, device }] : [])),
+      [...mapped.values()].flatMap(one =>
+        one.host === host ? [{ id: '0', pool, name: one.image, device: one.device }] : [],
+      ),
     'device unmap': async ([device = '']) => {
-      const one = mapped.get(device)
-      if (!one || one.host !== host) return fail(invalid, 'unmap failed: (22) Invalid argument')
-      mapped.delete(device)
+      const one = mapped.get(`${host} ${device}`)
+      if (!one) return fail(invalid, 'unmap failed: (22) Invalid argument')
+      mapped.delete(`${host} ${device}`)
       const image = images.get(one.image)
       if (image?.locker === `client.${host}`) image.locker = undefined
       return undefined

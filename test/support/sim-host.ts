@@ -3,7 +3,7 @@
  * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
  */
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
-import { Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
+import { copyKey, Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
   type HostBeat,
@@ -127,7 +127,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
           ...{ volumeId, generation, mountPoint, readOnly, copied: !stays && !readOnly },
         }))
       const contents = new Map(disks.map(({ volumeId }) => [volumeId, storage.volumes.get(volumeId)?.content ?? '']))
-      snapshots.set(wish.snapshotId, { put: wish, state: 'creating', memory, identity, disks, contents, stays })
+      const { snapshotId } = wish
+      for (const { volumeId, copied } of disks)
+        if (copied) storage.copies.set(copyKey({ snapshotId, volumeId }), contents.get(volumeId) ?? '')
+      snapshots.set(snapshotId, { put: wish, state: 'creating', memory, identity, disks, contents, stays })
       if (!stays || disks.length === 0) return snapshotSeen(wish.snapshotId)
       source.record = { ...source.record, paused: true, keptFor: wish.snapshotId }
       source.healthy = false
@@ -143,6 +146,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
+      for (const { volumeId } of snapshot.disks) storage.copies.delete(copyKey({ snapshotId, volumeId }))
       snapshots.delete(snapshotId)
       return true
     }

@@ -4,7 +4,7 @@
  */
 import { decide, type VmAction, type VmFacts } from '../../src/agent/vm/decide.ts'
 import { migrationFact } from '../../src/agent/vm/migration.ts'
-import { obstacleOf, originKey } from '../../src/agent/vm/origin.ts'
+import { inPlaceOf, obstacleOf, originKey } from '../../src/agent/vm/origin.ts'
 import { isCrashed, observe, type Stage } from '../../src/agent/vm/observe.ts'
 import { bootKey, newRecord, type VmRecord } from '../../src/agent/vm/record.ts'
 import type { SimParcel, SimVolumes } from './sim-volumes.ts'
@@ -36,12 +36,9 @@ export interface SimVm {
   memory: string
   /** Who it is to the network; a clone gets one of its own. */
   identity: string
+  /** Of one that waits for a guest: keeps what comes of its volumes. */
+  takes?: (parcels: ReadonlyMap<string, SimParcel>) => void
   readonly state: VmState
-}
-
-/** A guest on its way, with what its volumes hold. */
-export interface SimTraveller extends SimVm {
-  readonly parcels: ReadonlyMap<string, SimParcel>
 }
 
 export interface SimSnapshot {
@@ -184,8 +181,8 @@ function live(vm: SimVm, behaviour: 'unhealthy' | 'crash' | undefined): void {
 }
 
 function goesOn({ disks, stays }: SimSnapshot, spec: VmSpec): boolean {
-  const since = spec.from?.renew ? (stays ? 'asleep' : 'gone on') : 'restored'
-  return disks.length === 0 || obstacleOf(disks, spec.disks, since) === undefined
+  const since = spec.from?.renew ? (stays ? 'asleep' : 'forked') : 'restored'
+  return disks.length === 0 || obstacleOf(disks, spec.disks, since, spec.from?.clones) === undefined
 }
 
 /** Boot, or the start from a snapshot, in three steps; volumes come before the workload starts. */
@@ -212,9 +209,11 @@ function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld)
       if (source && source.disks.length > 0) {
         for (const { volumeId, copied } of source.disks)
           if (copied && !spec.from?.renew) rewind(volumeId, source.contents.get(volumeId) ?? '')
-        for (const { volumeId } of source.disks)
-          if (contentOf(volumeId) !== source.contents.get(volumeId))
-            throw new Error(`VM ${vm.vmId} goes on with volume ${volumeId}, which holds something else by now`)
+        for (const { volumeId } of source.disks) {
+          const here = inPlaceOf(volumeId, spec.from?.clones)
+          if (contentOf(here) !== source.contents.get(volumeId))
+            throw new Error(`VM ${vm.vmId} goes on with volume ${here}, which holds something else by now`)
+        }
         vm.record = { ...vm.record, origin: originKey(spec) }
       }
       vm.memory = source?.memory ?? `${hostId}/${boots}`
@@ -271,14 +270,13 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       const of = { migrationId: incoming.migrationId, role: 'target' as const, uri }
       const arrived = wires.get(uri)
       if (!arrived) {
-        wires.set(`at ${uri}`, vm)
+        wires.set(`at ${uri}`, Object.assign(vm, { takes: unpack }))
         return note(vm, { ...of, phase: 'listening' })
       }
       wires.delete(uri)
       wires.delete(`at ${uri}`)
       Object.assign(vm, { memory: arrived.memory, identity: arrived.identity })
       vm.record = { ...vm.record, boot: vm.record.boot + 1 }
-      if ('parcels' in arrived) unpack((arrived as SimTraveller).parcels)
       vm.disks = vm.wish.spec.disks.map(({ volumeId, generation }) => ({
         volumeId,
         generation,
@@ -298,9 +296,12 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       const of = { migrationId, role: 'source' as const, uri }
       if (!vm.wish.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
       if (known?.migrationId !== migrationId) return note(vm, { ...of, phase: 'copying' })
-      if (!wires.delete(`at ${uri}`)) return note(vm, { ...of, phase: 'failed' })
-      const traveller: SimTraveller = { ...vm, parcels: pack(vm.disks.map(disk => disk.volumeId)) }
-      wires.set(uri, traveller)
+      const waiting = wires.get(`at ${uri}`)
+      if (!waiting) return note(vm, { ...of, phase: 'failed' })
+      wires.delete(`at ${uri}`)
+      // The target keeps them before it has the guest run: whoever is told `switched` finds them there.
+      waiting.takes?.(pack(vm.disks.map(disk => disk.volumeId)))
+      wires.set(uri, { ...vm })
       end(vm)
       note(vm, { ...of, phase: 'switched' })
     },

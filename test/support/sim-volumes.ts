@@ -42,6 +42,8 @@ export interface SimVolumeSnapshot {
 export interface SimVolumes {
   readonly volumes: Map<string, SimVolume>
   readonly snapshots: Map<string, SimVolumeSnapshot>
+  /** What snapshots of VMs have of volumes, by both. */
+  readonly copies: Map<string, string>
   put(wish: VolumePut): VolumeObserved
   observed(volumeId: string): VolumeObserved
   putSnapshot(wish: VolumeSnapshotPut): VolumeSnapshotObserved
@@ -58,6 +60,10 @@ export interface SimVolumes {
   /** What was under way is lost. */
   powerCut(): void
 }
+
+/** Of what the snapshot of a VM has of a volume. */
+export const copyKey = ({ snapshotId, volumeId }: { readonly snapshotId: string; readonly volumeId: string }) =>
+  `${snapshotId} ${volumeId}`
 
 export class Refused extends Error {
   readonly code: string
@@ -78,7 +84,10 @@ export function simVolumes(
 ): SimVolumes {
   const volumes = new Map<string, SimVolume>()
   const snapshots = new Map<string, SimVolumeSnapshot>()
+  const copies = new Map<string, string>()
   const gone = new Map<string, number>()
+  const contentIn = (from: NonNullable<VolumePut['from']>) =>
+    snapshots.get(from.snapshotId)?.content ?? copies.get(copyKey(from)) ?? 'lost'
 
   const observed = (volumeId: string): VolumeObserved => {
     const found = volumes.get(volumeId)
@@ -161,10 +170,11 @@ export function simVolumes(
       volumes.delete(volumeId)
       gone.set(volumeId, generation)
       for (const [id, one] of snapshots) if (one.put.volumeId === volumeId) snapshots.delete(id)
+      for (const key of copies.keys()) if (key.endsWith(volumeId)) copies.delete(key)
       return true
     }
     if (volume.state === 'creating') {
-      volume.content = from ? (snapshots.get(from.snapshotId)?.content ?? 'lost') : 'empty'
+      volume.content = from ? contentIn(from) : 'empty'
       truth.set(volumeId, volume.content)
       volume.state = 'ready'
       volume.sizeMib = volume.put.sizeMib
@@ -205,6 +215,7 @@ export function simVolumes(
   return {
     volumes,
     snapshots,
+    copies,
     observed,
     snapshot,
     put(wish) {

@@ -334,15 +334,40 @@ describe('rbd', () => {
   test('whoever has a newer attachment shuts the host before it out, and that one cannot come back', async () => {
     await using dir = await testDir()
     const cluster = fakeCluster(join(dir.path, 'cluster'))
-    const [one, two] = ['one', 'two'].map(host => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host) }))
+    const [one, two] = ['one', 'two'].map(host =>
+      rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 }),
+    )
     await one!.create('v1', 16)
     await one!.open('v1', 1)
     await two!.open('v1', 2)
+    // It has had its time to let go.
     expect([...cluster.blocklist]).toEqual(['client.one'])
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
     await one!.close('v1')
     await expect(one!.open('v1', 1)).rejects.toMatchObject({ code: 'stale_volume_generation' })
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+  })
+})
+
+describe('an rbd image that a host is about to let go of', () => {
+  test('is waited for: breaking its lock would shut that host out, with all that it has', async () => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const asked = { locks: 0 }
+    const leaving = rbdPool({ ...rbdOptions(dir.path), run: cluster.client('leaving') })
+    const coming = rbdPool({
+      ...rbdOptions(dir.path),
+      run: async (program, args) => {
+        // It lets go between two looks.
+        if (args.includes('lock') && ++asked.locks === 2) await leaving.close('v1')
+        return cluster.client('coming')(program, args)
+      },
+    })
+    await leaving.create('v1', 16)
+    await leaving.open('v1', 1)
+    await coming.open('v1', 2)
+    expect([...cluster.blocklist]).toEqual([])
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.coming')
   })
 })
 

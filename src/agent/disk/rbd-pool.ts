@@ -1,5 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../lib/exec.ts'
@@ -16,6 +17,8 @@ export interface RbdOptions {
   /** For the empty file systems that images begin as. */
   readonly scratchDir: string
   readonly run?: RunProgram
+  /** How long whoever had an image before may take to let go of it, ms. Default 3 s. */
+  readonly patienceMs?: number
 }
 
 // Answers of rbd(8) with --format json, as 16.2 gives them.
@@ -34,6 +37,7 @@ const Free = Type.Object({
   pools: Type.Array(Type.Object({ name: Type.String(), stats: Type.Object({ max_avail: Type.Integer() }) })),
 })
 
+const lockLookMs = 250
 /** ENOENT, which rbd gives as its exit code. */
 const noEntry = 2
 const generationKey = 'mote.generation'
@@ -47,7 +51,7 @@ const features = 'layering,exclusive-lock,object-map,fast-diff'
  */
 export function rbdPool(options: RbdOptions): VolumePool {
   const { name, pool, client, scratchDir } = options
-  const exec = options.run ?? run
+  const { run: exec = run, patienceMs = 3000 } = options
   const who = client === null ? [] : ['--id', client]
   const rbd = (...args: readonly string[]) => exec('rbd', [...who, ...args])
   const json = async <S extends TSchema>(schema: S, ...args: readonly string[]): Promise<Static<S>> =>
@@ -98,7 +102,11 @@ export function rbdPool(options: RbdOptions): VolumePool {
         `the volume was attached under generation ${known.trim()} elsewhere`,
       )
     await rbd('image-meta', 'set', spec, generationKey, String(generation))
-    for (const lock of await json(Locks, 'lock', 'ls', spec)) await rbd('lock', 'rm', spec, lock.id, lock.locker)
+    const locks = () => json(Locks, 'lock', 'ls', spec)
+    // To break a lock shuts its host out of the cluster, with all images that it has: one that is about to let go may.
+    for (const endMs = performance.now() + patienceMs; performance.now() < endMs; await sleep(lockLookMs))
+      if ((await locks()).length === 0) return
+    for (const lock of await locks()) await rbd('lock', 'rm', spec, lock.id, lock.locker)
   }
 
   return {

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { rbdPrograms } from '../../../test/support/rbd-programs.ts'
 import { until } from '../../../test/support/wait.ts'
 import {
   type DiskSpec,
@@ -57,6 +58,31 @@ test('a VM gets its volume as soon as there is one, and never one that nobody wi
   expect(existsSync(fileOf(host))).toBe(false)
   await host.volume({ volumeId })
   await attached(host, 'vm-1', 1)
+})
+
+test('what one host made in a pool that others reach, another opens, grows and removes', async () => {
+  await using dir = await testDir()
+  await using rbd = await rbdPrograms(dir.path)
+  const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
+  await using maker = await at('maker')
+  await using other = await at('other')
+  const made = { volumeId, pool: 'ceph', sizeMib: 16 }
+  await maker.volume(made)
+  await other.put(wish('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16 })] }))
+  await attached(other, 'vm-1', 1)
+  expect(rbd.cluster.images.get(`v.${volumeId}`)?.locker).toBe('client.other')
+  // The agent that comes after it closes what it finds open.
+  await other.restart()
+  await other.put(wish('vm-1', 2, {}, 'absent'))
+  await other.until('vm-1', 'absent', vm => vm.state === 'absent')
+  const isFree = () => rbd.cluster.images.get(`v.${volumeId}`)?.locker === undefined
+  await until(isFree, { what: 'it has let go' })
+  expect(await other.volume({ ...made, generation: 2, sizeMib: 32 })).toMatchObject({ state: 'ready', sizeMib: 32 })
+  expect((await stat(rbd.fileOf(volumeId))).size).toBe(32 * 2 ** 20)
+  const second = '7b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
+  await maker.volume({ ...made, volumeId: second })
+  await other.volume({ ...made, volumeId: second, generation: 2, want: 'absent' })
+  expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
 })
 
 test('an older attachment is refused, by a later agent too', async () => {

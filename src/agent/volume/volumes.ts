@@ -7,10 +7,11 @@ import type { Content, VolumePool } from '../disk/pool.ts'
 import { isVmId } from '../state.ts'
 import { StepError } from '../vm/errors.ts'
 import { type VolumeCopies, volumeCopies } from './copies.ts'
-import { absent, isRestoring, nextAction, observe, type VolumeAction } from './decide.ts'
+import { absent, nextAction, observe, type VolumeAction } from './decide.ts'
 import { moveHooks } from './move/hooks.ts'
 import type { MovesDeps } from './move/moves.ts'
 import type { VolumesWithVms } from './move/with-vm.ts'
+import { type Opened, volumeOpener } from './open.ts'
 import { nothingDone, type StoredVolume, type VolumeDone, type VolumeStore } from './store.ts'
 
 /** What volumes and their snapshots have in common. */
@@ -29,13 +30,6 @@ export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost
   /** What new volumes of an image's VMs begin with, as a directory; undefined: nothing. */
   readonly contentOf: (image: string) => Promise<string | undefined>
   readonly onSeen: (seen: VolumeObserved) => void
-}
-
-/** A volume as a VM may have it. */
-export interface Opened {
-  readonly file: string
-  /** It is a LUKS container that this opens, base64. */
-  readonly key?: string
 }
 
 /** All volumes of this host: each follows its wish; VMs open and close them. */
@@ -123,8 +117,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     try {
       if (action === 'create') {
         await pool.create(volumeId, wish.sizeMib, wish.from ?? (await contentOf(wish)), keys.get(volumeId))
-        // What it was made of may be from a time when the volume was smaller.
-        if (wish.from) await pool.grow(volumeId, wish.sizeMib)
+        // What it was made of may be from a time when the volume was smaller; what another host made here, too.
+        if (wish.from || pool.shared) await pool.grow(volumeId, wish.sizeMib)
         // A restore that was wished for before there was anything has nothing to do.
         await finish(entry, { ...done, created: true, sizeMib: wish.sizeMib, failure: null })
       } else if (action === 'arrive') {
@@ -197,30 +191,10 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     throw new StepError('stale_volume_generation', message)
   }
 
-  const openNow = async (disk: DiskSpec, vmId: string): Promise<Opened> => {
-    const { volumeId, generation } = disk
-    await checkFence(disk)
-    const entry = entries.get(volumeId)
-    if (!entry || entry.wish.want === 'absent')
-      throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
-    // One that a VM has brought is that VM's, and nobody else's before control says that it counts.
-    const isBrought = entry.done.received !== undefined && holders.of(volumeId).includes(vmId)
-    if (!(entry.done.created || isBrought) || isRestoring(entry) || entry.wish.outgoing?.final)
-      throw new StepError('volume_not_ready', `volume ${volumeId} is being made, restored or moved`)
-    const pool = poolOf(deps.pools, entry.wish.pool)
-    const key = keys.get(volumeId)
-    if (pool.encrypted && !key)
-      throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
-    holders.add(volumeId, vmId, disk.readOnly ? 'read' : 'write')
-    try {
-      await fence(disk)
-      const file = await pool.open(volumeId, generation)
-      return pool.encrypted && key ? { file, key } : { file }
-    } catch (error) {
-      holders.remove(volumeId, vmId)
-      throw error
-    }
-  }
+  const opener = volumeOpener({
+    ...{ pools: deps.pools, holders, checkFence, fence, keyOf: volumeId => keys.get(volumeId) },
+    find: volumeId => entries.get(volumeId),
+  })
 
   const find = (volumeId: string) => {
     const wish = entries.get(volumeId)?.wish
@@ -229,9 +203,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 
   const closeNow = async (volumeId: string, vmId: string): Promise<void> => {
     if (!holders.of(volumeId).includes(vmId)) return
+    await opener.close(volumeId, vmId)
     const entry = entries.get(volumeId)
-    if (holders.of(volumeId).length === 1 && entry) await poolOf(deps.pools, entry.wish.pool).close(volumeId)
-    holders.remove(volumeId, vmId)
     if (entry) follow(entry)
   }
 
@@ -254,7 +227,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         follow(known)
         return observe(known, moves.observed(wish.volumeId))
       }
-      if (!known && wish.want === 'absent') {
+      // What another host has made in a pool that this one reaches, too, is there all the same.
+      if (!known && wish.want === 'absent' && !deps.pools.get(wish.pool)?.shared) {
         await store.bury('volume', wish.volumeId, wish.generation)
         return absent(wish.volumeId, wish.generation)
       }
@@ -273,11 +247,11 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       return entry ? observe(entry, moves.observed(volumeId)) : absent(volumeId, 0)
     },
     learn: (volumeId, key) => void keys.set(volumeId, key),
-    open: (disk, vmId) => turns.take(disk.volumeId, () => openNow(disk, vmId)),
+    open: (disk, vmId) => turns.take(disk.volumeId, () => opener.open(disk, vmId)),
     close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
     ...withVms,
-    ...volumeCopies({ turns, holders, open: openNow, find }),
-    adopt: (disk, vmId) => holders.note(disk.volumeId, vmId, disk.readOnly ? 'read' : 'write'),
+    ...volumeCopies({ turns, holders, open: opener.open, find }),
+    adopt: opener.adopt,
     ready: () =>
       [...entries.values()].filter(({ wish, done }) => wish.want === 'present' && done.created).map(({ wish }) => wish),
     stop() {

@@ -10,11 +10,11 @@ import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { createVm, dropRuntimeAttachments, dropSnapshots, wishVm } from '../vms/index.ts'
-import { announce, announceById, publishStatus } from './announce.ts'
+import { announce, announceById, isTold, publishStatus } from './announce.ts'
 import { explainFailure } from './failure.ts'
 import { moveAway } from './moves.ts'
 import { notifyFailed, notifyLive } from './notices.ts'
-import { planReplicas, quietMs, replacementPauseMs } from './replicas.ts'
+import { planReplicas, quietMs, type ReplicaPlan, replacementPauseMs } from './replicas.ts'
 import { sleeping, suspending, waking } from './sleep.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
@@ -62,9 +62,12 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         if (healthy >= d.desiredReplicas && healthy > 0) return go('serving', takeOver(d))
         const leftMs = rolloutLeftMs(d, enteredAt, now, rolloutMs)
         if (leftMs <= 0) return go('failing', fail(d, await explainFailure(deps, d, 'timeout')), minutes(5))
+        const changes = replicaChanges(d, false)
+        const isPlaced = d.scheduledAt === null && kept(d).some(vm => vm.hostId)
+        if (changes.are === 'none' && !isPlaced && isTold(d)) return wait(Math.min(leftMs, lookAgainMs))
         return wait(Math.min(leftMs, lookAgainMs), async tx => {
-          await adjustReplicas(deps, tx, d, false)
-          if (d.scheduledAt === null && kept(d).some(vm => vm.hostId)) await store.scheduled(tx, d.id)
+          await changeReplicas(deps, tx, d, changes)
+          if (isPlaced) await store.scheduled(tx, d.id)
           await announce(d)(tx)
         })
       },
@@ -84,10 +87,14 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
           d.replaced,
           d.replacedAt ? now.getTime() - d.replacedAt.getTime() : undefined,
         )
-        return wait(pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, lookAgainMs) : lookAgainMs, async tx => {
-          await adjustReplicas(deps, tx, d, pauseMs === 0)
-          for (const vm of vms)
-            if (vm.want !== d.want && d.want !== 'stopped' && d.want !== 'deleted') await wishVm(tx, vm.id, d.want)
+        const againMs = pauseMs > 0 && vms.some(crashed) ? Math.min(pauseMs, lookAgainMs) : lookAgainMs
+        const changes = replicaChanges(d, pauseMs === 0)
+        const want = d.want === 'paused' ? 'paused' : 'running'
+        const unaware = vms.filter(vm => vm.want !== want)
+        if (changes.are === 'none' && unaware.length === 0 && isTold(d)) return wait(againMs)
+        return wait(againMs, async tx => {
+          await changeReplicas(deps, tx, d, changes)
+          for (const vm of unaware) await wishVm(tx, vm.id, want)
           await announce(d)(tx)
         })
       },
@@ -160,8 +167,10 @@ function rolloutLeftMs(d: Deployment, enteredAt: Date, now: Date, rolloutMs: num
   return Math.max(enteredAt.getTime(), d.placedAt?.getTime() ?? 0) + rolloutMs - now.getTime()
 }
 
-/** Creates what is missing and gives up what is too much, has crashed or must leave its host. */
-async function adjustReplicas(deps: Pick<Deps, 'config'>, tx: Tx, d: Deployment, mayReplace: boolean): Promise<void> {
+type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & ReplicaPlan)
+
+/** What is missing is made; what is too much, has crashed or must leave its host is given up. */
+function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
   const replicas = kept(d).map(vm => ({
     ...{ id: vm.id, good: good(vm), crashed: crashed(vm) },
@@ -169,13 +178,25 @@ async function adjustReplicas(deps: Pick<Deps, 'config'>, tx: Tx, d: Deployment,
   }))
   // None at all is scale to zero, which has its own way.
   const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)
-  for (const id of plan.remove) await wishVm(tx, id, 'absent')
   // Its successor can only start once it has let go of the volume.
   const stepsAside = (vm: DeploymentVm) => d.exclusive && vm.leaving && !vm.canMove && !vm.migrating
-  for (const vm of kept(d)) if (stepsAside(vm)) await wishVm(tx, vm.id, 'absent')
-  if (plan.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
-  for (const vm of d.vms) if (plan.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
-  for (let n = 0; n < plan.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
+  const aside = kept(d).flatMap(vm => (stepsAside(vm) && !plan.remove.includes(vm.id) ? [vm.id] : []))
+  const remove = [...plan.remove, ...aside]
+  const isQuiet = remove.length === 0 && plan.move.length === 0 && plan.create === 0
+  return isQuiet ? { are: 'none' } : { are: 'some', ...plan, remove }
+}
+
+async function changeReplicas(
+  deps: Pick<Deps, 'config'>,
+  tx: Tx,
+  d: Deployment,
+  changes: ReplicaChanges,
+): Promise<void> {
+  if (changes.are === 'none') return
+  for (const id of changes.remove) await wishVm(tx, id, 'absent')
+  if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
+  for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
+  for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
 /** Whoever stepped aside for this one may come back. */

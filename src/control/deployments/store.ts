@@ -46,6 +46,8 @@ export interface Deployment extends DeploymentFacts {
   readonly yields: boolean
   /** When the newest of its VMs that has a host got it. */
   readonly placedAt: Date | null
+  /** The status that the streams were told last. */
+  readonly announced: string | null
   readonly vms: readonly DeploymentVm[]
   /** What makes its image; null when nothing was built. */
   readonly build: {
@@ -97,7 +99,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.error_message AS "errorMessage", d.scheduled_at AS "scheduledAt", d.started_at AS "startedAt",
   d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
-  d.replaced, d.replaced_at AS "replacedAt",
+  d.replaced, d.replaced_at AS "replacedAt", d.announced,
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
   EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0

@@ -147,7 +147,10 @@ export async function reconcileHost(
       if (isNews(known, seen)) await deps.db.tx(tx => recordSeen(tx, hostId, seen))
     } else if (seen.state !== 'absent') {
       deps.log.info({ hostId, vmId: seen.vmId }, 'a host has a VM that is not its own any more; removing it')
-      await agentClient(deps.bus, hostId).forget(seen.vmId, seen.generation)
+      // One that cannot be removed now must not keep the news of the others; the next full beat names it again.
+      await agentClient(deps.bus, hostId)
+        .forget(seen.vmId, seen.generation)
+        .catch((err: unknown) => deps.log.warn({ hostId, vmId: seen.vmId, err }, 'the host did not remove the VM'))
     }
   }
 }

@@ -1,0 +1,75 @@
+/** Lives on every core: programs that live them (`player.ts`), each with a PostgreSQL of its own. */
+import { type ChildProcess, execFileSync, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
+import { startReaper } from '../support/reaper.ts'
+import type { Answer, Order } from './player.ts'
+
+/** More would take memory and time from whatever else is tested meanwhile. */
+const mostPlayers = 4
+
+/**
+ * Lives the lives of these seeds, as long as there are any; the first failure ends it.
+ * @param next the next seed, or undefined when it is enough
+ * @param visited gets every phase that was run
+ * @returns how many were lived
+ * @throws Error that says which seed failed, and how to replay it
+ */
+export async function play(next: () => number | undefined, steps: number, visited: Set<string>): Promise<number> {
+  await using cleanup = new AsyncDisposableStack()
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
+  let lives = 0
+  const stopped = new AbortController()
+  const player = async (core: number) => {
+    const child = fork(join(import.meta.dirname, 'player.ts'), [], onCore(core))
+    reaper.killAtEnd(child.pid ?? 0)
+    try {
+      await answerOf(child)
+      for (let seed = next(); seed !== undefined && !stopped.signal.aborted; seed = next()) {
+        child.send({ seed, steps } satisfies Order)
+        const answer = await answerOf(child)
+        if (answer.is === 'failed') throw new Error(answer.why)
+        if (answer.is === 'lived') for (const phase of answer.visited) visited.add(phase)
+        lives += 1
+      }
+    } catch (error) {
+      stopped.abort()
+      throw error
+    } finally {
+      if (child.connected) child.disconnect()
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      reaper.forget(child.pid ?? 0)
+    }
+  }
+  const cores = Array.from({ length: Math.min(mostPlayers, availableParallelism()) }, (_, core) => core)
+  for (const ended of await Promise.allSettled(cores.map(player))) if (ended.status === 'rejected') throw ended.reason
+  return lives
+}
+
+async function answerOf(child: ChildProcess): Promise<Answer> {
+  const over = new AbortController()
+  try {
+    return await Promise.race([
+      once(child, 'message', over).then(([answer]: Answer[]) => answer ?? died(child)),
+      once(child, 'exit', over).then(() => died(child)),
+    ])
+  } finally {
+    over.abort()
+  }
+}
+
+function died(child: ChildProcess): never {
+  throw new Error(`a player ended by itself: ${child.signalCode ?? child.exitCode}`)
+}
+
+/** Through taskset (util-linux), where there is one. */
+function onCore(core: number): { readonly execPath: string; readonly execArgv: string[] } {
+  try {
+    execFileSync('taskset', ['-c', String(core), 'true'], { stdio: 'ignore' })
+    return { execPath: 'taskset', execArgv: ['-c', String(core), process.execPath] }
+  } catch {
+    return { execPath: process.execPath, execArgv: [] }
+  }
+}

@@ -52,6 +52,14 @@ static int find_volume(const char *serial, char *name, size_t size) {
   return found;
 }
 
+/* A guest that goes on from a snapshot may have other disks in the places of those that it knows. */
+void disk_rescan_all(void) {
+  DIR *dir = opendir("/sys/block");
+  for (struct dirent *entry; dir && (entry = readdir(dir));)
+    if (is_scsi(entry->d_name)) disk_rescan(entry->d_name);
+  if (dir) closedir(dir);
+}
+
 static void make_path(char *path) {
   for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) *slash = 0, mkdir(path, 0755), *slash = '/';
   mkdir(path, 0755);

@@ -138,6 +138,7 @@ static void on_control(char *line) {
   else if (!strcmp(verb, "mount")) disk_mount(&config, id, rest);
   else if (!strcmp(verb, "unmount")) disk_unmount(id, rest);
   else if (!strcmp(verb, "grow")) disk_grow(id, rest);
+  else if (!strcmp(verb, "rescan")) disk_rescan_all(), control_say("%s ok\n", id);
   else if (!strcmp(verb, "freeze")) disk_freeze(id, rest);
   else if (!strcmp(verb, "thaw")) disk_thaw_all(), control_say("%s ok\n", id);
   else if (!strcmp(verb, "begin")) begin(id, rest);

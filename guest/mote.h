@@ -63,6 +63,7 @@ void disk_unmount(const char *id, char *text);
 void disk_grow(const char *id, char *text);
 void disk_freeze(const char *id, char *text);
 void disk_thaw_all(void);
+void disk_rescan_all(void);
 
 /* grow.c */
 void disk_rescan(const char *name);

@@ -18,7 +18,7 @@ import {
   type VolumeVerb,
 } from '../contract/agent.ts'
 import { HostNetwork } from '../contract/network.ts'
-import { firstThatFit } from './logs/line.ts'
+import { logsAnswer } from './logs/line.ts'
 import type { Builds } from './build/builds.ts'
 import type { PrivateNetwork } from './net/private-network.ts'
 import type { Reconciler } from './reconcile.ts'
@@ -52,7 +52,7 @@ export async function serveHost(
     'vm.logs': async data => {
       const request = parsed(VmLogsRequest, data)
       const ofBuild = await builds.logs(request.vmId, request.tail, request.afterUs)
-      return firstThatFit(ofBuild ?? (await reconciler.logs(request)))
+      return logsAnswer(request, ofBuild ?? (await reconciler.logs(request)))
     },
     'vm.forget': data => reconciler.forget(parsed(VmForget, data)),
     ping: () => ({ incarnation: host.incarnation }),

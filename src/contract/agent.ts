@@ -63,7 +63,11 @@ export const VmSpec = Type.Object({
    * other VM starts from it, so that its memory need not be spared for the sake of many.
    */
   from: Type.Optional(
-    Type.Object({ snapshotId: Type.String(), renew: Type.Boolean(), alone: Type.Optional(Type.Boolean()) }),
+    Type.Object({
+      ...{ snapshotId: Type.String(), renew: Type.Boolean(), alone: Type.Optional(Type.Boolean()) },
+      /** Volumes of its own with the content that the snapshot has of others: each takes the place of one that its guest knows. */
+      clones: Type.Optional(Type.Array(Type.Object({ volumeId: Type.String(), of: Type.String() }))),
+    }),
   ),
   /** This host shall receive the VM from another one: it prepares a VMM that listens, and boots nothing. */
   incoming: Type.Optional(Type.Object({ migrationId: Type.String() })),
@@ -441,11 +445,14 @@ export type LogBatch = Static<typeof LogBatch>
 /**
  * `vm.logs`: the newest `tail` kept lines after `afterUs` of one VM. Answers `{ lines: LogLine[] }`, oldest first, and
  * `more` when a message of the bus could not hold them all: the next request is for those after the last one.
+ * With `events` an agent that knows it answers the bytes of log-page.ts instead.
  */
 export const VmLogsRequest = Type.Object({
   vmId: Type.String(),
   tail: Type.Integer({ minimum: 0, maximum: 100_000 }),
   afterUs: Type.Integer({ minimum: 0 }),
+  /** Lines as events of the stream, which name this deployment. */
+  events: Type.Optional(Type.Object({ deploymentId: Type.String() })),
 })
 export type VmLogsRequest = Static<typeof VmLogsRequest>
 
@@ -534,7 +541,7 @@ export type SourcePart = Static<typeof SourcePart>
 /**
  * Requests that a host answers on `subjects.hostIn(id, verb)`; each answers within a second.
  * `vm.put` VmPut -> VmObserved; `vm.get` {vmId} -> VmObserved; `vm.list` {} -> {vms: VmObserved[]};
- * `vm.logs` VmLogsRequest -> VmLogsAnswer; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
+ * `vm.logs` VmLogsRequest -> VmLogsAnswer or bytes; `vm.forget` VmForget -> VmObserved; `ping` {} -> {incarnation};
  * `snapshot.put` SnapshotPut -> SnapshotObserved; `snapshot.get` {snapshotId} -> SnapshotObserved;
  * `vm.exec` VmExec -> VmExecAnswer (the one that takes as long as its command);
  * `build.put` BuildPut -> BuildObserved. `vm.logs` knows builds by their id, too.

@@ -83,14 +83,15 @@ describe('mote host', () => {
 
   it('cordon, uncordon, drain and remove: what they do is seen', async () => {
     const { id } = await host('host-2')
-    const act = async (verb: string) => expect((await mote.run(['host', verb, id])).code).toBe(0)
+    const act = async (verb: string, says = 'host-2') =>
+      expect(await mote.run(['host', verb, id])).toMatchObject({ code: 0, out: expect.stringContaining(says) })
     await act('cordon')
     expect(await host('host-2')).toMatchObject({ cordoned: true })
     await act('uncordon')
     expect(await host('host-2')).toMatchObject({ cordoned: false })
-    await act('drain')
+    await act('drain', 'No VM is on it any more.')
     expect(await host('host-2')).toMatchObject({ draining: true })
-    await act('remove')
+    await act('remove', 'is removed')
     await until(async () => (await host('host-2')) === undefined, { what: 'it is gone', timeoutMs: 20_000 })
   })
 })

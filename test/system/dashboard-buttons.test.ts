@@ -38,6 +38,8 @@ browserSuite('the buttons of the dashboard', () => {
 
   const newest = async (app: string): Promise<{ status: string; job_id: string }> =>
     (await ada.user.get(`/v1/apps/${app}/deployments`)).body[0]
+  const idOf = async (volume: string): Promise<string> =>
+    (await ada.user.get('/v1/volumes')).body.find((one: { name: string }) => one.name === volume).id
   const openNewest = async (app = 'web') => {
     const { job_id } = await newest(app)
     await ada.open(`/apps/${app}/deployments/${job_id}`, job_id)
@@ -91,6 +93,24 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.says('No volumes attached')
   })
 
+  it('volume: says what keeps it where it is, and moves to another host', async () => {
+    await ada.user.post('/v1/volumes', { name: 'later', size_mib: 64 })
+    const open = async (name: string) => {
+      await ada.open('/volumes', 'Volumes')
+      await ada.page.getByRole('link', { name, exact: true }).click()
+    }
+    await open('later')
+    await ada.page.locator('button[aria-disabled]', { hasText: 'Move …' }).hover()
+    await ada.says(/has no place yet/)
+    await open('data')
+    await ada.page.locator('button:not([aria-disabled])', { hasText: 'Move …' }).click()
+    await ada.dialog.getByRole('button', { name: 'Move' }).click()
+    await ada.says('Completed')
+    const { status, host_id, target_host } = (await ada.user.get(`/v1/volumes/${await idOf('data')}/move`)).body
+    expect({ status, host_id }).toEqual({ status: 'completed', host_id: target_host })
+    await ada.user.delete(`/v1/volumes/${await idOf('later')}`)
+  })
+
   it('deployment: lends memory, runs a command, moves to another host', async () => {
     await openNewest()
     await ada.page.getByRole('slider').focus()
@@ -122,6 +142,20 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.button('Delete calm').click()
     await ada.confirm('Delete', 'calm')
     await ada.says('No snapshots')
+  })
+
+  it('hosts: tells what is still on one that is drained, and what that waits for', async () => {
+    type HostNow = { name: string; vms: number }
+    const all: HostNow[] = (await ada.user.get('/v1/admin/hosts')).body
+    const full = all.find(host => host.vms > 0)?.name
+    const act = (verb: string, name: string | undefined) => ada.user.post(`/v1/admin/hosts/${name}/${verb}`)
+    for (const { name } of all) if (name !== full) await act('cordon', name)
+    await act('drain', full)
+    await ada.open('/hosts', 'Hosts')
+    const still = ada.page.getByRole('list', { name: 'Still on it' })
+    await still.getByText('It goes when there is room').first().waitFor()
+    for (const { name } of all) await act('uncordon', name)
+    await still.waitFor({ state: 'detached' })
   })
 
   it('hosts: cordons, uncordons, drains and removes one', async () => {

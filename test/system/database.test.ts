@@ -34,6 +34,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
   let id: string
   let keys: string
   let branching = true
+  let addHost: () => Promise<unknown>
   const tunnels = new Map<string, ChildProcess>()
 
   beforeAll(async () => {
@@ -62,7 +63,8 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     }
     system = await testSystem({ agents: 0, config, gateway: { bastion } })
     // Kernel and bases of other tests on this machine: what is made once is not what is tested.
-    await system.addAgent({ hypervisor: 'qemu', imageDir, cacheDir: join(homedir(), '.cache', 'mote') })
+    addHost = () => system.addAgent({ hypervisor: 'qemu', imageDir, cacheDir: join(homedir(), '.cache', 'mote') })
+    await addHost()
     user = await system.user()
     token = (await user.post('/v1/auth/tokens', { name: 'tunnels' })).body.token
   }, 600_000)
@@ -254,6 +256,46 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     psql = await openTunnel()
     const found = (await sql('SELECT n FROM item WHERE n > 2000 ORDER BY n', psql)).split('\n').map(Number)
     expect(committed.filter(n => !found.includes(n))).toEqual([])
+  })
+
+  it('is drained while a client writes: the same command reaches it on another host, with every acknowledged row', async () => {
+    const hosts = async (): Promise<{ id: string; vms: number; hypervisors: { available: boolean }[] }[]> =>
+      (await user.get('/v1/admin/hosts')).body
+    const [source] = await hosts()
+    await addHost()
+    const other = async () => (await hosts()).find(host => host.id !== source?.id)
+    await until(async () => (await other())?.hypervisors[0]?.available === true, {
+      ...{ everyMs: 200, timeoutMs: slowMs, what: 'the other host offers QEMU' },
+    })
+    const acknowledged: number[] = []
+    const ended = new AbortController()
+    const writing = (async () => {
+      for (let n = 5001; !ended.signal.aborted; n++) {
+        const row = await sql(`INSERT INTO item VALUES (${n}) RETURNING n`, psql).catch(() => '')
+        if (row === String(n)) acknowledged.push(n)
+      }
+    })()
+    const more = (count: number, what: string) => {
+      const before = acknowledged.length
+      return until(() => acknowledged.length >= before + count, { everyMs: 200, timeoutMs: slowMs, what })
+    }
+    await more(3, 'rows are acknowledged')
+    const drained = await user.post(`/v1/admin/hosts/${source?.id}/drain`)
+    expect(drained.body.leaving.length).toBeGreaterThan(0)
+    const here = async () => (await user.get(`/v1/admin/hosts/${source?.id}`)).body
+    await until(async () => (await here()).vms === 0, {
+      ...{ everyMs: 200, timeoutMs: slowMs, what: 'nothing is left on the first host' },
+    }).catch(async (cause: unknown) => {
+      throw new Error(JSON.stringify((await here()).leaving), { cause })
+    })
+    await more(3, 'rows are acknowledged over there')
+    ended.abort()
+    await writing
+    await running('it runs there')
+    expect((await connection()).psql_command).toBe(psql)
+    const found = (await sql('SELECT n FROM item WHERE n > 5000 ORDER BY n', psql)).split('\n').map(Number)
+    expect(acknowledged.filter(n => !found.includes(n))).toEqual([])
+    expect((await other())?.vms).toBeGreaterThan(0)
   })
 
   it('goes back to a chosen second, from backups', async () => {

@@ -188,6 +188,19 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     await until(async () => (await kept())?.status === 'ready', { timeoutMs: 30_000, what: 'the snapshot' })
     expect((await kept()).volumes).toEqual([{ volume_id: id, mount_point: '/data', read_only: false }])
     await sh('returner', job, 'echo now > /data/file; echo now > /tmp/file; sync')
+    // A fork goes on there, too, on a volume of its own.
+    const fork = (await user.post(at('snapshot/then/fork'), { app_name: 'twin' })).body
+    const [{ volume_id: own, name }] = fork.volumes
+    expect(name).toBe('twin-with-vm')
+    await running('twin', fork.job_id)
+    const read = 'cat /data/file /tmp/file /proc/sys/kernel/random/boot_id'
+    expect(await sh('twin', fork.job_id, read)).toBe(`then\nthen\n${boot}`)
+    await sh('twin', fork.job_id, 'echo twin > /data/file; sync; echo 3 > /proc/sys/vm/drop_caches')
+    expect(await sh('twin', fork.job_id, 'cat /data/file')).toBe('twin')
+    expect(await sh('returner', job, 'cat /data/file')).toBe('now')
+    await user.delete('/v1/apps/twin')
+    await free(own)
+    await user.delete(`/v1/volumes/${own}`)
     await user.post(at('snapshot/then/restore'), {})
     const back = async () => (await sh('returner', job, 'cat /tmp/file')) === 'then'
     await until(back, { timeoutMs: 60_000, what: 'it is back' })

@@ -258,7 +258,7 @@ describe('a running VM', () => {
     await user.delete(`/v1/apps/${one.name}`)
   })
 
-  it('with volumes is kept and put back with them; it is not forked, nor moved as long as that snapshot is there, and says why', async () => {
+  it('with volumes is kept, put back and forked with them; it is not moved as long as that snapshot is there, and says why', async () => {
     const [{ id }, { id: appId, name }] = [await create(), await app()]
     const job = await deploy(name)
     const at = (path: string) => `/v1/apps/${name}/deployments/${job}/${path}`
@@ -271,8 +271,31 @@ describe('a running VM', () => {
     expect((await user.get(at('snapshots'))).body[0].volumes).toEqual([
       { volume_id: id, mount_point: '/data', read_only: false },
     ])
-    const fork = await user.post(at('snapshot/one/fork'), { app_name: `${name}-fork` })
-    expect(fork.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('Clone the volumes') })
+    const forkAs = (app_name: string, replicas = 1) => user.post(at('snapshot/one/fork'), { app_name, replicas })
+    expect((await forkAs(`${name}-two`, 2)).body).toMatchObject({ code: 'invalid_state' })
+    const fork = (await forkAs(`${name}-fork`)).body
+    expect(fork.volumes).toEqual([
+      {
+        ...{ volume_id: expect.any(String), name: `${name}-fork-v${made - 1}`, of: id },
+        ...{ mount_point: '/data', read_only: false },
+      },
+    ])
+    const [{ volume_id: own }] = fork.volumes
+    const forkRuns = async () =>
+      (await user.get(`/v1/apps/${name}-fork/deployments/${fork.job_id}`)).body.status === 'running'
+    await until(forkRuns, { timeoutMs: 15_000, what: 'the fork runs' })
+    expect(await listed(own)).toMatchObject({
+      ...{ status: 'ready', size_mib: 32 },
+      attachments: [{ app_name: `${name}-fork`, mount_point: '/data', access_mode: 0 }],
+    })
+    expect(await onDisk()).toContain(`${own}.raw`)
+    // The name of a volume that outlived its app is not in the way.
+    await user.delete(`/v1/apps/${name}-fork`)
+    await until(async () => (await listed(own)).attachments.length === 0, { timeoutMs: 15_000, what: 'it is free' })
+    const [{ volume_id: second, name: secondName }] = (await forkAs(`${name}-fork`)).body.volumes
+    expect(secondName).toBe(`${name}-fork-v${made - 1}-2`)
+    await becomes(second, 'ready')
+    await user.delete(`/v1/apps/${name}-fork`)
     expect((await user.post(at('snapshot/one/restore'), {})).body).toMatchObject({ status: 'restoring' })
     const before = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
     await until(async () => (await before())?.status === 'ready', { timeoutMs: 15_000, what: 'what was before' })
@@ -281,6 +304,45 @@ describe('a running VM', () => {
     await until(runs, { timeoutMs: 15_000, what: 'it runs again' })
     const moved = await user.post(at('migration/start'), { target_host: 'host-1', target_uri: '' })
     expect(moved.body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('volume') })
+  })
+
+  it('is forked within the plan, and only as long as what its snapshot has is there (I45)', async () => {
+    const poor = await system.user()
+    const base = `/v1/apps/own/deployments`
+    const volumeOf = async (name: string) => (await poor.post('/v1/volumes', { name, size_mib: 32 })).body.id
+    await poor.post('/v1/apps', { name: 'own', git_url: '', drain_timeout: 0 })
+    const { job_id } = (await poor.post('/v1/apps/own/deploy', { image: 'example/app:1' })).body
+    const runs = async () => (await poor.get(`${base}/${job_id}`)).body.status === 'running'
+    await until(runs, { timeoutMs: 15_000, what: 'it runs' })
+    const ids = [await volumeOf('one'), await volumeOf('two')]
+    for (const [n, volume_id] of ids.entries())
+      await poor.post(`${base}/${job_id}/volumes/attach`, { volume_id, mount_point: `/data/${n}` })
+    const snapshot = async () => (await poor.get(`${base}/${job_id}/snapshots`)).body[0]
+    const keep = async () => {
+      await poor.post(`${base}/${job_id}/snapshot`, { snapshot_name: 'one' })
+      await until(async () => ['ready', 'failed'].includes((await snapshot())?.status), { what: 'the snapshot' })
+      if ((await snapshot()).volumes.length === 2) return true
+      await poor.delete(`${base}/${job_id}/snapshot/one`)
+      return false
+    }
+    await until(keep, { timeoutMs: 15_000, what: 'a snapshot with both' })
+    await system.database.db.run({ name: 'test.plan', text: `UPDATE project SET plan = 'free' WHERE slug = $1` }, [
+      poor.project,
+    ])
+    const before = (await poor.get('/v1/volumes')).body.length
+    const fork = () => poor.post(`${base}/${job_id}/snapshot/one/fork`, { app_name: 'twin' })
+    expect((await fork()).body).toMatchObject({ code: 'plan_limit_exceeded', limit: 'max_volumes' })
+    expect((await poor.get('/v1/volumes')).body).toHaveLength(before)
+    expect((await poor.get('/v1/apps/twin')).status).toBe(404)
+    expect((await (await system.user()).post(`${base}/${job_id}/snapshot/one/fork`, { app_name: 'x' })).status).toBe(
+      404,
+    )
+
+    await poor.post(`${base}/${job_id}/volumes/detach`, { volume_id: ids[0] })
+    const gone = async () => (await poor.delete(`/v1/volumes/${ids[0]}`)).status === 200
+    await until(gone, { timeoutMs: 15_000, what: 'one of them is deleted' })
+    expect((await fork()).body).toMatchObject({ code: 'invalid_state', error: expect.stringContaining('deleted') })
+    await poor.delete('/v1/apps/own')
   })
 })
 

@@ -3,7 +3,7 @@ import { keepPreviousData, QueryClient, queryOptions } from '@tanstack/react-que
 import { ApiFailure, everyItem } from '@mote/client'
 import { api } from './client.ts'
 import { currentProject } from './project.ts'
-import { balloonOf, migrationOf, snapshotsOf } from './shapes.ts'
+import { balloonOf, migrationOf, snapshotsOf, volumeMoveOf } from './shapes.ts'
 
 /** The server refuses for a reason; only what is out of its hands is tried again. */
 const isWorthRetrying = (failures: number, error: Error) =>
@@ -126,6 +126,11 @@ export const queries = {
       queryKey: inProject('volume-snapshots', volume_id),
       queryFn: ({ signal }) => api.listVolumeSnapshots({ volume_id }, { signal }),
     }),
+  volumeMove: (volume_id: string) =>
+    queryOptions({
+      queryKey: inProject('volume-move', volume_id),
+      queryFn: async ({ signal }) => volumeMoveOf(await api.getVolumeMove({ volume_id }, { signal })),
+    }),
 
   databases: () =>
     queryOptions({ queryKey: inProject('databases'), queryFn: ({ signal }) => api.listDatabases({ signal }) }),
@@ -167,6 +172,13 @@ export const queries = {
     }),
 
   mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),
+  /** With what is still on it, while it is drained. */
+  host: (host_id: string) =>
+    queryOptions({
+      queryKey: ['hosts', host_id],
+      queryFn: ({ signal }) => api.getHost({ host_id }, { signal }),
+      refetchInterval: 5_000,
+    }),
   hosts: () =>
     queryOptions({
       queryKey: ['hosts'],

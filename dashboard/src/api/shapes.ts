@@ -14,7 +14,11 @@ export interface VmSnapshot {
   readonly sizeBytes: number
   readonly pauseMs: number
   readonly createdAt: string
+  /** Whether it has a volume that its machine writes to. */
+  readonly hasWritable: boolean
 }
+
+const isWritable = (volume: unknown) => fieldsOf(volume).read_only === false
 
 export const snapshotsOf = (value: unknown): readonly VmSnapshot[] =>
   (Array.isArray(value) ? value : []).map(fieldsOf).map(snapshot => ({
@@ -24,6 +28,7 @@ export const snapshotsOf = (value: unknown): readonly VmSnapshot[] =>
     sizeBytes: numberOf(snapshot.size_bytes),
     pauseMs: numberOf(snapshot.pause_ms),
     createdAt: textOf(snapshot.created_at),
+    hasWritable: Array.isArray(snapshot.volumes) && snapshot.volumes.some(isWritable),
   }))
 
 export interface Balloon {
@@ -40,6 +45,30 @@ export function balloonOf(value: unknown): Balloon {
     actualMib: numberOf(balloon.actual_memory_mib),
     memoryMib: numberOf(balloon.memory_mib),
     floorMib: numberOf(balloon.floor_mib),
+  }
+}
+
+export interface VolumeMove {
+  /** `none` when there was none */
+  readonly status: string
+  readonly percent: number
+  readonly error: string
+  readonly endedAt: string
+  /** Where the volume is. */
+  readonly hostId: string
+  /** What keeps it there now; empty: nothing. */
+  readonly obstacle: string
+}
+
+export function volumeMoveOf(value: unknown): VolumeMove {
+  const move = fieldsOf(value)
+  return {
+    status: textOf(move.status) || 'none',
+    percent: numberOf(move.percent),
+    error: textOf(move.error),
+    endedAt: textOf(move.ended_at),
+    hostId: textOf(move.host_id),
+    obstacle: textOf(move.obstacle),
   }
 }
 

@@ -95,6 +95,7 @@ function HostCard({ host }: { readonly host: Host }) {
         memory={[host.used_memory_mib, host.memory_mib]}
         disk={[host.used_disk_mib, host.disk_mib]}
       />
+      {host.draining && <StillThere id={host.id} />}
       <div className="mt-4 flex flex-wrap items-center gap-x-4 gap-y-2 text-xs text-muted">
         <span className="tabular-nums">{plural(host.vms, 'machine')}</span>
         {host.strays > 0 && <Badge tone="warn">{plural(host.strays, 'stray')}</Badge>}
@@ -110,6 +111,24 @@ function HostCard({ host }: { readonly host: Host }) {
         </ul>
       </div>
     </Card>
+  )
+}
+
+/** While it is drained: what has not left yet, and what that waits for. */
+function StillThere({ id }: { readonly id: string }) {
+  const host = useQuery(queries.host(id))
+  const leaving = host.data?.leaving ?? []
+  if (leaving.length === 0) return null
+  return (
+    <ul className="mt-4 space-y-1.5 text-sm" aria-label="Still on it">
+      {leaving.map(vm => (
+        <li key={vm.vm_id} className="flex flex-wrap items-baseline gap-x-2">
+          <Status status={vm.state} />
+          <span className="font-medium">{vm.app_name}</span>
+          <span className="text-muted">{vm.reason}</span>
+        </li>
+      ))}
+    </ul>
   )
 }
 

@@ -2,7 +2,14 @@ import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type HostBeat, type HypervisorOffer, type LogBatch, subjects, type VmSpec } from '../../contract/agent.ts'
+import {
+  type DiskSpec,
+  type HostBeat,
+  type HypervisorOffer,
+  type LogBatch,
+  subjects,
+  type VmSpec,
+} from '../../contract/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type TestAgent, testAgent, testSpec } from '../testing.ts'
 import { driverCases } from './testing.ts'
@@ -144,6 +151,7 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
           const { stdout } = await host.exec('vm-1', ['/bin/sh', '-c', 'df -Pm /data'])
           expect(Number(/ (\d+) .*\/data$/m.exec(stdout)?.[1]), stdout).toBeGreaterThan(48)
         }
+        if (capabilities.snapshot) await forks(host, disk)
         await host.put(wish(3, 'running'))
         await host.until('vm-1', 'detached', vm => vm.disks === undefined)
       }
@@ -172,6 +180,28 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
       expect(await fetchText(arrived.endpoint)).toContain('Hello from hello-1')
     },
   )
+
+  /** A fork of the VM goes on with a clone of its volume, and neither sees what the other writes. */
+  async function forks(host: TestAgent, disk: DiskSpec): Promise<void> {
+    const sh = async (vmId: string, script: string) =>
+      spec.hypervisor === 'fake' ? '' : (await host.exec(vmId, ['/bin/sh', '-c', script])).stdout
+    const boot = await sh('vm-1', 'echo then > /data/file; cat /proc/sys/kernel/random/boot_id')
+    expect(await host.snapshot('snap-0', 'vm-1')).toMatchObject({ state: 'ready', disks: [{ copied: true }] })
+    await sh('vm-1', 'echo parent > /data/file; sync')
+    const kept = { volumeId: disk.volumeId, snapshotId: 'snap-0' }
+    await host.volume({ volumeId: 'clone-1', sizeMib: 64, from: kept })
+    const from = { snapshotId: 'snap-0', renew: true, clones: [{ volumeId: 'clone-1', of: disk.volumeId }] }
+    const disks = [{ ...disk, volumeId: 'clone-1', sizeMib: 64 }]
+    await host.put({ ...wish(1, 'running', { from, disks, hostname: 'fork' }), vmId: 'fork' })
+    const { endpoint } = await host.until('fork', 'healthy', vm => vm.healthy)
+    expect(await fetchText(endpoint)).toContain('Hello from fork')
+    const isFake = spec.hypervisor === 'fake'
+    const there = await sh('fork', 'cat /data/file /proc/sys/kernel/random/boot_id')
+    expect(there).toBe(isFake ? '' : `then\n${boot}`)
+    await sh('fork', 'echo fork > /data/file; sync')
+    expect(await sh('vm-1', 'cat /data/file')).toBe(isFake ? '' : 'parent\n')
+    await host.request('vm.forget', { vmId: 'fork', generation: 1 })
+  }
 
   test.skipIf(skip)(
     'beats carry the offer and statistics; log batches come over the bus',

@@ -60,6 +60,11 @@ export interface OpenDisk {
   readonly key?: string
 }
 
+/** A volume that takes the place of one (`of`) that the snapshot's guest has mounted: the same one, or a clone of it. */
+export interface KeptDisk extends OpenDisk {
+  readonly of: string
+}
+
 export interface SnapshotSource {
   /** Holds the driver's files; read-only. */
   readonly dir: string
@@ -69,7 +74,7 @@ export interface SnapshotSource {
   /** Others that start from it are none that its memory would have to be spared for. */
   readonly alone?: boolean
   /** The volumes that the snapshot's guest has mounted, as they were then. */
-  readonly disks?: readonly OpenDisk[]
+  readonly disks?: readonly KeptDisk[]
   /** Awaited when all is loaded, before the guest runs. */
   readonly beforeRun?: () => Promise<void>
 }

@@ -1,10 +1,12 @@
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, readFile, readlink, truncate, writeFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { mkdir, readFile, readlink, stat, truncate, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { isRunning } from '../../lib/process-identity.ts'
 import { testDir } from '../testing.ts'
+import type { KeptDisk } from './driver.ts'
 import { endProcess } from './process.ts'
 import { bring, context, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
 
@@ -77,6 +79,52 @@ describe.each(fakedVmms)('$name, faked', fake => {
     } finally {
       await endProcess(machine.running)
     }
+  })
+
+  test('a snapshot has volumes: they are back for the same VM, and clones are in their places for a fork', {
+    timeout: 120_000,
+  }, async () => {
+    await using dir = await testDir()
+    const { driver } = await fakedHost(fake, dir.path)
+    expect(driver.keepsVolumes).toBe(true)
+    const volume = async (id: string, sizeMib = 1) => {
+      const file = join(dir.path, id)
+      await writeFile(file, '')
+      await truncate(file, sizeMib * 2 ** 20)
+      const disk = { volumeId: id, pool: 'local', sizeMib, generation: 1, mountPoint: `/${id}`, readOnly: false }
+      return { disk, file }
+    }
+    const [one, two] = [await volume(randomUUID()), await volume(randomUUID())]
+    const { machine } = await bring(driver, await homeIn(dir.path, 'vm'), watcher())
+    for (const { disk, file } of [one, two]) await machine.attachDisk?.(disk, file)
+    const saved = join(dir.path, 'saved')
+    await mkdir(saved)
+    await machine.pause()
+    const made = await machine.snapshot?.(saved)
+    if (!made) throw new Error('no snapshot')
+    await machine.stop(500)
+    const goesOn = async (vmId: string, disks: readonly KeptDisk[], renew: boolean) => {
+      const order: string[] = []
+      const beforeRun = async () => void order.push('stored')
+      const from = { dir: saved, made, renew, disks, beforeRun }
+      const { machine: back } = await bring(driver, { ...(await homeIn(dir.path, vmId)), from }, watcher())
+      expect(order).toEqual(['stored'])
+      for (const { disk, file } of disks) {
+        // It is there already: nothing is put in a second time.
+        await back.attachDisk?.(disk, file)
+        await truncate(file, 2 * 2 ** 20)
+        await back.growDisk?.(disk, 2)
+        await back.detachDisk?.(disk)
+        expect((await stat(file)).size).toBe(2 * 2 ** 20)
+      }
+      await back.stop(500)
+    }
+    const kept = ({ disk, file }: typeof one, of: string): KeptDisk => ({ disk, file, of })
+    await goesOn('vm', [kept(one, one.disk.volumeId), kept(two, two.disk.volumeId)], false)
+    const clone = await volume(randomUUID())
+    await goesOn('fork', [kept(clone, one.disk.volumeId), kept(two, two.disk.volumeId)], true)
+    // Without what its guest has mounted it does not run at all.
+    await expect(goesOn('bare', [], true)).rejects.toThrow(/did not start/)
   })
 
   test('drives come with a VM, under the serials that its guest looks for', { timeout: 120_000 }, async () => {

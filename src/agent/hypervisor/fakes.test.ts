@@ -48,7 +48,7 @@ test.each(cases)('the fake of $name answers what the real one answered', { timeo
   const transcripts = await readFile(new URL(`./${one.name}/transcripts.json`, import.meta.url), 'utf8')
   const real: Exchange[][] = Object.values(JSON.parse(transcripts))
   await mkdir(join(dir.path, 'snapshot'))
-  for (const name of ['base.img', 'scratch.img', 'config.img', 'volume.img', 'empty.img', 'init.cpio']) {
+  for (const name of ['base.img', 'scratch.img', 'config.img', 'volume.img', 'clone.img', 'empty.img', 'init.cpio']) {
     await writeFile(join(dir.path, name), '')
     await truncate(join(dir.path, name), 4096)
   }

@@ -45,10 +45,12 @@ async function keepWithCopies(
   const startedMs = performance.now()
   if (!paused) await machine.pause()
   try {
-    // What only reads has nothing of its own to go back to.
-    for (const disk of disks) if (!disk.readOnly) await volumes.copy(disk.volumeId, snapshotId)
+    // Memory first: a write that a VMM does after that is done once more by whoever goes on from there; one that it did between a
+    // copy and the memory would be missing.
     const made = await machine.snapshot?.(dir)
     if (!made) throw new Error('BUG: no snapshot was made')
+    // What only reads has nothing of its own to go back to.
+    for (const disk of disks) if (!disk.readOnly) await volumes.copy(disk.volumeId, snapshotId)
     const pauseMs = paused ? 0 : Math.round(performance.now() - startedMs)
     return { ...made, pauseMs, disks: disks.map(disk => keptDisk(disk, !disk.readOnly)) }
   } finally {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { DiskSpec, SnapshotDisk } from '../../contract/agent.ts'
 import { obstacleOf } from './origin.ts'
 
@@ -37,6 +37,23 @@ test('a VM that is restored goes on with what there is a copy of', () => {
   expect(obstacleOf([reader], [now({ readOnly: true, generation: 5 })], 'restored')).toContain('written')
 })
 
-test('nothing goes on with volumes of a VM that has gone on itself', () => {
-  expect(obstacleOf([then({ copied: true })], [now()], 'gone on')).toContain('gone on')
+describe('a fork', () => {
+  const clones = [{ volumeId: 'vol-2', of: 'vol-1' }]
+  const [copied, clone] = [then({ copied: true }), now({ volumeId: 'vol-2', generation: 1 })]
+
+  test('goes on with a clone that nobody wrote to, and with what is only read', () => {
+    expect(obstacleOf([copied], [clone], 'forked', clones)).toBeUndefined()
+    const [had, has] = [then({ volumeId: 'vol-3', readOnly: true }), now({ volumeId: 'vol-3', readOnly: true })]
+    expect(obstacleOf([copied, had], [clone, { ...has, generation: 4 }], 'forked', clones)).toBeUndefined()
+    expect(obstacleOf([copied, had], [clone, { ...has, generation: 5 }], 'forked', clones)).toContain('vol-3')
+  })
+
+  test.each([
+    ['its clone had a writer before', copied, now({ volumeId: 'vol-2', generation: 2 }), clones],
+    ['it has the volume itself, which the VM went on with', copied, now({ generation: 1 }), []],
+    ['there is no copy', then(), clone, clones],
+    ['its clone is of another volume', copied, clone, [{ volumeId: 'vol-2', of: 'vol-9' }]],
+  ] as const)('boots when %s', (_, had, disk, map) => {
+    expect(obstacleOf([had], [disk], 'forked', [...map])).toEqual(expect.any(String))
+  })
 })

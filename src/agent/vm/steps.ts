@@ -9,7 +9,7 @@ import type { VmAction } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
 import { isOver, receive, sendAway } from './migration.ts'
-import { originKey, originOf } from './origin.ts'
+import { originKey, originOf, placeOf } from './origin.ts'
 import type { Notebook } from './notebook.ts'
 import type { Stage } from './observe.ts'
 import { bootKey } from './record.ts'
@@ -106,7 +106,7 @@ export class Steps {
       if (from && !from.renew && !disk.readOnly) await volumes.rewind(disk, vmId, from.snapshotId)
     return {
       ...source,
-      disks: await adjuster.open(disks),
+      disks: (await adjuster.open(disks)).map(one => ({ ...one, of: placeOf(one.disk.volumeId, from?.clones) })),
       // From here on the guest may write: to go back once more would lose that.
       beforeRun: () => notebook.save({ origin: originKey(spec) }),
     }

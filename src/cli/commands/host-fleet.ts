@@ -28,7 +28,7 @@ const change = (name: string, says: string, by: 'cordonHost' | 'uncordonHost' | 
   says,
   async run({ client, args: [host_id = ''] }) {
     const host = await client[by]({ host_id })
-    return said(host, hostTable([host]))
+    return said(host, [hostTable([host]), ...leavingLines(host)].join('\n'))
   },
 })
 
@@ -40,6 +40,14 @@ const remove: Verb = {
     const answer = await client.removeHost({ host_id, query: flags.force === true ? { force: true } : undefined })
     return said(answer, `Host ${host_id} is removed. Stop its agent.`)
   },
+}
+
+/** What is still there, as long as the host is drained. Asked again, the same command says how far it is. */
+function leavingLines({ leaving }: Host): string[] {
+  if (leaving === undefined) return []
+  if (leaving.length === 0) return ['', 'No VM is on it any more.']
+  const rows = leaving.map(({ app_name, job_id, state, reason }) => [app_name, job_id, state, reason])
+  return ['', table(['APP', 'JOB', 'STATE', 'WHY'], rows), '', 'The same command again tells how far it is.']
 }
 
 function hostTable(hosts: readonly Host[]): string {

@@ -627,6 +627,8 @@ export interface Host {
   readonly strays: number
   readonly last_seen_at: string
   readonly created_at: string
+  /** While it is drained, of a single host: VMs that are still there (100 at most), and what each waits for. */
+  readonly leaving?: readonly LeavingVm[] | undefined
 }
 
 export interface HostHypervisor {
@@ -650,6 +652,16 @@ export interface InviteMemberRequest {
   readonly email: string
   /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
   readonly role: 'admin' | 'member' | 'viewer'
+}
+
+export interface LeavingVm {
+  readonly vm_id: string
+  readonly project_id: string
+  readonly app_name: string
+  readonly job_id: string
+  /** `waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says. */
+  readonly state: 'moving' | 'waiting' | 'staying'
+  readonly reason: string
 }
 
 export interface LiveDeployment {

@@ -1,8 +1,8 @@
 /** Takes VMs off a host that is being emptied, while they run. */
-import type { Tx } from '../../db/db.ts'
+import type { Sql, Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { listHosts, reserve } from '../hosts/index.ts'
-import { place } from '../scheduler/place.ts'
+import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
+import { type Placement, place } from '../scheduler/place.ts'
 import { chooseMove, type MovePlan, migrationsFrom, moveObstacle, startMigration } from '../vms/index.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
@@ -18,23 +18,45 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const source = hosts.find(host => host.id === vm.hostId)
   if (!source || (await migrationsFrom(tx, source.id)) >= mostFromOneHost) return
   if (await moveObstacle(tx, vm)) return
-  const siblings = new Set(d.vms.flatMap(one => (one.id !== vm.id && one.hostId ? [one.hostId] : [])))
-  const plans = new Map<string, MovePlan>()
-  for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
-    const choice = await chooseMove(tx, vm, source, target)
-    // Without volumes it can be replaced, which costs it less than to be stopped.
-    if ('plan' in choice && (choice.plan.withVolumes || choice.plan.method === 'live'))
-      plans.set(target.id, choice.plan)
-  }
-  const { host } = place(
-    hosts.filter(one => plans.has(one.id)),
-    { hypervisor: vm.hypervisor ?? undefined, ...sizeOf(d), siblings },
-  )
+  const { plans } = await plansFor(tx, hosts, source, vm)
+  const { host } = placeFor(hosts, plans, d, vm)
   const plan = host && plans.get(host.id)
   if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
   const ends = { vmId: vm.id, sourceHostId: source.id, targetHostId: host.id }
   const { method, withVolumes, volumes } = plan
   await startMigration(tx, { ...d, ...ends, deploymentId: d.id, method, withVolumes }, volumes)
+}
+
+/** How the VM could get to each of the other hosts; and why not to those to which it cannot. */
+export async function plansFor(
+  sql: Sql,
+  hosts: readonly HostRow[],
+  source: HostRow,
+  vm: DeploymentVm,
+): Promise<{ readonly plans: ReadonlyMap<string, MovePlan>; readonly why: readonly string[] }> {
+  const plans = new Map<string, MovePlan>()
+  const why: string[] = []
+  for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
+    const choice = await chooseMove(sql, vm, source, target)
+    if ('why' in choice) why.push(choice.why)
+    // Without volumes it can be replaced, which costs it less than to be stopped.
+    else if (choice.plan.withVolumes || choice.plan.method === 'live') plans.set(target.id, choice.plan)
+  }
+  return { plans, why }
+}
+
+/** Of the hosts to which it can get, the one that the scheduler names now. */
+export function placeFor(
+  hosts: readonly HostRow[],
+  plans: ReadonlyMap<string, MovePlan>,
+  d: Deployment,
+  vm: DeploymentVm,
+): Placement {
+  const siblings = new Set(d.vms.flatMap(one => (one.id !== vm.id && one.hostId ? [one.hostId] : [])))
+  return place(
+    hosts.filter(one => plans.has(one.id)),
+    { hypervisor: vm.hypervisor ?? undefined, ...sizeOf(d), siblings },
+  )
 }
 
 const sizeOf = ({ vcpus, memoryMib, diskMib }: Deployment) => ({ vcpus, memoryMib, diskMib })

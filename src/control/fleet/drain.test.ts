@@ -2,7 +2,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
-import { cordon, listHosts } from '../hosts/index.ts'
+import { leavingHost } from '../deployments/index.ts'
+import * as deployments from '../deployments/store.ts'
+import { cordon, findHost, listHosts } from '../hosts/index.ts'
+import { createSnapshot, dropSnapshot, pokeVm } from '../vms/index.ts'
+import { attachVolume, createVolume } from '../volumes/index.ts'
+import { poke } from '../../engine/runner.ts'
 
 let world: ComputeWorld
 beforeEach(async () => {
@@ -106,4 +111,85 @@ it('no more than four at once leave a host, and all of them do', async () => {
   expect(most).toBeGreaterThan(1)
   expect(most).toBeLessThanOrEqual(7)
   for (const id of ids) expect(await good(id)).toBe(1)
+})
+
+describe('what is still on the host', () => {
+  /** An app whose VM has a volume of its own. */
+  async function withVolume(name: string) {
+    const { db, projectId } = world
+    const app = await world.app()
+    await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+    const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name, sizeMib: 64 }))
+    const mount = { mountPoint: '/data', accessMode: 0, by: 'user' } as const
+    await db.tx(tx => attachVolume(tx, { projectId, appId: app.id, volumeId, ...mount }))
+    const { id, vmIds } = await world.deploy(app)
+    await world.until(serving(id, 1))
+    return { app, id, vmId: vmIds[0]!, volumeId }
+  }
+  const told = async (host: SimHost) =>
+    (await leavingHost(world.db, world.deps, (await findHost(world.db, 3600, host.id))!)).map(
+      ({ appName, state, reason }) => [appName, state, reason] as const,
+    )
+  const rounds = async (count: number) => {
+    for (let round = 0; round < count; round++) {
+      await world.hostsMove()
+      await world.run('deployment', 'vm', 'migration', 'volume', 'volumeMove', 'snapshot')
+    }
+  }
+
+  it('is told with its reason, and goes when that is mended', async () => {
+    const host = await world.addHost()
+    const one = await withVolume('one')
+    const plain = await replicas(1)
+    const kept = { deploymentId: one.id, vmId: one.vmId, hostId: host.id, kind: 'user', name: 'kept' } as const
+    const sizes = { ...one.app, appId: one.app.id, vcpus: 1, memoryMib: 512, diskMib: 1024 }
+    const snapshotId = await world.db.tx(tx => createSnapshot(tx, { ...sizes, ...kept }))
+    await rounds(4)
+    await drain(host)
+    expect((await told(host)).map(([, state]) => state)).toEqual(['staying', 'waiting'])
+    expect((await told(host))[1]?.[2]).toContain('It is replaced')
+    const other = await world.addHost()
+    await world.until(async () => (await good(plain)) === 1 && other.vms.size === 1 && (await told(host)).length === 1)
+    await rounds(4)
+    expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringContaining('Snapshot kept of the VM')]])
+    expect(host.vms.size).toBe(1)
+    await world.db.tx(async tx => {
+      await dropSnapshot(tx, snapshotId)
+      await poke(tx, 'deployment', one.id)
+    })
+    await world.until(async () => (await told(host)).some(([, state]) => state === 'moving'))
+    expect((await told(host))[0]?.[2]).toContain(`On its way to ${other.name}`)
+    await world.until(async () => host.vms.size === 0 && (await roomOf(host))?.usedVcpus === 0, 120)
+    await world.until(serving(one.id, 1))
+    expect(await told(host)).toEqual([])
+  })
+
+  it('says what is missing where no other host could have it, or has room', async () => {
+    const host = await world.addHost()
+    await withVolume('one')
+    await drain(host)
+    expect(await told(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('no other host')]])
+    await world.addHost({ vcpus: 0 })
+    expect((await told(host))[0]?.[2]).toContain('No host can take it now (1 host: not enough vCPUs')
+  })
+
+  it.each([true, false])('a paused VM with a volume moves and stays paused (live: %s)', async movesVolumes => {
+    const host = await world.addHost({ movesVolumes })
+    const { id, vmId, volumeId } = await withVolume('one')
+    host.storage.write(volumeId, 'kept')
+    const { memory } = host.vms.get(vmId)!
+    await world.db.tx(async tx => {
+      await deployments.wish(tx, id, 'paused')
+      await pokeVm(tx, vmId)
+      await poke(tx, 'deployment', id)
+    })
+    await world.until(async () => host.vms.get(vmId)?.state === 'paused')
+    const other = await world.addHost({ movesVolumes })
+    await drain(host)
+    await world.until(async () => other.vms.get(vmId)?.state === 'paused' && (await roomOf(host))?.usedVcpus === 0, 120)
+    expect(other.storage.volumes.get(volumeId)?.content).toBe('kept')
+    // Stopped for the move it starts anew there, and is paused.
+    expect(other.vms.get(vmId)?.memory === memory).toBe(movesVolumes)
+    expect(host.vms.size).toBe(0)
+  })
 })

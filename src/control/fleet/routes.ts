@@ -1,5 +1,6 @@
-import type { Tx } from '../../db/db.ts'
+import type { Sql, Tx } from '../../db/db.ts'
 import { pokeMany } from '../../engine/runner.ts'
+import { type Leaving, leavingHost } from '../deployments/index.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, cordon, findHost, listHosts, lockHost, removeHost, settleStrays } from '../hosts/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
@@ -14,6 +15,10 @@ interface HostCall {
 
 export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
   const { hostTimeoutSeconds } = deps.config
+  const withLeaving = async (sql: Sql, host: HostRow): Promise<Host> => ({
+    ...hostView(host),
+    ...(host.draining ? { leaving: (await leavingHost(sql, deps, host)).map(leavingView) } : {}),
+  })
   /** Finds the host, holds it, acts, and answers what it is then. */
   const verb =
     (name: 'cordon' | 'uncordon' | 'drain', act: (tx: Tx, host: HostRow) => Promise<void>) =>
@@ -22,7 +27,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
       const host = await held(tx, call)
       await act(tx, host)
       call.audit({ action: `host.${name}`, resourceType: 'host', resourceId: host.id, details: { name: host.name } })
-      return hostView((await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
+      return withLeaving(tx, (await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
     }
   const held = async (tx: Tx, { params }: Pick<HostCall, 'params'>): Promise<HostRow> => {
     const found = await findHost(tx, hostTimeoutSeconds, params.host_id)
@@ -37,7 +42,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
       read: async ({ params }) => {
         const host = await findHost(deps.db, hostTimeoutSeconds, params.host_id)
         if (!host) throw notFound()
-        return hostView(host)
+        return withLeaving(deps.db, host)
       },
     },
     cordonHost: {
@@ -80,6 +85,10 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
     },
   })
 }
+
+const leavingView = ({ vmId, projectId, appName, jobId, state, reason }: Leaving) => ({
+  ...{ vm_id: vmId, project_id: projectId, app_name: appName, job_id: jobId, state, reason },
+})
 
 const statusOf = (host: HostRow): Host['status'] => (host.lostAt ? 'lost' : host.up ? 'up' : 'suspected')
 

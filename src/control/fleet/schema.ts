@@ -2,6 +2,17 @@ import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { Acknowledgement, bool, dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
 
+const LeavingVm = resource('LeavingVm', {
+  vm_id: uuid(),
+  project_id: uuid(),
+  app_name: text(),
+  job_id: text(),
+  state: oneOf(['moving', 'waiting', 'staying'], {
+    description: '`waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says.',
+  }),
+  reason: text(),
+})
+
 export const Host = resource('Host', {
   id: uuid(),
   name: text(),
@@ -24,6 +35,12 @@ export const Host = resource('Host', {
   strays: int64({ description: 'VMs that were given up there and may still run; their room is kept.' }),
   last_seen_at: dateTime(),
   created_at: dateTime(),
+  leaving: Type.Optional(
+    list(LeavingVm, {
+      description:
+        'While it is drained, of a single host: VMs that are still there (100 at most), and what each waits for.',
+    }),
+  ),
 })
 export type Host = Static<typeof Host>
 

@@ -20,6 +20,12 @@ export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
   await pokeVm(tx, snapshot.vmId)
 }
 
+/** @throws ApiError 409 `invalid_state` when there is nothing to go on from (yet) */
+export function assertReady(snapshot: Pick<Snapshot, 'name' | 'state' | 'error'>): void {
+  if (snapshot.state !== 'ready')
+    throw invalidState(`Snapshot ${snapshot.name} is ${snapshot.state}${snapshot.error ? `: ${snapshot.error}` : ''}.`)
+}
+
 /** The guest of the snapshot has them mounted: it can only go on with these. @throws ApiError 409 `invalid_state` */
 async function assertVolumesThere(tx: Tx, { name, vmId, disks }: Snapshot): Promise<void> {
   if (disks.length === 0) return

@@ -1,8 +1,6 @@
 import { uniqueViolation } from '../../db/errors.ts'
-import { prepareApp } from '../apps/index.ts'
 import type { Deps } from '../deps.ts'
-import { assertSizesFit, createDeployment } from '../deployments/index.ts'
-import { ApiError, invalidField, invalidState, nameTaken, notFound } from '../http/errors.ts'
+import { ApiError, invalidState, nameTaken, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import {
   createSnapshot,
@@ -13,12 +11,12 @@ import {
   type Snapshot,
   type vmOperations,
 } from '../vms/index.ts'
-import { putBack } from './restore.ts'
 import { jobOf, lockedJob, placedVm, requireCapability, requireKeptVolumes } from './job.ts'
+import { assertReady, putBack } from './restore.ts'
 
 type SnapshotOperations = Pick<
   typeof vmOperations,
-  'createVmSnapshot' | 'listVmSnapshots' | 'restoreVmSnapshot' | 'deleteVmSnapshot' | 'forkVmSnapshot'
+  'createVmSnapshot' | 'listVmSnapshots' | 'restoreVmSnapshot' | 'deleteVmSnapshot'
 >
 
 /** Each is as large as the VM's memory and disk. */
@@ -83,6 +81,11 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const d = await lockedJob(tx, call)
       const snapshot = await lockSnapshot(tx, d.id, call.params.snapshot_name)
       if (!snapshot) throw notFound()
+      if (snapshot.beingCloned)
+        throw new ApiError(
+          'operation_in_progress',
+          `Volumes of a fork are being made of snapshot ${snapshot.name}. Wait until they are ready.`,
+        )
       await dropSnapshot(tx, snapshot.id)
       call.audit({
         action: 'snapshot.delete',
@@ -93,58 +96,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       return { status: 'deleted' }
     },
   },
-
-  forkVmSnapshot: {
-    write: async call => {
-      const source = await jobOf(deps.db, call)
-      const replicas = call.body.replicas ?? 1
-      if (replicas < 1 || replicas > 20) throw invalidField('replicas', 'must be from 1 to 20')
-      const sized = { desired_replicas: replicas, min_replicas: replicas, max_replicas: replicas }
-      const create = prepareApp(deps, call.project, {
-        name: call.body.app_name,
-        git_url: '',
-        port: source.port,
-        ...sized,
-      })
-      return async tx => {
-        const d = await lockedJob(tx, call)
-        const snapshot = await lockSnapshot(tx, d.id, call.params.snapshot_name)
-        if (!snapshot) throw notFound()
-        assertReady(snapshot)
-        assertNoDisks(snapshot)
-        const app = await create(tx)
-        await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
-        const { hypervisor, image, port, ipv6Prefix } = d
-        const { vcpus, memoryMib, diskMib } = snapshot
-        const made = await createDeployment(tx, {
-          ...{ hypervisor, image, port, ipv6Prefix, vcpus, memoryMib, diskMib, replicas, triggerSource: 'api' },
-          ...{ projectId: call.project.id, appId: app.id, traceparent: call.traceparent },
-          from: { snapshotId: snapshot.id, hostId: snapshot.hostId, required: true },
-        })
-        call.audit({
-          action: 'snapshot.fork',
-          resourceType: 'app',
-          resourceId: app.id,
-          details: { name: snapshot.name, replicas },
-        })
-        return { app_name: app.name, deployment_id: made.id, job_id: made.jobId, vm_ids: made.vmIds, status: 'pending' }
-      }
-    },
-  },
 })
-
-function assertReady(snapshot: Snapshot): void {
-  if (snapshot.state !== 'ready')
-    throw invalidState(`Snapshot ${snapshot.name} is ${snapshot.state}${snapshot.error ? `: ${snapshot.error}` : ''}.`)
-}
-
-/** @throws ApiError 409 `invalid_state`: which clone would have the volume? docs/decisions/0048 */
-function assertNoDisks({ name, disks }: Snapshot): void {
-  if (disks.length === 0) return
-  throw invalidState(
-    `Snapshot ${name} has volumes, which several VMs cannot share. Clone the volumes (POST /v1/volumes/{id}/clone) and attach them to an app of its own, or restore the snapshot.`,
-  )
-}
 
 const snapshotView = (s: Snapshot) => ({
   name: s.name,

@@ -28,6 +28,8 @@ export interface WishedDisk {
   readonly readOnly: boolean
   /** Sealed, purpose `volume.key`; only where its pool is encrypted. */
   readonly key: Buffer | null
+  /** It was made of what the snapshot that its VM starts from has of this volume. */
+  readonly cloneOf: string | null
 }
 
 /** A volume of a VM, wished away or not. */
@@ -83,8 +85,9 @@ const insertDisk = statement(
 const wishedDisks = statement<WishedDisk>(
   'vms.wishedDisks',
   `SELECT k.volume_id AS "volumeId", o.pool_name AS pool, o.size_mib AS "sizeMib", k.generation,
-     k.mount_point AS "mountPoint", k.read_only AS "readOnly", o.key
-   FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 AND k.want = 'present' ORDER BY k.volume_id`,
+     k.mount_point AS "mountPoint", k.read_only AS "readOnly", o.key,
+     CASE WHEN v.from_renew AND o.from_snapshot_id = v.from_snapshot_id THEN o.from_volume_id END AS "cloneOf"
+   FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm v ON v.id = k.vm_id WHERE k.vm_id = $1 AND k.want = 'present' ORDER BY k.volume_id`,
 )
 const heldDisks = statement<HeldDisk>(
   'vms.heldDisks',

@@ -12,7 +12,12 @@ export { appDiskNeeds, claimRunning, dropRuntimeAttachments, storageRequest, unc
 export { wished as disksOf } from './disk-store.ts'
 export { migrationMachine } from './migration-machine.ts'
 export { cancelMigration, startMigration } from './migration-start.ts'
-export { type Migration, countFromHost as migrationsFrom, newest as newestMigration } from './migration-store.ts'
+export {
+  type Migration,
+  countFromHost as migrationsFrom,
+  failedMoves,
+  newest as newestMigration,
+} from './migration-store.ts'
 export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMachine } from './snapshot-machine.ts'
 export { chooseMove, moveObstacle, type MovePlan } from './moving.ts'
 export { recordSeen } from './seen.ts'

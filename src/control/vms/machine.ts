@@ -70,7 +70,7 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
         const hostId = placed(vm)
         if (vm.disksPending)
           return wait(lookAgainMs, async tx => {
-            await store.explainPlacement(tx, vm.id, 'Its volumes are being made ready on its host.')
+            await store.explainPlacement(tx, vm.id, vm.diskFailure ?? 'Its volumes are being made ready on its host.')
           })
         const seen = await wishes.put({ ...vm, hostId }, signal)
         const record = async (tx: Parameters<typeof recordSeen>[0]) => {

@@ -104,7 +104,16 @@ const countFrom = statement<{ count: number }>(
   `SELECT count(*)::int AS count FROM migration WHERE source_host_id = $1 AND ended_at IS NULL`,
 )
 
+// Those after which a VM with volumes stays for a while, see `canTakeVolumes` of deployments.
+const failedOf = statement<{ count: number; error: string | null }>(
+  'vms.failedMigrations',
+  `SELECT count(*)::int AS count, max(error) AS error FROM migration WHERE vm_id = $1 AND source_host_id = $2 AND state = 'failed'
+     AND ended_at > now() - interval '10 minutes'`,
+)
+
 export const byId = (sql: Sql, id: string) => sql.maybe(migrationById, [id])
+/** Moves of the VM from that host that failed in the last ten minutes. */
+export const failedMoves = (sql: Sql, vmId: string, hostId: string) => sql.one(failedOf, [vmId, hostId])
 export const newest = (sql: Sql, deploymentId: string) => sql.maybe(newestMigration, [deploymentId])
 /** How many VMs are on their way from the host. */
 export const countFromHost = async (sql: Sql, hostId: string) => (await sql.one(countFrom, [hostId])).count

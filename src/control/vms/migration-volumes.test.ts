@@ -292,7 +292,7 @@ describe.each([
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
     expect(await moveObstacle(db, { id: one.vmId, want: 'running' })).toContain('is being changed, kept or cloned')
-    expect(await moveObstacle(db, { id: one.vmId, want: 'paused' })).toContain('Resume it first')
+    expect(await moveObstacle(db, { id: one.vmId, want: 'stopped' })).toContain('about to end')
     await world.until(async () => (await moveObstacle(db, { id: one.vmId, want: 'running' })) === undefined)
     await part.ends({ ...one, id: '', source: '', target: '' })
   })

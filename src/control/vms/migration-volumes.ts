@@ -131,7 +131,8 @@ export async function lastHostOf(
 /** Undefined: it has done so, or will not. Else when to look again. */
 export function untilItRuns(m: Moving, elapsedMs: number): Next<never> | undefined {
   if (!isCold(m) || m.downtimeMs !== null || !m.vm || m.targetLost || elapsedMs > startMs) return undefined
-  return m.vm.healthy ? wait(0, async tx => void (await moving.ranAgain(tx, m.id))) : wait(stoppingMs)
+  const isThere = m.vm.want === 'paused' ? m.vm.seenState === 'paused' : m.vm.healthy
+  return isThere ? wait(0, async tx => void (await moving.ranAgain(tx, m.id))) : wait(stoppingMs)
 }
 
 /** The volumes stay where they are. What the hosts were told while that was found out is not the VM's last wish. */

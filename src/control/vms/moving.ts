@@ -29,7 +29,7 @@ export async function moveObstacle(
 ): Promise<string | undefined> {
   const disks = await store.disks(sql, vm.id)
   if (disks.length === 0) return undefined
-  if (vm.want !== 'running') return 'The VM is paused, and has volumes. Resume it first.'
+  if (vm.want !== 'running' && vm.want !== 'paused') return 'The VM is about to end.'
   const busy = disks.find(disk => !disk.quiet)
   if (busy) return `Volume ${busy.name} is being changed, kept or cloned now. Try again after that.`
   const shared = disks.find(disk => disk.bound && disk.shared)

@@ -44,6 +44,7 @@ export function wanted(
   settings: { readonly maxRestarts: number },
   env: Readonly<Record<string, string>>,
   disks: readonly DiskSpec[] = [],
+  clones: readonly { readonly volumeId: string; readonly of: string }[] = [],
 ): VmPut {
   if (!vm.hypervisor) throw new Error(`BUG: vm ${vm.id} has a host but no hypervisor`)
   return {
@@ -73,11 +74,13 @@ export function wanted(
       firewall: vm.firewall,
       ...(vm.outgoing && !vm.outgoing.halts ? { outgoing: outgoingOf(vm.outgoing) } : {}),
       ...(vm.fromSnapshotId
-        ? { from: { snapshotId: vm.fromSnapshotId, renew: vm.fromRenew, alone: !vm.fromRequired } }
+        ? { from: { snapshotId: vm.fromSnapshotId, renew: vm.fromRenew, alone: !vm.fromRequired, ...clonesOf(clones) } }
         : {}),
     },
   }
 }
+
+const clonesOf = <T>(clones: readonly T[]) => (clones.length > 0 ? { clones: [...clones] } : {})
 
 const outgoingOf = ({ migrationId, uri, volumes }: NonNullable<Vm['outgoing']>): NonNullable<VmSpec['outgoing']> => ({
   ...{ migrationId, uri: uri ?? '' },

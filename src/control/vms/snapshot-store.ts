@@ -25,12 +25,16 @@ export interface Snapshot {
   readonly createdAt: Date
   readonly hostLost: boolean
   readonly hostRemoved: boolean
+  /** Volumes of a fork are being made of what it has of others. */
+  readonly beingCloned: boolean
 }
 
 const columns = `s.id, s.project_id AS "projectId", s.app_id AS "appId", s.deployment_id AS "deploymentId", s.vm_id AS "vmId",
   s.host_id AS "hostId", s.kind, s.name, s.want, s.state, s.vcpus, s.memory_mib AS "memoryMib", s.disk_mib AS "diskMib",
   s.size_bytes AS "sizeBytes", s.sha256, s.made_by AS "madeBy", s.pause_ms AS "pauseMs", s.error, s.disks,
-  s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"`
+  s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved",
+  EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = s.id AND c.want = 'present' AND c.state = 'creating'
+          AND c.arrived_by IS NULL) AS "beingCloned"`
 const joined = `FROM vm_snapshot s JOIN host h ON h.id = s.host_id`
 
 const snapshotById = statement<Snapshot>('vms.snapshot', `SELECT ${columns} ${joined} WHERE s.id = $1`)

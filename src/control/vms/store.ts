@@ -48,6 +48,8 @@ export interface Vm {
   readonly fromRequired: boolean
   /** A volume of it is not ready on its host yet. */
   readonly disksPending: boolean
+  /** One that could not be made, and why. */
+  readonly diskFailure: string | null
   readonly restarts: number
   /** The rules of its app, in the order in which they apply. */
   readonly firewall: FirewallSpec
@@ -78,6 +80,8 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id
           WHERE k.vm_id = v.id AND k.want = 'present' AND (o.state <> 'ready' OR EXISTS (
             SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.kind = 'restore' AND s.state = 'creating'))) AS "disksPending",
+  (SELECT min('Volume ' || o.name || ' could not be made: ' || coalesce(o.error, 'its host did not say why')) FROM vm_disk k
+   JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = v.id AND k.want = 'present' AND o.state = 'failed') AS "diskFailure",
   jsonb_build_object('version', a.firewall_version, 'rules', coalesce(
     (SELECT jsonb_agg(jsonb_build_object('id', r.id, 'direction', r.direction, 'protocol', r.protocol,
        'portStart', r.port_start, 'action', r.action, 'cidr', r.cidr, 'portEnd',

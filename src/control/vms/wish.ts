@@ -24,10 +24,11 @@ export function vmWishes(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): V
       const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
       const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
       const sealedDisks = vm.want === 'absent' ? [] : await wished(deps.db, vm.id)
-      const disks = sealedDisks.map(({ key, ...disk }) =>
+      const disks = sealedDisks.map(({ key, cloneOf: _cloneOf, ...disk }) =>
         diskHere({ ...disk, ...(key ? { key: deps.vault.open('volume.key', key) } : {}) }),
       )
-      const wish = wanted(vm, deps.config, env, disks)
+      const clones = sealedDisks.flatMap(({ volumeId, cloneOf }) => (cloneOf ? [{ volumeId, of: cloneOf }] : []))
+      const wish = wanted(vm, deps.config, env, disks, clones)
       return agentClient(deps.bus, vm.hostId).put({ ...wish, spec: { ...wish.spec, ...more } }, signal)
     },
   }

@@ -17,6 +17,7 @@ export {
 } from './create.ts'
 export { fullVolumes } from './fullness.ts'
 export { growVolume } from './grow.ts'
+export { type ForkedVolume, type KeptVolume, forkVolumes, lockKept } from './kept.ts'
 export { recordVolume, volumeMachine } from './machine.ts'
 export { drainedVolumes } from './move.ts'
 export { volumeFeature } from './routes.ts'

@@ -27,7 +27,10 @@ const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
   ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),
   ...(v.arrivedBy ? { arrived: { transferId: v.arrivedBy } } : {}),
-  ...(v.restoreSnapshotId ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } } : {}),
+  // Of what has been put back once, nobody is told again: another host that reaches it has no note of that, and would.
+  ...(v.state === 'restoring' && v.restoreSnapshotId
+    ? { restore: { snapshotId: v.restoreSnapshotId, count: v.restores } }
+    : {}),
 })
 
 export const volumeMachine = (deps: VolumeDeps) =>

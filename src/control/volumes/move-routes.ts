@@ -1,10 +1,10 @@
-import type { Tx } from '../../db/db.ts'
+import type { Sql, Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { findHost } from '../hosts/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { cancelMove, newestMove, type VolumeMove } from '../moves/index.ts'
-import { moveVolume } from './move.ts'
+import { moveVolume, whyNotMoved } from './move.ts'
 import type { volumeOperations } from './schema.ts'
 import * as store from './store.ts'
 
@@ -24,10 +24,10 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
       await moveVolume(tx, volume.id, target)
       const details = { name: volume.name, to: target.name }
       call.audit({ action: 'volume.move', resourceType: 'volume', resourceId: volume.id, details })
-      return viewOf(await newestMove(tx, volume.id))
+      return viewOf(tx, await own(tx, call))
     },
   },
-  getVolumeMove: { read: async call => viewOf(await newestMove(deps.db, (await own(deps.db, call)).id)) },
+  getVolumeMove: { read: async call => viewOf(deps.db, await own(deps.db, call)) },
   cancelVolumeMove: {
     write: async call => async tx => {
       const volume = await own(tx, call)
@@ -38,7 +38,7 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
         throw invalidState('It is too late to cancel: the volume is on its new host already.')
       const details = { name: volume.name }
       call.audit({ action: 'volume.move_cancel', resourceType: 'volume', resourceId: volume.id, details })
-      return viewOf(await newestMove(tx, volume.id))
+      return viewOf(tx, await own(tx, call))
     },
   },
 })
@@ -50,7 +50,13 @@ async function own(sql: Tx | Deps['db'], { project, params }: VolumeCall): Promi
   return volume
 }
 
-const viewOf = (m: VolumeMove | undefined) =>
+/** The last move, where the volume is, and what keeps it there now. */
+async function viewOf(sql: Sql, volume: store.Volume) {
+  const obstacle = (await whyNotMoved(sql, volume))?.message ?? null
+  return { ...lastMove(await newestMove(sql, volume.id)), host_id: volume.hostId, obstacle }
+}
+
+const lastMove = (m: VolumeMove | undefined) =>
   m
     ? {
         ...{ move_id: m.id, status: m.state, source_host: m.sourceHostId, target_host: m.targetHostId },

@@ -11,6 +11,14 @@ import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
+// It goes back to it, or a fork begins with it: on this host, where its memory is.
+const keptBySnapshot = statement<{ name: string; appName: string }>(
+  'volumes.keptBySnapshot',
+  `SELECT s.name, a.name AS "appName" FROM vm_snapshot s JOIN app a ON a.id = s.app_id
+   WHERE s.host_id = $2 AND s.want = 'present' AND s.state = 'ready'
+     AND s.disks @> jsonb_build_array(jsonb_build_object('volumeId', $1::text, 'copied', true)) ORDER BY s.id LIMIT 1`,
+)
+
 /** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
 const mostFromOneHost = 2
 
@@ -21,21 +29,35 @@ const mostFromOneHost = 2
 export async function moveVolume(tx: Tx, id: string, target: HostRow): Promise<void> {
   const volume = await store.lock(tx, id)
   if (!volume) throw notFound()
-  rules.assertAtRest(volume)
-  if (volume.state === 'failed') throw invalidState(`Volume ${volume.name} could not be made; there is nothing in it.`)
-  if (volume.hostId === null)
-    throw invalidState(`Volume ${volume.name} has no place yet; it gets one with its first VM.`)
-  if (!volume.bound) throw invalidState(`Every host reaches volume ${volume.name}: it need not move.`)
+  const obstacle = await whyNotMoved(tx, volume)
+  if (obstacle) throw obstacle
   if (volume.hostId === target.id) throw invalidField('target_host', `the volume is on ${target.name} already`)
   if (!target.up || target.cordoned)
     throw invalidState(`Host ${target.name} takes nothing now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
-  if ((await store.vmIds(tx, id)).length > 0)
-    throw new ApiError('volume_in_use', `A VM has volume ${volume.name}. Move that, and the volume goes along.`)
   const pool = await poolThere(tx, volume, target.id)
   if (pool === undefined)
     throw new ApiError('no_capacity', `Host ${target.name} has no storage pool with room for volume ${volume.name}.`)
   if (!(await startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: pool })))
     throw rules.underWay(`Volume ${volume.name} is being changed, kept or cloned. Wait until that is done.`)
+}
+
+/** What keeps the volume where it is, whatever the other host is: 409 `operation_in_progress`, `invalid_state`, `volume_in_use`. */
+export async function whyNotMoved(sql: Sql, volume: Volume): Promise<ApiError | undefined> {
+  const { id, name, movingTo, state, hostId, bound } = volume
+  if (movingTo !== null)
+    return rules.underWay(`Volume ${name} is being moved to another host. Wait until that is done.`)
+  if (state === 'failed') return invalidState(`Volume ${name} could not be made; there is nothing in it.`)
+  if (hostId === null) return invalidState(`Volume ${name} has no place yet; it gets one with its first VM.`)
+  if (!bound) return invalidState(`Every host reaches volume ${name}: it need not move.`)
+  if ((await store.vmIds(sql, id)).length > 0)
+    return new ApiError('volume_in_use', `A VM has volume ${name}. Move that, and the volume goes along.`)
+  const kept = await sql.maybe(keptBySnapshot, [id, hostId])
+  return (
+    kept &&
+    invalidState(
+      `Snapshot ${kept.name} of a VM of ${kept.appName} has what volume ${name} held, and could not go along. Delete it first.`,
+    )
+  )
 }
 
 async function poolThere(sql: Sql, volume: Volume, hostId: string): Promise<string | undefined> {

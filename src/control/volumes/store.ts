@@ -46,6 +46,8 @@ export interface Volume {
   readonly copied: boolean
   /** Something waits for it to get a place, though no VM needs it. */
   readonly needed: boolean
+  /** Rises with each writer, and each time that it gets other content. */
+  readonly attachGeneration: number
 }
 
 const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "ownerId", o.name, o.size_mib AS "sizeMib", o.grown_mib AS "grownMib", o.pool_name AS "poolName",
@@ -54,6 +56,7 @@ const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "owne
   o.used_bytes AS "usedBytes", o.snapshot_bytes AS "snapshotBytes", o.measured_at AS "measuredAt", o.error,
   o.created_at AS "createdAt", o.updated_at AS "updatedAt", h.lost_at IS NOT NULL AS "hostLost",
   h.removed_at IS NOT NULL AS "hostRemoved", o.moving_to AS "movingTo", o.arrived_by AS "arrivedBy",
+  o.attach_generation AS "attachGeneration",
   EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.ended_at IS NULL) AS copied,
   EXISTS (SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.state = 'creating') AS needed`
 const joined = `FROM volume o LEFT JOIN host h ON h.id = o.host_id`

@@ -79,6 +79,8 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
   const navigate = useNavigate()
   const { name } = snapshot
   const target = { app_name, job_id: live.job_id, snapshot_name: name }
+  // Only one replica can have what it writes to.
+  const { hasWritable: writes } = snapshot
   const notReady = snapshot.status === 'ready' ? undefined : `The snapshot is ${snapshot.status}.`
   return (
     <>
@@ -97,19 +99,24 @@ function Actions({ app_name, live, snapshot }: Props & { readonly snapshot: VmSn
       />
       <FormDialog
         title={`Fork ${name}`}
-        lead="Starts copies as a new app. Each has an identity of its own."
+        lead={
+          writes
+            ? 'Starts a copy as a new app, with an identity and volumes of its own. Its volumes count for the plan, and stay when the app goes.'
+            : 'Starts copies as a new app. Each has an identity of its own.'
+        }
         submit="Fork"
         trigger={open => <IconButton icon={Copy} label={`Fork ${name}`} reason={notReady} onClick={open} />}
         send={async values => {
           const app = values.text('app_name')
-          await api.forkVmSnapshot({ ...target, body: { app_name: app, replicas: values.number('replicas') } })
+          const replicas = writes ? 1 : values.number('replicas')
+          await api.forkVmSnapshot({ ...target, body: { app_name: app, replicas } })
           await refreshAll('apps', 'active')
           await navigate({ to: '/apps/$app', params: { app } })
         }}
         fields={
           <>
             <NameField label="Name of the new app" name="app_name" maxLength={40} />
-            <NumberField label="Replicas" name="replicas" min={1} max={20} defaultValue={1} />
+            {!writes && <NumberField label="Replicas" name="replicas" min={1} max={20} defaultValue={1} />}
           </>
         }
       />

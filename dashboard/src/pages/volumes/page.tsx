@@ -16,6 +16,7 @@ import { Status } from '../../ui/status.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { Ago } from '../../ui/time.tsx'
 import { Attachments, Usage } from './list.tsx'
+import { Move } from './move.tsx'
 import { Schedule } from './schedule.tsx'
 
 export function VolumePage() {
@@ -51,6 +52,7 @@ function Whole({ volume }: { readonly volume: VolumeWithAttachments }) {
       </Card>
       <Snapshots volume={volume} />
       <Schedule id={volume.id} />
+      <Move volume={volume} />
     </div>
   )
 }

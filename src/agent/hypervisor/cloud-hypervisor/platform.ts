@@ -8,7 +8,7 @@ import { endProcess } from '../process.ts'
 import { clearMark } from '../transfer/marks.ts'
 import { place } from '../vmm/cell.ts'
 import type { Launched } from '../vmm/launch.ts'
-import type { GuestPlan, Platform } from '../vmm/platform.ts'
+import type { GuestPlan, Platform, SavedGuest } from '../vmm/platform.ts'
 import {
   cellUser,
   cloudHypervisorApi,
@@ -18,11 +18,12 @@ import {
   title,
   vsockSocket,
 } from './cell.ts'
-import { proofConfig, stateFiles, vmConfig, settingsHere } from './config.ts'
+import { proofConfig, settingsHere, stateFiles, vmConfig } from './config.ts'
 import { consoles } from './consoles.ts'
 import { handOver } from './migrate.ts'
 import { takeGuest } from './receive.ts'
-import { inspect, readMemory, setPaused, setTakenMib, volumeSlots, writeState } from './vmm.ts'
+import { inspect, readMemory, setPaused, setTakenMib, writeState } from './vmm.ts'
+import { renamed, volumeNames, volumeSlots } from './volumes.ts'
 
 interface CloudHypervisorHost {
   /** Undefined: not installed. */
@@ -100,14 +101,17 @@ async function bootGuest({ api, tap }: Launched, guest: GuestPlan): Promise<void
 const fromDir = 'from'
 
 /** Cloud Hypervisor reads the memory into its own, so clones share nothing. The settings name the tap of this VM. */
-async function loadGuest({ cell, api, tap: way }: Launched, from: string, tap: string): Promise<void> {
+async function loadGuest({ cell, api, tap: way }: Launched, { dir: from, tap, volumes }: SavedGuest): Promise<void> {
   const dir = join(cell.dir, fromDir)
   await mkdir(dir, { mode: 0o700 })
-  const { settings, ...big } = stateFiles
-  for (const name of Object.values(big)) await place(cell, join(from, name), join(fromDir, name), 'read')
-  const text = settingsHere(await readFile(join(from, settings), 'utf8'), tap)
-  await writeFile(join(dir, settings), text, { mode: 0o600 })
-  if (cell.user) for (const path of [dir, join(dir, settings)]) await chown(path, cell.user.uid, cell.user.gid)
+  const { memory, settings, state } = stateFiles
+  await place(cell, join(from, memory), join(fromDir, memory), 'read')
+  for (const { disk, file } of volumes) await place(cell, file, volumeNames(disk.volumeId).device, 'write')
+  const textOf = async (name: string) => renamed(await readFile(join(from, name), 'utf8'), volumes)
+  await writeFile(join(dir, settings), settingsHere(await textOf(settings), tap), { mode: 0o600 })
+  await writeFile(join(dir, state), await textOf(state), { mode: 0o600 })
+  const { user } = cell
+  if (user) for (const path of [dir, join(dir, settings), join(dir, state)]) await chown(path, user.uid, user.gid)
   await api.call('PUT', '/vm.restore', { source_url: `file://${fromDir}` })
   await rm(dir, { recursive: true, force: true })
   await way.bring()

@@ -165,7 +165,7 @@ const calls: Readonly<Record<string, Call>> = {
       if (!existsSync(dir)) refuse(500, 'Error from API', 'Destination is not a directory', dir)
       if (readdirSync(dir).length > 0) refuse(500, 'Error from API', 'File exists')
       writeFileSync(join(dir, 'config.json'), JSON.stringify(vm))
-      writeFileSync(join(dir, 'state.json'), JSON.stringify({ state }))
+      writeFileSync(join(dir, 'state.json'), JSON.stringify({ state, devices: vm.disks.map(({ id }) => id) }))
       writeFileSync(join(dir, 'memory-ranges'), Buffer.alloc(4096, 1))
     },
   },
@@ -178,6 +178,10 @@ const calls: Readonly<Record<string, Call>> = {
         if (!existsSync(join(dir, name))) refuse(500, 'Error from API', 'The VM could not be restored', name)
       const saved: unknown = JSON.parse(readFileSync(join(dir, 'config.json'), 'utf8'))
       if (!Value.Check(Config, saved)) return refuse(500, 'Error from API', 'The VM could not be restored')
+      // The state of a device is found by its id.
+      const { devices } = Object(JSON.parse(readFileSync(join(dir, 'state.json'), 'utf8')))
+      for (const { id } of saved.disks)
+        if (!devices.includes(id)) refuse(500, 'Error from API', 'The VM could not be restored', `no state of ${id}`)
       await startVm(saved, 'Paused')
     },
   },

@@ -1,13 +1,10 @@
 import { chown, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { unbind } from '../bind.ts'
-import { runDir, showFile } from '../isolation.ts'
+import { runDir } from '../isolation.ts'
 import { answerMs, type GuestMemory } from '../machine.ts'
-import type { VmContext, VolumeSlots } from '../vmm/platform.ts'
+import type { VmContext } from '../vmm/platform.ts'
 import { snapshotMs } from '../vmm/snapshot.ts'
 import { asObject, type VmmHttp } from '../vmm-http.ts'
-import { diskConfig } from './config.ts'
 
 export async function inspect(api: VmmHttp): Promise<'running' | 'paused'> {
   const { state } = asObject(await api.call('GET', '/vm.info'))
@@ -53,54 +50,4 @@ export async function writeState({ api, vmDir, user }: VmContext, target: string
     if (user) await chown(join(target, name), 0, 0)
   }
   await rm(dir, { recursive: true, force: true })
-}
-
-/** How long the guest may take to let go of a disk. */
-const ejectMs = 10_000
-
-/** Volumes of one running machine: PCI disks that come and go. */
-export function volumeSlots({ api, vmDir, user }: VmContext): VolumeSlots {
-  const pathOf = (device: string) => join(vmDir, runDir, device)
-  return {
-    async find(volumeId) {
-      const { device, serial } = namesOf(volumeId)
-      return (await hasDevice(api, device)) ? serial : undefined
-    },
-    async insert(volumeId, file, readOnly) {
-      const { device, serial } = namesOf(volumeId)
-      await showFile(file, pathOf(device), user, 'write')
-      await api.call('PUT', '/vm.add-disk', diskConfig({ id: device, serial, path: device, readOnly }))
-      return serial
-    },
-    async grow(volumeId, sizeMib) {
-      const { device } = namesOf(volumeId)
-      await api.call('PUT', '/vm.resize-disk', { id: device, desired_size: sizeMib * 2 ** 20 })
-    },
-    async remove(volumeId) {
-      const { device } = namesOf(volumeId)
-      if (await hasDevice(api, device)) {
-        await api.call('PUT', '/vm.remove-device', { id: device })
-        await untilEjected(api, device)
-      }
-      await unbind(pathOf(device))
-    },
-  }
-}
-
-async function untilEjected(api: VmmHttp, device: string): Promise<void> {
-  const deadline = performance.now() + ejectMs
-  while (await hasDevice(api, device)) {
-    if (performance.now() > deadline) throw new Error('the guest does not let go of the disk')
-    await sleep(10)
-  }
-}
-
-async function hasDevice(api: VmmHttp, id: string): Promise<boolean> {
-  return id in asObject(asObject(await api.call('GET', '/vm.info')).device_tree)
-}
-
-/** A virtio disk's serial has 20 bytes: the end of a UUID, which is random, is enough. */
-function namesOf(volumeId: string): { device: string; serial: string } {
-  const serial = volumeId.replaceAll('-', '').slice(-20)
-  return { device: `volume-${serial}`, serial }
 }

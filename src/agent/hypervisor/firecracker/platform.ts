@@ -6,7 +6,7 @@ import { endProcess } from '../process.ts'
 import { clearMark } from '../transfer/marks.ts'
 import { cellFiles, driveFile, place } from '../vmm/cell.ts'
 import type { Launched } from '../vmm/launch.ts'
-import type { GuestPlan, Platform } from '../vmm/platform.ts'
+import type { GuestPlan, Platform, SavedGuest } from '../vmm/platform.ts'
 import { vmmHttp } from '../vmm-http.ts'
 import {
   apiSocket,
@@ -26,7 +26,7 @@ import { handOver } from './migrate.ts'
 import { takeGuest } from './receive.ts'
 import { bootCalls, consoleCall, loadCall, proofCalls, stateFiles } from './requests.ts'
 import { callAll, inspect, readMemory, setPaused, setTakenMib, writeState } from './vmm.ts'
-import { volumeSlots } from './volumes.ts'
+import { takeOwnName, volumeFile, volumeSlots } from './volumes.ts'
 
 interface FirecrackerHost {
   /** The agent's own directory: its Firecrackers carry it in their id. */
@@ -98,9 +98,12 @@ async function bootGuest({ cell, api }: Launched, guest: GuestPlan): Promise<voi
 }
 
 /** Firecracker maps the memory file privately, so clones share what none of them has changed. */
-async function loadGuest({ cell, api }: Launched, from: string, tap: string): Promise<void> {
-  for (const name of Object.values(stateFiles)) await place(cell, join(from, name), name, 'read')
+async function loadGuest({ cell, api }: Launched, { dir, tap, volumes }: SavedGuest): Promise<void> {
+  for (const name of Object.values(stateFiles)) await place(cell, join(dir, name), name, 'read')
+  // Under the names that the state has for them.
+  for (const { of, file } of volumes) await place(cell, file, volumeFile(of), 'write')
   await callAll(api, [consoleCall(), loadCall(tap)])
+  for (const volume of volumes) await takeOwnName(api, cell, volume)
 }
 
 function installed(programs: FirecrackerPrograms | undefined): FirecrackerPrograms {

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
 import { describe, expect, test } from 'vitest'
 import { run } from '../../../lib/exec.ts'
 import { isRunning } from '../../../lib/process-identity.ts'
@@ -30,6 +32,10 @@ const usable = firecracker !== null && process.getuid?.() === 0 && existsSync('/
 const why = usable ? '' : ' (skipped: set MOTE_FIRECRACKER_BIN; needs root and /dev/kvm)'
 const transcripts = new URL('./transcripts.json', import.meta.url)
 const user: VmUser = { uid: 1_999_999_001, gid: 1_999_999_001 }
+
+const Config = Type.Object({
+  drives: Type.Array(Type.Object({ drive_id: Type.String(), path_on_host: Type.String() })),
+})
 
 interface Case {
   readonly name: string
@@ -68,7 +74,7 @@ async function converseWith(
   fill: (cell: Cell) => Promise<void>,
 ): Promise<Exchange[]> {
   const cell = await makeCell({ dir, id }, programs, user)
-  for (const name of ['base.img', 'scratch.img', 'config.img', 'volume.img', 'init.cpio']) {
+  for (const name of ['base.img', 'scratch.img', 'config.img', 'volume.img', 'clone.img', 'init.cpio']) {
     await writeFile(join(dir, name), '')
     await truncate(join(dir, name), 2 ** 20)
     await place(cell, join(dir, name), name, 'write')
@@ -82,6 +88,12 @@ async function converseWith(
     await using tap = await tapIn(identity.pid, scenarioTap, user?.uid ?? 0)
     const said = await converse(api, calls)
     await tap.bring()
+    // The driver finds volumes by the files of the drives, after a load too.
+    if (calls === secondLife) {
+      const { drives } = Value.Parse(Config, await api.call('GET', '/vm/config'))
+      const files = Object.fromEntries(drives.map(one => [one.drive_id, one.path_on_host]))
+      expect(files).toMatchObject({ rw0: 'volume.img', rw1: 'empty.img', rw2: 'clone.img' })
+    }
     if (calls === firstLife) {
       await until(async () => (await consoleTail(dir)).startsWith('T'), { what: 'the guest on the console' })
       for (const name of ['memory', 'state']) await run('cp', [join(cell.dir, name), join(dir, name)])

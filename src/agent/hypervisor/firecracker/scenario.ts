@@ -52,6 +52,8 @@ export const firstLife: readonly ScenarioCall[] = [
   patch('/drives/rw0', { drive_id: 'rw0', path_on_host: 'empty.img' }),
   patch('/drives/absent', { drive_id: 'absent', path_on_host: 'empty.img' }),
   patch('/drives/rw1', { drive_id: 'rw1', path_on_host: 'absent.img' }),
+  // The snapshot has it.
+  patch('/drives/rw2', { drive_id: 'rw2', path_on_host: 'volume.img' }),
   patch('/vm', { state: 'Stopped' }),
   patch('/vm', { state: 'Paused' }),
   patch('/vm', { state: 'Paused' }),
@@ -67,6 +69,9 @@ export const secondLife: readonly ScenarioCall[] = [
   put('/snapshot/load', { ...Object(loadCall(scenarioTap).body), mem_file_path: 'memory' }),
   put('/snapshot/load', loadCall(scenarioTap).body),
   get('/'),
+  get('/vm/config'),
+  // A clone takes the place of the volume before the guest runs.
+  patch('/drives/rw2', { drive_id: 'rw2', path_on_host: 'clone.img' }),
   get('/balloon'),
   put('/snapshot/load', loadCall(scenarioTap).body),
   patch('/vm', { state: 'Resumed' }),

@@ -2,10 +2,14 @@ import { join } from 'node:path'
 import { StepError } from '../../vm/errors.ts'
 import { unbind } from '../bind.ts'
 import { showFile } from '../isolation.ts'
+import type { KeptDisk } from '../driver.ts'
+import { place, type VmmCell } from '../vmm/cell.ts'
 import type { VmContext, VolumeSlots } from '../vmm/platform.ts'
-import { asObject } from '../vmm-http.ts'
+import { asObject, type VmmHttp } from '../vmm-http.ts'
 import { cellName, driveSerial, emptyDrive } from './cell.ts'
 import { slots } from './requests.ts'
+
+export const volumeFile = (volumeId: string): string => `volume-${volumeId}.img`
 
 /**
  * Volumes of one running machine: each takes one of the drives that were there from the start, whose file is exchanged
@@ -13,33 +17,45 @@ import { slots } from './requests.ts'
  */
 export function volumeSlots(vm: VmContext): VolumeSlots {
   const { api, vmDir, user } = vm
-  const fileOf = (volumeId: string) => `volume-${volumeId}.img`
-  const pathOf = (volumeId: string) => join(vmDir, cellName, fileOf(volumeId))
-  const use = (id: string, file: string) => api.call('PATCH', `/drives/${id}`, { drive_id: id, path_on_host: file })
+  const pathOf = (volumeId: string) => join(vmDir, cellName, volumeFile(volumeId))
   return {
     async find(volumeId) {
-      return (await drivesIn(vm)).has(fileOf(volumeId)) ? driveSerial(pathOf(volumeId)) : undefined
+      return (await drivesIn(api)).has(volumeFile(volumeId)) ? driveSerial(pathOf(volumeId)) : undefined
     },
     async insert(volumeId, file, readOnly) {
-      const empty = (await drivesIn(vm)).get(emptyDrive)
+      const empty = (await drivesIn(api)).get(emptyDrive)
       const free = slots.find(slot => slot.readOnly === readOnly && empty?.has(slot.id))
       if (!free) throw new StepError('too_many_volumes', noRoom(readOnly))
       await showFile(file, pathOf(volumeId), user, 'write')
-      await use(free.id, fileOf(volumeId))
+      await use(api, free.id, volumeFile(volumeId))
       return driveSerial(pathOf(volumeId))
     },
     // It looks at the file's size whenever it is told of a file, the same one too.
     async grow(volumeId) {
-      const [slot] = (await drivesIn(vm)).get(fileOf(volumeId)) ?? []
-      if (slot) await use(slot, fileOf(volumeId))
+      const [slot] = (await drivesIn(api)).get(volumeFile(volumeId)) ?? []
+      if (slot) await use(api, slot, volumeFile(volumeId))
     },
     async remove(volumeId) {
-      const [slot] = (await drivesIn(vm)).get(fileOf(volumeId)) ?? []
-      if (slot) await use(slot, emptyDrive)
+      const [slot] = (await drivesIn(api)).get(volumeFile(volumeId)) ?? []
+      if (slot) await use(api, slot, emptyDrive)
       await unbind(pathOf(volumeId))
     },
   }
 }
+
+/** A clone was loaded under the name of the volume that it takes the place of: from here on it is found by its own. */
+export async function takeOwnName(api: VmmHttp, cell: VmmCell, { disk, file, of }: KeptDisk): Promise<void> {
+  if (disk.volumeId === of) return
+  const own = volumeFile(disk.volumeId)
+  await place(cell, file, own, 'write')
+  const [slot] = (await drivesIn(api)).get(volumeFile(of)) ?? []
+  if (!slot) throw new StepError('snapshot_mismatch', `the snapshot has no drive for volume ${of}`)
+  await use(api, slot, own)
+  await unbind(join(cell.dir, volumeFile(of)))
+}
+
+const use = (api: VmmHttp, id: string, file: string) =>
+  api.call('PATCH', `/drives/${id}`, { drive_id: id, path_on_host: file })
 
 function noRoom(readOnly: boolean): string {
   const room = slots.filter(slot => slot.readOnly === readOnly).length
@@ -47,7 +63,7 @@ function noRoom(readOnly: boolean): string {
 }
 
 /** File name to the drives that show it. */
-async function drivesIn({ api }: VmContext): Promise<Map<string, Set<string>>> {
+async function drivesIn(api: VmmHttp): Promise<Map<string, Set<string>>> {
   const { drives } = asObject(await api.call('GET', '/vm/config'))
   const found = new Map<string, Set<string>>()
   for (const one of Array.isArray(drives) ? drives.map(asObject) : []) {

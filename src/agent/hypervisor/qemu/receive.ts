@@ -101,6 +101,8 @@ async function untilArrived(
   while (asObject(await qmp.execute('query-status')).running !== true) {
     const { status, 'error-desc': reason } = asObject(await qmp.execute('query-migrate'))
     if (status === 'failed') throw new Error(`the VM did not come: ${String(reason ?? 'no reason given')}`)
+    // It stood still when it left, and does so here. To be told who it is it has to run; who wants it paused pauses it then.
+    if (status === 'completed') await qmp.execute('cont')
     await sleep(10)
   }
   if (!home.arriving) await qmp.execute('nbd-server-stop')

@@ -49,8 +49,8 @@ export async function restoreVm(
       // Before the state, which says how the guest has set them up.
       const volumes = hotplug(qmp, guest, home.dir, plan.isolation.userOf(home.vmId))
       const places = addressesOf(from.made)
-      for (const { disk, file, key } of from.disks ?? [])
-        await unlessEnded(volumes.insert(disk, file, key, places[disk.volumeId]))
+      for (const { disk, file, key, of } of from.disks ?? [])
+        await unlessEnded(volumes.insert(disk, file, key, places[of]))
       const state = join(from.dir, snapshotFiles.state)
       await context.time('load', () =>
         unlessEnded(loadState(qmp, join(home.dir, runDir), state, memoryFile !== undefined)),
@@ -62,6 +62,9 @@ export async function restoreVm(
         await qmp.execute('cont')
         await unlessEnded(guest.request(`identity ${identity(home, notes, { moved, renew: from.renew })}`, identityMs))
         if (moved) await qmp.execute('set_link', { name: 'n0', up: true })
+        // Its kernel has kept what the disks were called.
+        if (from.disks?.some(({ disk, of }) => disk.volumeId !== of))
+          await unlessEnded(guest.request('rescan', identityMs))
         return unlessEnded(guest.ready)
       })
       await enableMemoryStats(qmp)

@@ -72,8 +72,9 @@ export async function restoreVm(
     const { tap } = await placeDisks(platform, cell, plan)
     await context.time('load', async () => {
       await launched.tap.make()
-      await unlessEnded(platform.loadGuest(launched, from.dir, tap))
+      await unlessEnded(platform.loadGuest(launched, { dir: from.dir, tap, volumes: from.disks ?? [] }))
     })
+    await from.beforeRun?.()
     const moved = from.renew || from.made.notes.guest !== notes.guest || from.made.notes.mac !== notes.mac
     const resumed = async () => {
       await platform.setPaused(api, false)

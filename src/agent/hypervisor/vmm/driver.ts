@@ -38,6 +38,7 @@ export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
     name,
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate },
     showsDrives: true,
+    keepsVolumes: true,
     network: network.mode,
     probe: signal => probeVmm({ ...deps, userOf: isolation.userOf }, platform, signal),
     snapshotKind: madeBy,

@@ -1,7 +1,7 @@
 import type { Capabilities, HypervisorName } from '../../../contract/agent.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import type { GuestPorts } from '../../guest/ports.ts'
-import type { Machine, RawDrive, Running, VmHome } from '../driver.ts'
+import type { KeptDisk, Machine, RawDrive, Running, VmHome } from '../driver.ts'
 import type { VmUser } from '../isolation.ts'
 import type { GuestMemory } from '../machine.ts'
 import type { VmmNetwork, VmmProcess } from '../process.ts'
@@ -47,8 +47,8 @@ export interface Platform {
   bootProof(api: VmmHttp): Promise<void>
   /** From an empty VMM, whose files are in its cell, to a guest that boots. Its tap is there, and brought afterwards. */
   bootGuest(launched: Launched, guest: GuestPlan): Promise<void>
-  /** From an empty VMM to a guest that stands still. @param from the snapshot's directory */
-  loadGuest(launched: Launched, from: string, tap: string): Promise<void>
+  /** From an empty VMM to a guest that stands still. */
+  loadGuest(launched: Launched, saved: SavedGuest): Promise<void>
   /** @throws Error when it is neither: such a process never became a VM */
   inspect(api: VmmHttp): ReturnType<Machine['inspect']>
   /** Idempotent. */
@@ -71,6 +71,15 @@ export interface VmmProgram {
   readonly variable: string
   /** The version that the driver was written for and tested with; older ones are refused. */
   readonly tested: string
+}
+
+/** A guest of a snapshot, and what it is connected to here. */
+export interface SavedGuest {
+  /** The snapshot's. */
+  readonly dir: string
+  readonly tap: string
+  /** In the places of those that it has mounted. */
+  readonly volumes: readonly KeptDisk[]
 }
 
 /** A guest's size and what it is connected to. */

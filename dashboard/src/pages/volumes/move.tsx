@@ -1,0 +1,96 @@
+import type { VolumeWithAttachments } from '@mote/client'
+import { useQuery } from '@tanstack/react-query'
+import { ArrowRightLeft } from 'lucide-react'
+import { api } from '../../api/client.ts'
+import { queries, refreshAll } from '../../api/queries.ts'
+import type { VolumeMove } from '../../api/shapes.ts'
+import { ActionButton } from '../../ui/action.tsx'
+import { Button } from '../../ui/button.tsx'
+import { FormDialog } from '../../ui/dialog.tsx'
+import { Choice, Field } from '../../ui/form.tsx'
+import { Card } from '../../ui/layout.tsx'
+import { Meter } from '../../ui/meter.tsx'
+import { Notice } from '../../ui/states.tsx'
+import { Status } from '../../ui/status.tsx'
+
+interface Props {
+  readonly volume: VolumeWithAttachments
+}
+
+const isOver = (move: VolumeMove) => move.status === 'none' || move.endedAt !== ''
+
+/** Another host for a volume that no machine has; with one it goes by moving that. */
+export function Move({ volume }: Props) {
+  const move = useQuery({
+    ...queries.volumeMove(volume.id),
+    refetchInterval: ({ state }) => (state.data && !isOver(state.data) ? 700 : 10_000),
+  })
+  const last = move.data
+  return (
+    <Card title="Move" lead="To another host, with its snapshots. A machine that has it takes it along as it moves.">
+      <div className="space-y-3">
+        {last && last.status !== 'none' && <Last move={last} />}
+        {last && !isOver(last) ? (
+          <ActionButton
+            act={async () => {
+              await api.cancelVolumeMove({ volume_id: volume.id })
+              await refreshAll('volume-move', 'volumes')
+            }}
+          >
+            Cancel the move
+          </ActionButton>
+        ) : (
+          <Start volume={volume} move={last} />
+        )}
+      </div>
+    </Card>
+  )
+}
+
+function Last({ move }: { readonly move: VolumeMove }) {
+  return (
+    <div className="space-y-2">
+      <Status status={move.status} />
+      {!isOver(move) && <Meter label="Copied" value={move.percent} max={100} text={`${Math.round(move.percent)} %`} />}
+      {move.error && <Notice tone="bad">{move.error}</Notice>}
+    </div>
+  )
+}
+
+function Start({ volume, move }: Props & { readonly move: VolumeMove | undefined }) {
+  const me = useQuery(queries.me())
+  const isAdmin = me.data?.role === 'Admin'
+  const hosts = useQuery({ ...queries.hosts(), enabled: isAdmin })
+  const others = hosts.data?.filter(host => host.id !== move?.hostId && host.status === 'up' && !host.cordoned) ?? []
+  const reason =
+    move?.obstacle || (hosts.data && others.length === 0 ? 'There is no other host that takes volumes.' : undefined)
+  return (
+    <FormDialog
+      title={`Move ${volume.name}`}
+      lead="It is copied and compared, and then it is over there. Nothing can have it meanwhile."
+      submit="Move"
+      trigger={open => (
+        <Button reason={reason} onClick={open}>
+          <ArrowRightLeft aria-hidden="true" size={14} /> Move …
+        </Button>
+      )}
+      send={async values => {
+        await api.moveVolume({ volume_id: volume.id, body: { target_host: values.text('target_host') } })
+        await refreshAll('volume-move', 'volumes')
+      }}
+      fields={
+        isAdmin ? (
+          <Choice label="Host" name="target_host" required>
+            {others.map(host => (
+              <option key={host.id} value={host.id}>
+                {host.name}
+              </option>
+            ))}
+          </Choice>
+        ) : (
+          <Field label="Host" name="target_host" required mono hint="Name or id of a host; the operator knows them." />
+        )
+      }
+    />
+  )
+}

@@ -1,0 +1,154 @@
+/** Forks of a VM that has a volume, interrupted in every way: each goes on with what was kept, and with nothing else. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld, shape } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { findHost } from '../hosts/index.ts'
+import { createSnapshot, dropSnapshot, listSnapshots, wishVm } from '../vms/index.ts'
+import * as vms from '../vms/store.ts'
+import { attachVolume, createVolume, findVolume, lockKept } from '../volumes/index.ts'
+import { moveVolume } from '../volumes/move.ts'
+import { startFork } from './index.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const host = await world.addHost({ vcpus: 1000, memoryMib: 1_000_000 })
+
+const alone = async () => {
+  const app = await world.app()
+  await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+  return app
+}
+const parentApp = await alone()
+const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: 'data', sizeMib: 64 }))
+const mount = { mountPoint: '/data', accessMode: 0, by: 'user' } as const
+await db.tx(tx => attachVolume(tx, { projectId, appId: parentApp.id, volumeId, ...mount }))
+const parent = await world.deploy(parentApp)
+const parentVm = parent.vmIds[0]!
+const isHealthy = async (vmId: string) => (await vms.byId(db, vmId))?.healthy === true
+await world.until(() => isHealthy(parentVm))
+const { memory } = host.vms.get(parentVm)!
+const volume = host.storage.volumes.get(volumeId)!
+
+let made = 0
+const find = async (id: string) => (await listSnapshots(db, parent.id)).find(one => one.id === id)
+/** Of the parent, whose volume holds `content` then and something else at once. */
+async function kept(content: string): Promise<string> {
+  const vm = (await vms.byId(db, parentVm))!
+  const of = { deploymentId: parent.id, vmId: vm.id, hostId: host.id }
+  volume.content = content
+  const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of, kind: 'user', name: `s${++made}` }))
+  await world.until(async () => (await find(id))?.state === 'ready')
+  volume.content = 'the parent went on'
+  return id
+}
+async function fork(snapshotId: string) {
+  const app = await alone()
+  return db.tx(async tx => {
+    const snapshot = (await find(snapshotId))!
+    const of = { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }
+    const { volumes, vmIds, id } = await startFork(tx, of, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
+    return { app, deploymentId: id, id: vmIds[0]!, volumeId: volumes[0]!.volume.id, rounds: 0 }
+  })
+}
+const contentOf = (id: string) => host.storage.volumes.get(id)?.content
+
+const snapshotId = await kept('then')
+const remove = ({ id }: { id: string }) => db.tx(tx => wishVm(tx, id, 'absent'))
+const vmCases = crashMatrix({
+  ...{ db, machine: world.machines.vm, makeSubject: () => fork(snapshotId), remove },
+  advance: async (s, phase) => {
+    await world.hostsMove()
+    await world.run('volume')
+    if (phase !== 'steady' || ++s.rounds < 3) return
+    const there = host.vms.get(s.id)!
+    expect(there.memory).toBe(memory)
+    expect(there.disks).toMatchObject([{ volumeId: s.volumeId, state: 'attached' }])
+    host.storage.write(s.volumeId, `of ${s.id}`)
+    await remove(s)
+  },
+  check: async ({ id, volumeId: own, rounds }) => {
+    await world.until(async () => (await findVolume(db, own))?.state === 'ready')
+    expect(contentOf(own)).toBe(rounds === 3 ? `of ${id}` : 'then')
+    expect(contentOf(volumeId)).toBe('the parent went on')
+    expect(await world.rows(`SELECT vm_id FROM vm_disk WHERE volume_id = $1`, own)).toEqual([])
+  },
+})
+
+describe('crash matrix of the VM of a fork', () => {
+  it('has every phase with every fault', () =>
+    expect(vmCases.length).toBe(Object.keys(world.machines.vm.phases).length * faults.length))
+  it.each(vmCases)('$name', ({ run }) => run())
+})
+
+const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<ReturnType<typeof fork>> }>({
+  ...{
+    db,
+    machine: world.machines.snapshot,
+    unreachable: { creating: 'nothing is forked before there is a snapshot' },
+  },
+  makeSubject: async () => ({ id: await kept('for one'), rounds: 0 }),
+  remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
+  advance: async (s, phase) => {
+    await world.hostsMove()
+    if (phase === 'keeping' && !s.fork && (await find(s.id))) s.fork = await fork(s.id)
+    else if (phase === 'keeping') await db.tx(tx => dropSnapshot(tx, s.id))
+    // Its host has had the time to do all that it was told of the snapshot by then.
+    else if (++s.rounds > 3) await world.run('volume', 'vm')
+  },
+  check: async ({ id, fork: forked }) => {
+    expect(host.snapshots.has(id)).toBe(false)
+    if (!forked) return
+    await world.until(async () => (await findVolume(db, forked.volumeId))?.state === 'ready')
+    expect(contentOf(forked.volumeId)).toBe('for one')
+  },
+})
+
+describe('crash matrix of a snapshot that a fork is made of: it stays until the clone is whole', () => {
+  it('has every phase of its end with every fault', () =>
+    expect(snapshotCases.length).toBe((Object.keys(world.machines.snapshot.phases).length - 1) * faults.length))
+  it.each(snapshotCases)('$name', ({ run }) => run())
+})
+
+describe('a volume that a snapshot of a VM has content of', () => {
+  it('stays on the host of the snapshot', async () => {
+    const other = await world.addHost()
+    const target = (await findHost(db, 3600, other.id))!
+    const one = await fork(snapshotId)
+    await world.until(() => isHealthy(one.id))
+    const of = { deploymentId: one.deploymentId, vmId: one.id, hostId: host.id, kind: 'user', name: 'mine' } as const
+    const vm = (await vms.byId(db, one.id))!
+    await db.tx(tx => createSnapshot(tx, { ...vm, ...of }))
+    await world.until(async () => (await listSnapshots(db, one.deploymentId))[0]?.state === 'ready')
+    await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
+    await world.until(async () => (await vms.byId(db, one.id)) === undefined)
+    const move = () => db.tx(tx => moveVolume(tx, one.volumeId, target))
+    await expect(move()).rejects.toThrow(/Snapshot mine of a VM of app-.* has what volume .* held/)
+    const [kept] = await listSnapshots(db, one.deploymentId)
+    await db.tx(tx => dropSnapshot(tx, kept!.id))
+    await move()
+    await world.until(async () => (await findVolume(db, one.volumeId))?.hostId === other.id)
+    expect(other.storage.volumes.get(one.volumeId)?.content).toBe('then')
+  })
+})
+
+describe('a fork', () => {
+  it('is not seen by another one, nor by the snapshot; and what replaces its VM boots with its volume', async () => {
+    const [one, two] = [await fork(snapshotId), await fork(snapshotId)]
+    await world.until(async () => (await isHealthy(one.id)) && (await isHealthy(two.id)))
+    expect([one, two].map(({ id }) => host.vms.get(id)?.memory)).toEqual([memory, memory])
+    host.storage.write(one.volumeId, 'of one')
+    await remove(one)
+    const next = async () =>
+      (await world.rows<{ id: string }>(`SELECT id FROM vm WHERE app_id = $1 AND id <> $2`, one.app.id, one.id))[0]?.id
+    await world.until(async () => {
+      const id = await next()
+      return id !== undefined && (await isHealthy(id))
+    })
+    const successor = host.vms.get((await next()) ?? '')!
+    expect(successor.memory).not.toBe(memory)
+    expect(successor.disks).toMatchObject([{ volumeId: one.volumeId }])
+    expect([one, two].map(each => contentOf(each.volumeId))).toEqual(['of one', 'then'])
+    expect(host.storage.copies.get(`${snapshotId} ${volumeId}`)).toBe('then')
+  })
+})

@@ -1,0 +1,116 @@
+/** Volumes of a fork: each begins with what a snapshot of a VM has of another. docs/decisions/0058-forks-with-volumes.md */
+import type { SnapshotDisk } from '../../contract/agent.ts'
+import { type Tx, statement } from '../../db/db.ts'
+import { invalidState } from '../http/errors.ts'
+import { attachVolume } from './attach.ts'
+import { insert } from './create.ts'
+import * as rules from './rules.ts'
+import * as store from './store.ts'
+import type { Volume } from './store.ts'
+
+/** A snapshot of a VM, and where its files are. */
+export interface KeptVm {
+  readonly id: string
+  readonly name: string
+  readonly projectId: string
+  readonly hostId: string
+  readonly disks: readonly SnapshotDisk[]
+}
+
+/** What the guest of the snapshot has mounted, with the volume that it is. */
+export interface KeptVolume {
+  readonly disk: SnapshotDisk
+  readonly volume: Volume
+}
+
+/** A volume that the fork has. */
+export interface ForkedVolume {
+  readonly volume: Volume
+  /** The one in whose place it is; the same where it is only read. */
+  readonly of: string
+  readonly mountPoint: string
+  readonly readOnly: boolean
+}
+
+const takenNames = statement<{ name: string }>(
+  'volumes.takenNames',
+  `SELECT name FROM volume WHERE project_id = $1 AND owner = 'user' AND want = 'present' AND name = ANY($2::text[])`,
+)
+/** What a name of a volume may have, see `fileName`. */
+const nameLength = 63
+const mostOfOneName = 20
+
+/**
+ * The volumes of the snapshot, held until the transaction ends. Whoever clones one locks it before the project.
+ * @throws ApiError 409 `invalid_state`, `operation_in_progress`: what of them the fork could not have, and why
+ */
+export async function lockKept(tx: Tx, snapshot: KeptVm): Promise<KeptVolume[]> {
+  const kept: KeptVolume[] = []
+  for (const disk of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
+    const volume = await store.lock(tx, disk.volumeId)
+    if (!volume)
+      throw invalidState(
+        `Volume ${disk.volumeId} at ${disk.mountPoint} was deleted, and what snapshot ${snapshot.name} had of it went along.`,
+      )
+    assertThere(snapshot, disk, volume)
+    kept.push({ disk, volume })
+  }
+  return kept
+}
+
+function assertThere(snapshot: KeptVm, disk: SnapshotDisk, volume: Volume): void {
+  rules.assertAtRest(volume)
+  const { name } = volume
+  if (volume.bound && volume.hostId !== snapshot.hostId)
+    throw invalidState(
+      `Volume ${name} has been moved to another host, and what snapshot ${snapshot.name} had of it went. Take a new snapshot.`,
+    )
+  if (disk.readOnly && volume.attachGeneration !== disk.generation)
+    throw invalidState(
+      `Volume ${name}, which the VM of snapshot ${snapshot.name} only reads, has been written to since. Take a new snapshot.`,
+    )
+  if (!disk.readOnly && !disk.copied)
+    throw invalidState(`Snapshot ${snapshot.name} has no copy of volume ${name}. Take a new snapshot.`)
+}
+
+/**
+ * Gives a new app what the snapshot's guest has mounted, at the same places: clones of what it writes to, and what it only reads.
+ * @throws ApiError 403 `plan_limit_exceeded`, 409 `volume_in_use`, `name_taken`
+ */
+export async function forkVolumes(
+  tx: Tx,
+  snapshot: Pick<KeptVm, 'id' | 'projectId'>,
+  kept: readonly KeptVolume[],
+  app: { readonly id: string; readonly name: string },
+): Promise<ForkedVolume[]> {
+  const forked: ForkedVolume[] = []
+  for (const { disk, volume: source } of kept) {
+    const volume = disk.readOnly ? source : await cloneKept(tx, snapshot, source, app.name)
+    const { mountPoint, readOnly } = disk
+    const { projectId } = snapshot
+    const accessMode = readOnly ? 1 : 0
+    await attachVolume(tx, { projectId, volumeId: volume.id, appId: app.id, mountPoint, accessMode, by: 'user' })
+    forked.push({ volume, of: source.id, mountPoint, readOnly })
+  }
+  return forked
+}
+
+/** In the pool and under the key of its source: the copy is there. */
+async function cloneKept(
+  tx: Tx,
+  { id, projectId }: Pick<KeptVm, 'id' | 'projectId'>,
+  { id: fromVolumeId, name, sizeMib, poolName, hostId, bound, key }: Volume,
+  appName: string,
+): Promise<Volume> {
+  const request = { projectId, name: await freeName(tx, projectId, `${appName}-${name}`) }
+  const from = { fromVolumeId, fromSnapshotId: id }
+  return insert(tx, { ...request, sizeMib, poolName, hostId, bound, key, ...from }, 'creating')
+}
+
+/** Volumes outlive their apps: the name may be that of an earlier fork's. */
+async function freeName(tx: Tx, projectId: string, wanted: string): Promise<string> {
+  const numbered = Array.from({ length: mostOfOneName }, (_, n) => (n === 0 ? '' : `-${n + 1}`))
+  const names = numbered.map(end => `${wanted.slice(0, nameLength - end.length)}${end}`)
+  const taken = new Set((await tx.rows(takenNames, [projectId, names])).map(row => row.name))
+  return names.find(name => !taken.has(name)) ?? wanted
+}

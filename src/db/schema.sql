@@ -1323,6 +1323,8 @@ CREATE UNIQUE INDEX vm_snapshot_sleep ON public.vm_snapshot USING btree (deploym
 
 CREATE INDEX vm_snapshot_vm ON public.vm_snapshot USING btree (vm_id) WHERE (want = 'present'::text);
 
+CREATE INDEX volume_from_snapshot ON public.volume USING btree (from_snapshot_id) WHERE (from_snapshot_id IS NOT NULL);
+
 CREATE INDEX volume_host ON public.volume USING btree (host_id);
 
 CREATE INDEX volume_moving ON public.volume USING btree (moving_to) WHERE (moving_to IS NOT NULL);
@@ -1383,14 +1385,29 @@ BEGIN
   RETURN NULL;
 END $function$;
 
-CREATE TRIGGER app_network AFTER UPDATE ON public.app FOR EACH ROW WHEN ((old.active_deployment_id IS DISTINCT FROM new.active_deployment_id)) EXECUTE FUNCTION notify_network();
+CREATE OR REPLACE FUNCTION public.notify_network_of_project()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_notify('network', coalesce(NEW.project_id, OLD.project_id)::text);
+  RETURN NULL;
+END $function$;
+
+CREATE TRIGGER app_network AFTER UPDATE ON public.app FOR EACH ROW WHEN ((((old.active_deployment_id IS DISTINCT FROM new.active_deployment_id) OR (old.want IS DISTINCT FROM new.want)) OR (old.name IS DISTINCT FROM new.name))) EXECUTE FUNCTION notify_network_of_project();
+
+CREATE TRIGGER app_network_new AFTER INSERT ON public.app FOR EACH ROW EXECUTE FUNCTION notify_network_of_project();
 
 CREATE TRIGGER audit_log_append_only BEFORE DELETE OR UPDATE ON public.audit_log FOR EACH ROW EXECUTE FUNCTION audit_log_is_append_only();
 
 CREATE TRIGGER audit_log_no_truncate BEFORE TRUNCATE ON public.audit_log FOR EACH STATEMENT EXECUTE FUNCTION audit_log_is_append_only();
 
+CREATE TRIGGER branch_network AFTER UPDATE ON public.branch FOR EACH ROW WHEN ((((old.is_current IS DISTINCT FROM new.is_current) OR (old.app_id IS DISTINCT FROM new.app_id)) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network_of_project();
+
+CREATE TRIGGER database_network AFTER UPDATE ON public.database FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network_of_project();
+
 CREATE TRIGGER mesh_network AFTER INSERT OR DELETE OR UPDATE ON public.mesh_host FOR EACH ROW EXECUTE FUNCTION notify_network();
 
-CREATE TRIGGER vm_network AFTER UPDATE ON public.vm FOR EACH ROW WHEN ((((old.host_id IS DISTINCT FROM new.host_id) OR (old.healthy IS DISTINCT FROM new.healthy)) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network();
+CREATE TRIGGER vm_network AFTER UPDATE ON public.vm FOR EACH ROW WHEN ((((old.host_id IS DISTINCT FROM new.host_id) OR (old.healthy IS DISTINCT FROM new.healthy)) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network_of_project();
 
-CREATE TRIGGER vm_network_gone AFTER DELETE ON public.vm FOR EACH ROW EXECUTE FUNCTION notify_network();
+CREATE TRIGGER vm_network_gone AFTER DELETE ON public.vm FOR EACH ROW EXECUTE FUNCTION notify_network_of_project();

@@ -1,4 +1,4 @@
-/** What each host is told of the private networks. Pure: rows in, one full state for each host out. */
+/** What each host is told of the private networks: rows in, one full state for each host out. */
 import { createHash } from 'node:crypto'
 import type { HostIpv4, HostNetwork, MeshPeer, Zone } from '../../contract/network.ts'
 import { contains, formatIp, parseCidr } from '../../lib/cidr.ts'
@@ -25,13 +25,18 @@ export interface MeshHost {
   readonly assigned: string | null
 }
 
-export interface NetworkState {
+/** Rows of some projects. */
+export interface ProjectNetworks {
   /** Grows; a host refuses a smaller one. */
   readonly version: number
-  /** Of the installation. */
-  readonly prefix: string
   readonly vms: readonly PlacedVm[]
   readonly names: readonly NetworkName[]
+}
+
+/** Of all projects. */
+export interface NetworkState extends ProjectNetworks {
+  /** Of the installation. */
+  readonly prefix: string
   readonly meshHosts: readonly MeshHost[]
 }
 
@@ -45,24 +50,88 @@ export function meshAddress(prefix: string, hostId: string): string {
 
 /**
  * A host hears of the projects that have VMs on it, and of nothing else: names, and where their other VMs are. So the
- * size of a message goes with what is on the host, not with the installation.
+ * size of a message goes with what is on the host, and so does the work for it: a change of one project makes the
+ * messages of its hosts anew, and no others.
  */
-export function hostNetworks(state: NetworkState, hostIds: Iterable<string>): Map<string, HostNetwork> {
-  const vmsByHost = Map.groupBy(state.vms, vm => vm.hostId)
-  const namesByProject = Map.groupBy(state.names, name => name.projectId)
-  const meshed = new Map(state.meshHosts.map(host => [host.hostId, host]))
-  const networks = new Map<string, HostNetwork>()
-  for (const hostId of hostIds) {
-    const projects = new Set((vmsByHost.get(hostId) ?? []).map(vm => vm.projectId))
-    const zones = [...projects].sort().map(projectId => zoneOf(projectId, namesByProject.get(projectId) ?? []))
-    const own = meshed.get(hostId)
-    const peers = own ? peersOf(state, vmsByHost, hostId, projects) : []
-    const guests = own?.assigned ? { guests: own.assigned } : {}
-    const content = { address: meshAddress(state.prefix, hostId), ...guests, peers, zones }
-    const hash = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32)
-    networks.set(hostId, { version: state.version, hash, ...content })
+export interface Networks {
+  readonly meshHosts: readonly MeshHost[]
+  /** The message for this host; the same object until something in it may have changed. */
+  of(hostId: string): HostNetwork
+  /** Whose rows a message for this host is made of. */
+  projectsOn(hostId: string): string[]
+  /** Puts these rows in the place of all that was known of these projects; the hosts of before and of now have new messages. */
+  replace(projectIds: Iterable<string>, rows: ProjectNetworks): void
+  /** The message for this host is made anew, under this version: it did not take the one that it was sent. */
+  renew(hostId: string, version: number): void
+}
+
+export function networksOf(state: NetworkState): Networks {
+  const { prefix, meshHosts } = state
+  const vms = mapOfLists(state.vms)
+  const names = mapOfLists(state.names)
+  const onHost = new Map<string, Set<string>>()
+  const peers = reachablePeers(state)
+  const meshed = new Map(meshHosts.map(host => [host.hostId, host]))
+  const made = new Map<string, HostNetwork>()
+  const versions = new Map<string, number>()
+  const place = ({ hostId, projectId }: PlacedVm) => {
+    const there = onHost.get(hostId)
+    if (there) there.add(projectId)
+    else onHost.set(hostId, new Set([projectId]))
   }
-  return networks
+  for (const vm of state.vms) place(vm)
+
+  const make = (hostId: string): HostNetwork => {
+    const projects = [...(onHost.get(hostId) ?? [])].sort()
+    const zones = projects.map(projectId => zoneOf(projectId, names.get(projectId) ?? []))
+    const own = meshed.get(hostId)
+    const elsewhere = projects.flatMap(projectId => vms.get(projectId) ?? []).filter(vm => vm.hostId !== hostId)
+    const reached = own ? peersOf(peers, hostId, elsewhere) : []
+    const guests = own?.assigned ? { guests: own.assigned } : {}
+    const content = { address: meshAddress(prefix, hostId), ...guests, peers: reached, zones }
+    const hash = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32)
+    return { version: versions.get(hostId) ?? state.version, hash, ...content }
+  }
+  const renew = (hostId: string, version: number) => {
+    made.delete(hostId)
+    versions.set(hostId, version)
+  }
+  return {
+    meshHosts,
+    of(hostId) {
+      const network = made.get(hostId) ?? make(hostId)
+      made.set(hostId, network)
+      return network
+    },
+    projectsOn: hostId => [...(onHost.get(hostId) ?? [])],
+    replace(projectIds, rows) {
+      const now = { vms: mapOfLists(rows.vms), names: mapOfLists(rows.names) }
+      const touched = new Set<string>()
+      for (const projectId of projectIds) {
+        for (const { hostId } of vms.get(projectId) ?? []) {
+          touched.add(hostId)
+          onHost.get(hostId)?.delete(projectId)
+        }
+        vms.set(projectId, now.vms.get(projectId) ?? [])
+        names.set(projectId, now.names.get(projectId) ?? [])
+        for (const vm of vms.get(projectId) ?? []) {
+          touched.add(vm.hostId)
+          place(vm)
+        }
+      }
+      for (const hostId of touched) renew(hostId, rows.version)
+    },
+    renew,
+  }
+}
+
+const mapOfLists = <T extends { readonly projectId: string }>(rows: readonly T[]): Map<string, readonly T[]> =>
+  Map.groupBy(rows, row => row.projectId)
+
+/** What each of these hosts is told. */
+export function hostNetworks(state: NetworkState, hostIds: Iterable<string>): Map<string, HostNetwork> {
+  const networks = networksOf(state)
+  return new Map([...hostIds].map(hostId => [hostId, networks.of(hostId)]))
 }
 
 function zoneOf(projectId: string, names: readonly NetworkName[]): Zone {
@@ -70,29 +139,30 @@ function zoneOf(projectId: string, names: readonly NetworkName[]): Zone {
   return { projectId, names: sorted.map(({ name, addresses }) => ({ name, addresses: addresses.toSorted() })) }
 }
 
-function peersOf(
-  { meshHosts, prefix }: NetworkState,
-  vmsByHost: ReadonlyMap<string, readonly PlacedVm[]>,
-  hostId: string,
-  projects: ReadonlySet<string>,
-): MeshPeer[] {
-  const others = meshHosts.filter(peer => peer.hostId !== hostId).toSorted((a, b) => (a.hostId < b.hostId ? -1 : 1))
-  return others.map(peer => ({
-    ...{ hostId: peer.hostId, publicKey: peer.publicKey, endpoint: peer.endpoint },
-    address: meshAddress(prefix, peer.hostId),
-    ...(peer.ipv4 && isAlone(peer.ipv4, peer.hostId, meshHosts) ? { ipv4: peer.ipv4 } : {}),
-    vmAddresses: (vmsByHost.get(peer.hostId) ?? [])
-      .filter(vm => projects.has(vm.projectId))
-      .map(vm => vm.address)
-      .sort(),
-  }))
+type Peer = Omit<MeshPeer, 'vmAddresses'>
+
+/**
+ * In one order. Two hosts with one network of guests: where a packet to it would go is anybody's guess, so it goes to
+ * neither.
+ */
+function reachablePeers({ prefix, meshHosts }: Pick<NetworkState, 'prefix' | 'meshHosts'>): Peer[] {
+  const networks = meshHosts.map(({ hostId, ipv4 }) => ({ hostId, guests: ipv4 ? parseCidr(ipv4.guests) : undefined }))
+  const isAlone = (hostId: string, own: NonNullable<ReturnType<typeof parseCidr>>) =>
+    networks.every(
+      ({ hostId: other, guests }) => other === hostId || !guests || !(contains(own, guests) || contains(guests, own)),
+    )
+  return meshHosts
+    .toSorted((a, b) => (a.hostId < b.hostId ? -1 : 1))
+    .map(({ hostId, publicKey, endpoint, ipv4 }) => {
+      const own = ipv4 ? parseCidr(ipv4.guests) : undefined
+      const address = meshAddress(prefix, hostId)
+      return { hostId, publicKey, endpoint, address, ...(ipv4 && (!own || isAlone(hostId, own)) ? { ipv4 } : {}) }
+    })
 }
 
-/** Two hosts with one network of guests: where a packet to it would go is anybody's guess, so it goes to neither. */
-export function isAlone({ guests }: HostIpv4, hostId: string, hosts: readonly MeshHost[]): boolean {
-  const own = parseCidr(guests)
-  return hosts.every(other => {
-    const theirs = other.hostId !== hostId && other.ipv4 ? parseCidr(other.ipv4.guests) : undefined
-    return !own || !theirs || !(contains(own, theirs) || contains(theirs, own))
-  })
+function peersOf(peers: readonly Peer[], hostId: string, elsewhere: readonly PlacedVm[]): MeshPeer[] {
+  const behind = Map.groupBy(elsewhere, vm => vm.hostId)
+  return peers
+    .filter(peer => peer.hostId !== hostId)
+    .map(peer => ({ ...peer, vmAddresses: (behind.get(peer.hostId) ?? []).map(vm => vm.address).sort() }))
 }

@@ -1,8 +1,10 @@
 /** Which names guests can ask for, and what they are answered with, from the rows. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type ComputeWorld, computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import { until } from '../../../test/support/wait.ts'
 import { newId } from '../../lib/ids.ts'
-import { networkState } from './network-store.ts'
+import type { NetworkName } from './hosts.ts'
+import { networkState, projectNetworks } from './network-store.ts'
 
 let world: ComputeWorld
 beforeAll(async () => {
@@ -63,4 +65,39 @@ it('a database is found by the name that its user gave it, unless an app has it'
   const app = await served(1)
   await world.rows(`UPDATE database SET name = $1 WHERE id = $2`, app.name, database)
   expect((await namesNow())[app.name]).toEqual((await vmsOf(app)).map(({ address }) => address))
+})
+
+it('is read for one project as for all', async () => {
+  await served(2)
+  const all = await networkState(world.db)
+  const one = await projectNetworks(world.db, [world.projectId])
+  const byName = (rows: readonly NetworkName[]) => rows.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  expect(byName(one.names)).toEqual(byName(all.names))
+  expect(one.vms.toSorted((a, b) => (a.address < b.address ? -1 : 1))).toEqual(
+    all.vms.toSorted((a, b) => (a.address < b.address ? -1 : 1)),
+  )
+  expect(one.names.length).toBeGreaterThan(0)
+  expect(await projectNetworks(world.db, [newId()])).toMatchObject({ vms: [], names: [] })
+})
+
+it('is read again by whoever relies on it when a name, a place or a health changes, and then only that project', async () => {
+  const told: string[] = []
+  const listening = await world.db.listen('network', projectId => told.push(projectId))
+  const app = await served(1)
+  const [vm] = await vmsOf(app)
+  told.length = 0
+  const changes = [
+    `UPDATE vm SET healthy = false WHERE id = '${vm?.id}'`,
+    `UPDATE app SET name = name || '-2' WHERE id = '${app.id}'`,
+    `UPDATE app SET want = 'deleted' WHERE id = '${app.id}'`,
+    `DELETE FROM vm WHERE id = '${vm?.id}'`,
+    `UPDATE database SET name = 'invoices' WHERE name <> 'invoices'`,
+    `UPDATE branch SET want = 'deleted' WHERE want = 'live'`,
+  ]
+  for (const [n, change] of changes.entries()) {
+    await world.rows(`${change} RETURNING id`)
+    await until(() => told.length > n, { what: `a word of: ${change}` })
+  }
+  expect(new Set(told)).toEqual(new Set([world.projectId]))
+  await listening.stop()
 })

@@ -1,32 +1,36 @@
 import { type Db, type Sql, statement } from '../../db/db.ts'
-import type { MeshHost, NetworkName, NetworkState, PlacedVm } from './hosts.ts'
+import type { MeshHost, NetworkName, NetworkState, PlacedVm, ProjectNetworks } from './hosts.ts'
 
 const prefixNow = statement<{ prefix: string; version: number }>(
   'network.prefix',
   `SELECT ipv6_prefix AS prefix, floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS version FROM private_network`,
 )
 const setPrefix = statement('network.setPrefix', `UPDATE private_network SET ipv6_prefix = $1 WHERE ipv6_prefix <> $1`)
-const placedVms = statement<PlacedVm>(
-  'network.vms',
-  `SELECT project_id AS "projectId", host_id AS "hostId", ipv6_address AS address FROM vm
-   WHERE host_id IS NOT NULL AND want <> 'absent'`,
-)
+// All of them, or those of some projects: two statements, since one with a condition that may be off has one plan for both.
+const placedVms = (
+  whose: string,
+) => `SELECT project_id AS "projectId", host_id AS "hostId", ipv6_address AS address FROM vm
+   WHERE host_id IS NOT NULL AND want <> 'absent' ${whose}`
+const allVms = statement<PlacedVm>('network.vms', placedVms(''))
+const vmsOf = statement<PlacedVm>('network.vmsOf', placedVms('AND project_id = ANY($1::uuid[])'))
 // An app's replicas that serve; a database by the name its user gave it. Of an app and a database of one name the app wins.
-const networkNames = statement<NetworkName>(
-  'network.names',
-  `WITH named AS (
+const networkNames = (ofApp: string, ofDatabase: string) => `WITH named AS (
      SELECT a.project_id, a.name, a.id AS app_id, a.active_deployment_id, 1 AS rank FROM app a
-     WHERE a.want = 'live' AND a.owner = 'user'
+     WHERE a.want = 'live' AND a.owner = 'user' ${ofApp}
      UNION ALL
      SELECT d.project_id, d.name, a.id, a.active_deployment_id, 2 FROM database d
      JOIN branch b ON b.database_id = d.id AND b.is_current JOIN app a ON a.id = b.app_id
-     WHERE d.want <> 'deleted' AND b.want = 'live'
+     WHERE d.want <> 'deleted' AND b.want = 'live' ${ofDatabase}
    ), chosen AS (SELECT DISTINCT ON (project_id, name) * FROM named ORDER BY project_id, name, rank)
    SELECT c.project_id AS "projectId", c.name,
      coalesce(jsonb_agg(v.ipv6_address ORDER BY v.id) FILTER (WHERE v.id IS NOT NULL), '[]') AS addresses
    FROM chosen c LEFT JOIN vm v ON v.deployment_id = c.active_deployment_id AND v.healthy AND v.want = 'running'
    WHERE EXISTS (SELECT FROM vm any_vm WHERE any_vm.project_id = c.project_id AND any_vm.host_id IS NOT NULL)
-   GROUP BY c.project_id, c.name`,
+   GROUP BY c.project_id, c.name`
+const allNames = statement<NetworkName>('network.names', networkNames('', ''))
+const namesOf = statement<NetworkName>(
+  'network.namesOf',
+  networkNames('AND a.project_id = ANY($1::uuid[])', 'AND d.project_id = ANY($1::uuid[])'),
 )
 const meshHosts = statement<MeshHost>(
   'network.meshHosts',
@@ -64,8 +68,15 @@ const assignGuests = statement(
  */
 export async function networkState(db: Db): Promise<NetworkState> {
   const { prefix, version } = await db.one(prefixNow)
-  const [vms, names, hosts] = await Promise.all([db.rows(placedVms), db.rows(networkNames), db.rows(meshHosts)])
+  const [vms, names, hosts] = await Promise.all([db.rows(allVms), db.rows(allNames), db.rows(meshHosts)])
   return { version, prefix, vms, names, meshHosts: hosts }
+}
+
+/** What some projects have now, under a version that was read before. */
+export async function projectNetworks(db: Db, projectIds: readonly string[]): Promise<ProjectNetworks> {
+  const { version } = await db.one(prefixNow)
+  const [vms, names] = await Promise.all([db.rows(vmsOf, [projectIds]), db.rows(namesOf, [projectIds])])
+  return { version, vms, names }
 }
 
 /** For projects that are made from now on. */

@@ -9,7 +9,7 @@ import { newId } from '../../lib/ids.ts'
 import { testSystem, type TestSystem, type TestUser } from '../../../test/support/system.ts'
 import { until } from '../../../test/support/wait.ts'
 import { freeSlice } from './guest-networks.ts'
-import { hostNetworks, meshAddress, type NetworkState } from './hosts.ts'
+import { hostNetworks, meshAddress, networksOf, type NetworkState } from './hosts.ts'
 import { type MeshInput, meshStatus } from './mesh.ts'
 import { adoptPrefix } from './network-store.ts'
 
@@ -74,6 +74,54 @@ describe('what a host is told', () => {
   it('gives each host an address of its own, in the first /64', () => {
     expect(meshAddress(prefix, 'a')).toMatch(/^fd12:3456:789a:0:/)
     expect(meshAddress(prefix, 'a')).not.toBe(meshAddress(prefix, 'b'))
+  })
+})
+
+describe('a change of some projects', () => {
+  const hosts = ['a', 'b', 'c', 'd']
+  const projects = ['p1', 'p2', 'p3']
+  const content = (from: { of(hostId: string): HostNetwork }) => hosts.map(id => ({ ...from.of(id), version: 0 }))
+  const rowsOf = <T extends { readonly projectId: string }>(rows: readonly T[], of: readonly string[]) =>
+    rows.filter(row => of.includes(row.projectId))
+
+  it.each(
+    // Where the VMs of p1 and p2 are before and after, a letter for each host; p3 stays on c.
+    [
+      ['moves', 'ab', 'b', 'cb', 'b'],
+      ['goes', 'ab', 'b', '', 'b'],
+      ['comes', '', 'b', 'aad', 'b'],
+      ['two at once', 'ab', 'bc', 'b', 'ad'],
+    ],
+  )('gives what all rows give: %s', (_what, ...places) => {
+    const [before1, before2, after1, after2] = places.map(text => text.split('').filter(one => one !== ''))
+    const rows = (one: readonly string[] = [], two: readonly string[] = []) => ({
+      vms: [one, two, ['c']].flatMap((on, p) =>
+        on.map((hostId, n) => ({ projectId: projects[p] ?? '', hostId, address: `fd12:3456:789a:${p}::${n}` })),
+      ),
+      names: projects.map((projectId, p) => ({
+        projectId,
+        name: `web-${[one, two, ['c']][p]?.join('')}`,
+        addresses: [],
+      })),
+    })
+    const now = { ...state, ...rows(after1, after2), version: 2 }
+    const networks = networksOf({ ...state, ...rows(before1, before2) })
+    content(networks)
+    const changed = ['p1', 'p2']
+    networks.replace(changed, { version: 2, vms: rowsOf(now.vms, changed), names: rowsOf(now.names, changed) })
+    expect(content(networks)).toEqual(content(networksOf(now)))
+  })
+
+  it('makes new messages for the hosts of before and of now, under the new version, and for no other', () => {
+    const networks = networksOf(state)
+    const before = new Map(hosts.map(id => [id, networks.of(id)]))
+    const moved = [{ projectId: 'p2', hostId: 'd', address: 'fd12:3456:789a:2::1' }]
+    networks.replace(['p2'], { version: 7, vms: moved, names: rowsOf(state.names, ['p2']) })
+    expect(hosts.filter(id => networks.of(id) !== before.get(id))).toEqual(['b', 'd'])
+    expect(['a', 'b', 'd'].map(id => networks.of(id).version)).toEqual([1, 7, 7])
+    expect(networks.projectsOn('b')).toEqual(['p1'])
+    networks.renew('a', 8)
+    expect(networks.of('a')).toEqual({ ...before.get('a'), version: 8 })
   })
 })
 

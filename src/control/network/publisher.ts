@@ -1,28 +1,25 @@
 /**
- * Tells hosts of the private networks: woken by NOTIFY, and each second what a host has (its beats say so) is compared
- * with what it should have. Every control plane does so; a host that is told twice has nothing to do the second time.
+ * Tells hosts of the private networks: woken by NOTIFY, which says of which project, and each second what a host has (its
+ * beats say so) is compared with what it should have. Every control plane does so; a host that is told twice has nothing
+ * to do the second time.
  */
 import type { Subscription } from '../../bus/bus.ts'
 import type { HostNetwork, NetworkObserved } from '../../contract/network.ts'
 import { subjects } from '../../contract/agent.ts'
-import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
-import { hostNetworks, type MeshHost, type NetworkState } from './hosts.ts'
+import { currentNetworks } from './current.ts'
+import type { MeshHost, Networks } from './hosts.ts'
 import { freeSlice } from './guest-networks.ts'
-import { adoptPrefix, assignGuestNetwork, networkState, recordMeshHost, releaseGuestNetworks } from './network-store.ts'
+import { adoptPrefix, assignGuestNetwork, recordMeshHost, releaseGuestNetworks } from './network-store.ts'
 
 const lookEveryMs = 1_000
 const answerMs = 4_000
-/** What no NOTIFY told of: a lost connection to the database. */
-const reloadAfterMs = seconds(30)
-
 type PublisherDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'log'> & { readonly live: LiveStats }
 
 export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscription> {
   if (deps.config.ipv6Prefix !== undefined) await adoptPrefix(deps.db, deps.config.ipv6Prefix)
-  let state: NetworkState | undefined
-  let loadedMs = 0
+  const current = currentNetworks(deps.db)
   let running: Promise<void> | undefined
   let again = false
   let stopped = false
@@ -36,7 +33,7 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
       await deps.bus.request(subjects.hostIn(hostId, 'network.put'), network, { timeoutMs: answerMs })
     } catch (cause) {
       // It may have heard of a newer state from another control plane: read again before the next try.
-      state = undefined
+      current.refused(hostId)
       deps.log.debug({ err: cause, hostId }, 'could not tell a host of its networks; it is told again')
     } finally {
       if (underWay.get(hostId) === network.hash) underWay.delete(hostId)
@@ -46,14 +43,13 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
     do {
       again = false
       const seen = deps.live.networks()
-      if (await recordKeys(deps, seen, state)) state = undefined
-      if (!state || performance.now() - loadedMs > reloadAfterMs) {
-        state = await networkState(deps.db)
-        loadedMs = performance.now()
+      if (await recordKeys(deps, seen, current.known())) current.changed()
+      if (await giveNetworks(deps, await current.read())) current.changed()
+      const now = await current.read()
+      for (const [hostId, { hash }] of seen) {
+        const network = now.of(hostId)
+        if (network.hash !== hash) void send(hostId, network)
       }
-      if (await giveNetworks(deps, state)) state = await networkState(deps.db)
-      for (const [hostId, network] of hostNetworks(state, seen.keys()))
-        if (seen.get(hostId)?.hash !== network.hash) void send(hostId, network)
     } while (again && !stopped)
   }
   const poke = () => {
@@ -64,8 +60,8 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
         running = undefined
       })
   }
-  const listening = await deps.db.listen('network', () => {
-    state = undefined
+  const listening = await deps.db.listen('network', projectId => {
+    current.changed(projectId === '' ? undefined : projectId)
     poke()
   })
   const timer = setInterval(poke, lookEveryMs)
@@ -83,9 +79,9 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
 async function recordKeys(
   { db }: Pick<PublisherDeps, 'db'>,
   seen: ReadonlyMap<string, NetworkObserved>,
-  state: NetworkState | undefined,
+  networks: Pick<Networks, 'meshHosts'> | undefined,
 ): Promise<boolean> {
-  const known = new Map(state?.meshHosts.map(host => [host.hostId, JSON.stringify(meshHost(host))]))
+  const known = new Map(networks?.meshHosts.map(host => [host.hostId, JSON.stringify(meshHost(host))]))
   let changed = 0
   for (const [hostId, { mesh }] of seen) {
     if (!mesh) continue
@@ -98,7 +94,7 @@ async function recordKeys(
 /** Each host of the mesh gets a network for its guests, once. True when one got it. */
 async function giveNetworks(
   { db, config, log }: Pick<PublisherDeps, 'db' | 'config' | 'log'>,
-  { meshHosts }: NetworkState,
+  { meshHosts }: Pick<Networks, 'meshHosts'>,
 ): Promise<boolean> {
   const without = meshHosts.filter(host => host.assigned === null)
   if (without.length === 0) return false

@@ -15,8 +15,9 @@ async function untilPage({ endpoint }: VmObserved, path: string): Promise<number
   const began = performance.now()
   for (const deadline = began + 60_000; performance.now() < deadline; await pause(2)) {
     const isThere = await new Promise<boolean>(resolve => {
-      const asked = request({ host: endpoint?.host, port: endpoint?.port, path, agent: false, timeout: 100 }, response =>
-        response.resume().once('end', () => resolve(response.statusCode === 200)),
+      const asked = request(
+        { host: endpoint?.host, port: endpoint?.port, path, agent: false, timeout: 100 },
+        response => response.resume().once('end', () => resolve(response.statusCode === 200)),
       )
       // As health checks do: the bound is on the connection, not on the answer.
       asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(10_000)))

@@ -1406,7 +1406,11 @@ CREATE TRIGGER branch_network AFTER UPDATE ON public.branch FOR EACH ROW WHEN ((
 
 CREATE TRIGGER database_network AFTER UPDATE ON public.database FOR EACH ROW WHEN (((old.name IS DISTINCT FROM new.name) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network_of_project();
 
+CREATE TRIGGER host_network AFTER UPDATE ON public.host FOR EACH ROW WHEN ((old.removed_at IS DISTINCT FROM new.removed_at)) EXECUTE FUNCTION notify_network();
+
 CREATE TRIGGER mesh_network AFTER INSERT OR DELETE OR UPDATE ON public.mesh_host FOR EACH ROW EXECUTE FUNCTION notify_network();
+
+CREATE TRIGGER prefix_network AFTER UPDATE ON public.private_network FOR EACH ROW EXECUTE FUNCTION notify_network();
 
 CREATE TRIGGER vm_network AFTER UPDATE ON public.vm FOR EACH ROW WHEN ((((old.host_id IS DISTINCT FROM new.host_id) OR (old.healthy IS DISTINCT FROM new.healthy)) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network_of_project();
 

@@ -76,15 +76,25 @@ setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
     const last = async () => Number(await sh('tail -n 1 /data/second'))
     await until(async () => (await last()) > 3, { timeoutMs: 60_000, what: 'the VM writes' })
 
-    await user.post(`/v1/volumes/${id}/snapshots`, { name: 'then' })
-    const snapshot = async () => (await user.get(`/v1/volumes/${id}/snapshots`)).body[0]
-    await until(async () => (await snapshot()).status !== 'creating', { timeoutMs: 120_000, what: 'the snapshot ends' })
-    expect(await snapshot()).toMatchObject({ status: 'ready' })
-    const { pause_ms: pauseMs } = await snapshot()
-    const beganMs = performance.now()
-    await run('cp', ['--sparse=always', join(poolDir, `${id}.raw`), join(poolDir, 'measured')])
-    expect(pauseMs).toBeGreaterThan(0)
-    expect(pauseMs).toBeLessThan(performance.now() - beganMs)
+    /** For how long the VM stood still, of what the same copy takes right afterwards. */
+    const pauseOf = async (snapshotName: string): Promise<number> => {
+      await user.post(`/v1/volumes/${id}/snapshots`, { name: snapshotName })
+      const snapshot = async () =>
+        (await user.get(`/v1/volumes/${id}/snapshots`)).body.find((one: { name: string }) => one.name === snapshotName)
+      await until(async () => (await snapshot()).status !== 'creating', {
+        timeoutMs: 120_000,
+        what: 'the snapshot ends',
+      })
+      expect(await snapshot()).toMatchObject({ status: 'ready', pause_ms: expect.any(Number) })
+      const beganMs = performance.now()
+      await run('cp', ['--sparse=always', join(poolDir, `${id}.raw`), join(poolDir, 'measured')])
+      return (await snapshot()).pause_ms / (performance.now() - beganMs)
+    }
+    // A VM that stood still for the copy would do so each time; one that waited for a busy machine does not.
+    const shares = [await pauseOf('then')]
+    while (Math.min(...shares) >= 1 && shares.length < 5) shares.push(await pauseOf(`then-${shares.length}`))
+    expect(Math.min(...shares)).toBeLessThan(1)
+    expect(Math.min(...shares)).toBeGreaterThan(0)
     const then = await last()
     await until(async () => (await last()) > then, { timeoutMs: 60_000, what: 'the VM goes on writing' })
 

@@ -13,8 +13,6 @@ export interface CurrentNetworks {
   read(): Promise<Networks>
   /** The next read reads this project again; everything, without one. */
   changed(projectId?: string): void
-  /** The next read makes the message for this host anew, under a newer version: it did not take the one that it was sent. */
-  refused(hostId: string): void
 }
 
 export function currentNetworks(db: Db): CurrentNetworks {
@@ -22,13 +20,11 @@ export function currentNetworks(db: Db): CurrentNetworks {
   let loadedMs = 0
   let everything = true
   const projects = new Set<string>()
-  const hosts = new Set<string>()
 
   // What is told while rows are read is for the next time: it is forgotten before, not after.
   const forget = () => {
     everything = false
     projects.clear()
-    hosts.clear()
   }
   const readAll = async () => {
     forget()
@@ -37,12 +33,9 @@ export function currentNetworks(db: Db): CurrentNetworks {
     return networks
   }
   const readSome = async (now: Networks) => {
-    const made = [...hosts]
-    const affected = new Set([...projects, ...made.flatMap(hostId => now.projectsOn(hostId))])
+    const affected = [...projects]
     forget()
-    const rows = await projectNetworks(db, [...affected])
-    now.replace(affected, rows)
-    for (const hostId of made) now.renew(hostId, rows.version)
+    now.replace(affected, await projectNetworks(db, affected))
     return now
   }
   return {
@@ -50,7 +43,7 @@ export function currentNetworks(db: Db): CurrentNetworks {
     async read() {
       try {
         if (!networks || everything || performance.now() - loadedMs > reloadAfterMs) return await readAll()
-        return projects.size + hosts.size === 0 ? networks : await readSome(networks)
+        return projects.size === 0 ? networks : await readSome(networks)
       } catch (cause) {
         everything = true
         throw cause
@@ -60,6 +53,5 @@ export function currentNetworks(db: Db): CurrentNetworks {
       if (projectId === undefined) everything = true
       else projects.add(projectId)
     },
-    refused: hostId => void hosts.add(hostId),
   }
 }

@@ -57,12 +57,8 @@ export interface Networks {
   readonly meshHosts: readonly MeshHost[]
   /** The message for this host; the same object until something in it may have changed. */
   of(hostId: string): HostNetwork
-  /** Whose rows a message for this host is made of. */
-  projectsOn(hostId: string): string[]
   /** Puts these rows in the place of all that was known of these projects; the hosts of before and of now have new messages. */
   replace(projectIds: Iterable<string>, rows: ProjectNetworks): void
-  /** The message for this host is made anew, under this version: it did not take the one that it was sent. */
-  renew(hostId: string, version: number): void
 }
 
 export function networksOf(state: NetworkState): Networks {
@@ -92,10 +88,6 @@ export function networksOf(state: NetworkState): Networks {
     const hash = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32)
     return { version: versions.get(hostId) ?? state.version, hash, ...content }
   }
-  const renew = (hostId: string, version: number) => {
-    made.delete(hostId)
-    versions.set(hostId, version)
-  }
   return {
     meshHosts,
     of(hostId) {
@@ -103,7 +95,6 @@ export function networksOf(state: NetworkState): Networks {
       made.set(hostId, network)
       return network
     },
-    projectsOn: hostId => [...(onHost.get(hostId) ?? [])],
     replace(projectIds, rows) {
       const now = { vms: mapOfLists(rows.vms), names: mapOfLists(rows.names) }
       const touched = new Set<string>()
@@ -119,9 +110,11 @@ export function networksOf(state: NetworkState): Networks {
           place(vm)
         }
       }
-      for (const hostId of touched) renew(hostId, rows.version)
+      for (const hostId of touched) {
+        made.delete(hostId)
+        versions.set(hostId, rows.version)
+      }
     },
-    renew,
   }
 }
 

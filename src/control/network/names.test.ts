@@ -80,24 +80,32 @@ it('is read for one project as for all', async () => {
   expect(await projectNetworks(world.db, [newId()])).toMatchObject({ vms: [], names: [] })
 })
 
-it('is read again by whoever relies on it when a name, a place or a health changes, and then only that project', async () => {
+it('is read again by whoever relies on it when a name, a place or a health changes, and then only that project; everything for the mesh', async () => {
   const told: string[] = []
-  const listening = await world.db.listen('network', projectId => told.push(projectId))
+  const listening = await world.db.listen('network', payload => told.push(payload))
+  /** All that was told before this returns is in `told`: words arrive in the order of their commits. */
+  const heard = async () => {
+    await world.rows(`SELECT pg_notify('network', 'end')`)
+    await until(() => told.includes('end'), { what: 'the last word' })
+    return told.splice(0).filter(one => one !== 'end')
+  }
   const app = await served(1)
   const [vm] = await vmsOf(app)
-  told.length = 0
-  const changes = [
-    `UPDATE vm SET healthy = false WHERE id = '${vm?.id}'`,
-    `UPDATE app SET name = name || '-2' WHERE id = '${app.id}'`,
-    `UPDATE app SET want = 'deleted' WHERE id = '${app.id}'`,
-    `DELETE FROM vm WHERE id = '${vm?.id}'`,
-    `UPDATE database SET name = 'invoices' WHERE name <> 'invoices'`,
-    `UPDATE branch SET want = 'deleted' WHERE want = 'live'`,
+  const host = await world.addHost()
+  const changes: [change: string, told: string][] = [
+    [`UPDATE vm SET healthy = false WHERE id = '${vm?.id}'`, world.projectId],
+    [`UPDATE app SET name = name || '-2' WHERE id = '${app.id}'`, world.projectId],
+    [`UPDATE app SET want = 'deleted' WHERE id = '${app.id}'`, world.projectId],
+    [`DELETE FROM vm WHERE id = '${vm?.id}'`, world.projectId],
+    [`UPDATE database SET name = 'invoices' WHERE name = 'orders' OR name LIKE 'app%'`, world.projectId],
+    [`UPDATE branch SET want = 'deleted' WHERE want = 'live'`, world.projectId],
+    [`UPDATE host SET removed_at = now() WHERE id = '${host.id}'`, ''],
+    [`UPDATE private_network SET ipv6_prefix = ipv6_prefix`, ''],
   ]
-  for (const [n, change] of changes.entries()) {
-    await world.rows(`${change} RETURNING id`)
-    await until(() => told.length > n, { what: `a word of: ${change}` })
+  for (const [change, payload] of changes) {
+    await heard()
+    expect((await world.rows(`${change} RETURNING 1 AS one`)).length, change).toBe(1)
+    expect(await heard(), change).toEqual([payload])
   }
-  expect(new Set(told)).toEqual(new Set([world.projectId]))
   await listening.stop()
 })

@@ -3,7 +3,7 @@
  * beats say so) is compared with what it should have. Every control plane does so; a host that is told twice has nothing
  * to do the second time.
  */
-import type { Subscription } from '../../bus/bus.ts'
+import { BusError, type Subscription } from '../../bus/bus.ts'
 import type { HostNetwork, NetworkObserved } from '../../contract/network.ts'
 import { subjects } from '../../contract/agent.ts'
 import type { Deps } from '../deps.ts'
@@ -32,8 +32,8 @@ export async function startNetworkPublisher(deps: PublisherDeps): Promise<Subscr
     try {
       await deps.bus.request(subjects.hostIn(hostId, 'network.put'), network, { timeoutMs: answerMs })
     } catch (cause) {
-      // It may have heard of a newer state from another control plane: read again before the next try.
-      current.refused(hostId)
+      // Another control plane has told it of something that this one has not heard of.
+      if (cause instanceof BusError && cause.remoteCode === 'stale_version') current.changed()
       deps.log.debug({ err: cause, hostId }, 'could not tell a host of its networks; it is told again')
     } finally {
       if (underWay.get(hostId) === network.hash) underWay.delete(hostId)

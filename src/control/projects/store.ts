@@ -101,9 +101,9 @@ export const isCapped = async (tx: Tx, id: string) => (await tx.maybe(capped, [i
  * @param uncounted plans that count nothing
  */
 export async function lockedLimits(tx: Tx, id: string, uncounted: readonly Plan[]): Promise<string | undefined> {
-  const plan = async () => (await tx.maybe(lockLimits, [id, uncounted]))?.plan
-  // A second look, for a plan that changed just then.
-  return (await plan()) ?? (await plan())
+  const plan = (await tx.maybe(lockLimits, [id, uncounted]))?.plan
+  // A plan that changed just then is in neither part; this finds it whatever it is.
+  return plan ?? lockedPlan(tx, id)
 }
 
 /** Call it while `lockedPlan` holds the project. Nothing is deleted by a smaller plan; more is refused. */

@@ -1,5 +1,5 @@
 /** A volume becomes larger: its row and its machine, in the caller's transaction. It never becomes smaller. */
-import type { Tx } from '../../db/db.ts'
+import { statement, type Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import { listPools } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
@@ -35,8 +35,15 @@ export async function growVolume(tx: Tx, id: string, sizeMib: number, field = 's
   return (await store.byId(tx, id)) ?? volume
 }
 
+// Of two that grow at once, the second counts what the first has taken.
+const lockPool = statement(
+  'volumes.lockPool',
+  `SELECT pg_advisory_xact_lock(hashtextextended('pool ' || coalesce($1::text, '') || ' ' || $2::text, 0))`,
+)
+
 /** What volumes there may still grow to counts as taken. */
 async function assertRoom(tx: Tx, volume: Volume, moreMib: number): Promise<void> {
+  await tx.run(lockPool, [volume.hostId, volume.poolName])
   const pool = (await listPools(tx)).find(one => one.hostId === volume.hostId && one.name === volume.poolName)
   if (pool && pool.roomMib < moreMib)
     throw new ApiError(

@@ -22,3 +22,8 @@ CREATE TRIGGER database_network AFTER UPDATE ON database FOR EACH ROW
 CREATE TRIGGER branch_network AFTER UPDATE ON branch FOR EACH ROW
   WHEN ((OLD.is_current, OLD.app_id, OLD.want) IS DISTINCT FROM (NEW.is_current, NEW.app_id, NEW.want))
   EXECUTE FUNCTION notify_network_of_project();
+-- A host that was taken away is nobody's peer any more, and its gateway nobody's: at once.
+CREATE TRIGGER host_network AFTER UPDATE ON host FOR EACH ROW
+  WHEN (OLD.removed_at IS DISTINCT FROM NEW.removed_at)
+  EXECUTE FUNCTION notify_network();
+CREATE TRIGGER prefix_network AFTER UPDATE ON private_network FOR EACH ROW EXECUTE FUNCTION notify_network();

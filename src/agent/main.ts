@@ -59,7 +59,9 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const lock = await tryMachineLock(`agent ${dataDir}`)
   if (!lock) throw new Error(`another agent runs on ${dataDir}: stop it first, or choose another data directory`)
   const end = new AbortController()
-  const state = await openStateDir(dataDir, config.hostId)
+  const state = await openStateDir(dataDir, config.hostId, err =>
+    log.warn({ err }, 'cannot remove the directory of a VM that has gone; tried again with the next'),
+  )
   const incarnation = newId()
   const userOf = vmUsers(dataDir)
   const launcher = await launcherFor(config, log)

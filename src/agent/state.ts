@@ -5,6 +5,7 @@ import { Value } from 'typebox/value'
 import { VmPut } from '../contract/agent.ts'
 import { hasCode, readIfExists, writeFileAtomic } from '../lib/files.ts'
 import { newId } from '../lib/ids.ts'
+import { createTurns } from '../lib/turns.ts'
 import { parseLines } from './logs/file.ts'
 import { formatLine, type StoredLine } from './logs/line.ts'
 import { newRecord, VmRecord } from './vm/record.ts'
@@ -26,7 +27,7 @@ export interface StateDir {
   saveRecord(vmId: string, record: VmRecord): Promise<void>
   /** The generation under which the VM went, 0 when the host never had it. */
   buriedGeneration(vmId: string): Promise<number>
-  /** Leaves the tombstone and the last lines; everything else is out of the way, and removed soon or at the next start. */
+  /** Leaves the tombstone and the last lines; everything else is out of the way, and removed soon, with the next one or at the next start. */
   bury(vmId: string, generation: number, lastLines: readonly StoredLine[]): Promise<void>
   lastLines(vmId: string): Promise<StoredLine[]>
   /** Removes last lines and tombstones that are too old to matter, and half-made folders. */
@@ -47,9 +48,14 @@ export function isVmId(text: string): boolean {
 
 /**
  * @param wantedId the id this host was given; kept from the first start on
+ * @param onLeft why the directory of a VM that has gone is still there
  * @throws Error when the directory belongs to another host
  */
-export async function openStateDir(dataDir: string, wantedId: string | null = null): Promise<StateDir> {
+export async function openStateDir(
+  dataDir: string,
+  wantedId: string | null,
+  onLeft: (error: unknown) => void,
+): Promise<StateDir> {
   const dirs = {
     vms: join(dataDir, 'vms'),
     gone: join(dataDir, 'gone'),
@@ -60,6 +66,8 @@ export async function openStateDir(dataDir: string, wantedId: string | null = nu
   const hostId = await ownId(join(dataDir, 'host.json'), wantedId)
   const tailFile = (vmId: string) => join(dirs.tails, `${vmId}.tail`)
   const vmDir = (vmId: string) => join(dirs.vms, vmId)
+  const turns = createTurns()
+  const clearLeaving = () => turns.take('leaving', () => clear(dirs.leaving, onLeft))
   return {
     hostId,
     vmDir,
@@ -81,21 +89,25 @@ export async function openStateDir(dataDir: string, wantedId: string | null = nu
     async bury(vmId, generation, lines) {
       await writeFileAtomic(join(dirs.gone, vmId), String(generation))
       if (lines.length > 0) await writeFile(tailFile(vmId), lines.map(formatLine).join(''), { mode: 0o600 })
-      const leaving = join(dirs.leaving, newId())
-      await rename(vmDir(vmId), leaving).catch((error: unknown) => {
+      await rename(vmDir(vmId), join(dirs.leaving, newId())).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error
       })
-      rm(leaving, { recursive: true, force: true }).catch(() => undefined) // prune finds it
+      void clearLeaving()
     },
     lastLines: async vmId => parseLines(await readIfExists(tailFile(vmId))),
     async prune(rubbish) {
       for (const name of rubbish) await rm(join(dirs.vms, name), { recursive: true, force: true })
-      for (const name of await readdir(dirs.leaving))
-        await rm(join(dirs.leaving, name), { recursive: true, force: true })
+      await clearLeaving()
       await removeOlder(dirs.tails, tailMs)
       await removeOlder(dirs.gone, tombstoneMs)
     },
   }
+}
+
+/** One that stays holds back neither the others nor the agent's start. */
+async function clear(dir: string, onLeft: (error: unknown) => void): Promise<void> {
+  const names = await readdir(dir).catch((error: unknown) => onLeft(error))
+  await Promise.all((names ?? []).map(name => rm(join(dir, name), { recursive: true, force: true }).catch(onLeft)))
 }
 
 async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[] }> {

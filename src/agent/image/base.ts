@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
+import { semaphore } from '../../lib/semaphore.ts'
 import { type RunConfig, runConfigOf } from './config.ts'
 import {
   blobPath,
@@ -24,7 +25,7 @@ const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
  * @param digest the image's name in its source; a pull may have converted the manifest to OCI, which changes its own.
- * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`.
+ * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when it has too many
  */
 export async function buildBase(
   layoutDir: string,
@@ -50,11 +51,18 @@ export async function buildBase(
   }
 }
 
+/** Twice what Docker makes (127): each costs a pass over it, however little it holds. */
+const mostLayers = 256
+/** A layer in Zstandard may have us hold 128 MiB of it (RFC 8878, 3.1.1.1.2; the limit of zstd's library). */
+const layersAtOnce = 2
+
 /**
- * Counts what the layers hold before anything is written: a small file can unpack to a full disk. Layers are decompressed
+ * Counts what the layers hold before anything is written: a small file can unpack to a full disk. Some are decompressed
  * side by side, on the threads of the pool; of one that is not compressed its size says it.
  */
 async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBytes: number, signal: AbortSignal) {
+  if (layers.length > mostLayers)
+    throw new ImageError('image_unusable', `the image has ${layers.length} layers, ${mostLayers} at most: squash some`)
   let total = 0
   const add = (bytes: number) => {
     total += bytes
@@ -63,7 +71,11 @@ async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBy
   }
   const failed = new AbortController()
   const until = AbortSignal.any([signal, failed.signal])
-  const counts = layers.map(({ digest }) => countLayer(blobPath(layoutDir, digest), add, until))
+  const slots = semaphore(layersAtOnce)
+  const counts = layers.map(async ({ digest }) => {
+    const release = await slots.take(until)
+    await countLayer(blobPath(layoutDir, digest), add, until).finally(release)
+  })
   await Promise.all(counts).finally(async () => {
     failed.abort()
     await Promise.allSettled(counts)

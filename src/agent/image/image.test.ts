@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readdirSync, readlinkSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -86,6 +86,32 @@ async function layout(dir: string, config: object, fill: (tar: Pack) => void): P
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
 
+/** An OCI layout of these layers, which are archives only as far as nobody unpacks them. */
+async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> {
+  await mkdir(join(dir, 'blobs/sha256'), { recursive: true })
+  const put = async (data: Buffer) => {
+    const hex = createHash('sha256').update(data).digest('hex')
+    await writeFile(join(dir, 'blobs/sha256', hex), data)
+    return { digest: `sha256:${hex}`, size: data.length }
+  }
+  const layers = await Promise.all(blobs.map(put))
+  const manifest = { schemaVersion: 2, config: await put(Buffer.from('{}')), layers }
+  const entry = await put(Buffer.from(JSON.stringify(manifest)))
+  await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
+}
+
+/** How many files below this directory are open in this process. */
+function openBelow(dir: string): number {
+  const targets = readdirSync('/proc/self/fd').map(fd => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`)
+    } catch {
+      return '' // closed meanwhile
+    }
+  })
+  return targets.filter(target => target.startsWith(`${dir}/`)).length
+}
+
 describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
   const storeIn = (path: string, maxImageMib = 64) =>
     imageStore({ cacheDir: join(path, 'cache'), imageDir: path, registries: [], maxImageMib })
@@ -153,6 +179,25 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
       tar => void tar.entry({ name: 'zeros' }, Buffer.alloc(3 << 20)),
     )
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
+  })
+
+  test('layers are looked into two at a time, and too many are refused', async () => {
+    await using dir = await testDir()
+    const sizeMib = 1
+    const blobs = Array.from({ length: 24 }, () => gzipSync(randomBytes(sizeMib << 20), { level: 0 }))
+    await layersOnly(join(dir.path, 'many'), blobs)
+    let most = 0
+    const watch = setInterval(() => (most = Math.max(most, openBelow(join(dir.path, 'many')))), 1)
+    const base = storeIn(dir.path, 22).base('oci:many', context())
+    await expect(base).rejects.toMatchObject({ code: 'image_too_large' })
+    clearInterval(watch)
+    // A file is closed a moment after its end was read.
+    expect(most).toBeGreaterThan(0)
+    expect(most).toBeLessThan(6)
+
+    const [one = Buffer.alloc(0)] = blobs
+    await layersOnly(join(dir.path, 'too-many'), Array<Buffer>(257).fill(one))
+    await expect(storeIn(dir.path, 1024).base('oci:too-many', context())).rejects.toThrow('257 layers, 256 at most')
   })
 
   test('a blob that is not what its digest says is refused', async () => {

@@ -59,3 +59,34 @@ test('what cannot be taken away is tried again, and who waits for it learns why 
   await departures.settled()
   expect(gone).toEqual(['a'])
 })
+
+test('one that cannot be taken away holds back no other, and fails nobody but who waits for it', async () => {
+  const errors: unknown[] = []
+  const gone: string[] = []
+  let isBroken = true
+  const calls: Array<readonly string[]> = []
+  const departures = createDepartures({
+    remove: async names => {
+      calls.push(names)
+      if (isBroken && names.includes('bad')) throw new Error('bad stays')
+    },
+    onGone: name => gone.push(name),
+    onError: error => errors.push(error),
+    retryMs: 5,
+  })
+  for (const name of ['a', 'bad', 'b']) departures.begin(name)
+  await departures.gone('b')
+  expect(gone.toSorted()).toEqual(['a', 'b'])
+  await expect(departures.gone('bad')).rejects.toThrow('bad stays')
+  departures.begin('c')
+  departures.begin('d')
+  await departures.gone('c')
+  expect(calls.slice(4), 'not in one go with it').toContainEqual(['c', 'd'])
+  expect(new Set(errors.map(String))).toEqual(new Set(['Error: bad stays']))
+  isBroken = false
+  await until(() => gone.includes('bad'), { what: 'another try' })
+  await departures.gone('bad')
+  const tried = calls.length
+  await departures.close()
+  expect([gone.toSorted(), calls.length]).toEqual([['a', 'b', 'bad', 'c', 'd'], tried])
+})

@@ -8,14 +8,16 @@ import { createTurns } from '../../lib/turns.ts'
 export interface Departures {
   /** It goes soon. Nothing is waited for. */
   begin(name: string): void
-  /** Resolves when it is not there any more. @throws what taking it away says; it will be tried again */
+  /** Resolves when it is not there any more. @throws what taking this one away says; it will be tried again */
   gone(name: string): Promise<void>
   /** Resolves when nothing is under way: what is left then could not be taken away. */
   settled(): Promise<void>
+  /** The same, and nothing is tried again. */
+  close(): Promise<void>
 }
 
 interface DeparturesOptions {
-  /** Takes all of these away. Idempotent. */
+  /** Takes all of these away, or says why one of them stays. Idempotent. */
   readonly remove: (names: readonly string[]) => Promise<void>
   readonly onGone: (name: string) => void
   readonly onError: (error: unknown) => void
@@ -24,37 +26,56 @@ interface DeparturesOptions {
 
 export function createDepartures({ remove, onGone, onError, retryMs = 1_000 }: DeparturesOptions): Departures {
   const leaving = new Set<string>()
+  /** Those of them that could not be taken away, and why. They are tried one by one: none holds back the others. */
+  const stuck = new Map<string, unknown>()
   const turns = createTurns()
   let retry: NodeJS.Timeout | undefined
 
-  const removeAll = () =>
-    turns.take('all', async () => {
-      const names = [...leaving]
-      if (names.length === 0) return
+  const take = async (names: readonly string[]): Promise<void> => {
+    const [only = '', ...more] = names
+    try {
       await remove(names)
-      for (const name of names) {
-        leaving.delete(name)
-        onGone(name)
-      }
+    } catch (error) {
+      if (more.length === 0) stuck.set(only, error)
+      else for (const name of names) await take([name])
+      return
+    }
+    for (const name of names) {
+      leaving.delete(name)
+      stuck.delete(name)
+      onGone(name)
+    }
+  }
+  /** @param again which of those that are stuck it is for */
+  const removeAll = (again: (name: string) => boolean) =>
+    turns.take('all', async () => {
+      const names = [...leaving].filter(name => !stuck.has(name))
+      const late = [...stuck.keys()].filter(again)
+      if (names.length > 0) await take(names)
+      for (const name of late) await take([name])
+      if (stuck.size > 0) retry ??= setTimeout(tryAgain, retryMs).unref()
+      return [...names, ...late]
     })
-  const again = () => {
+  const report = (tried: readonly string[]) => {
+    for (const name of tried) if (stuck.has(name)) onError(stuck.get(name))
+  }
+  const tryAgain = () => {
     retry = undefined
-    removeAll().catch(failed)
+    void removeAll(() => true).then(report)
   }
-  const failed = (error: unknown) => {
-    onError(error)
-    retry ??= setTimeout(again, retryMs).unref()
-  }
+  const settled = async () => report(await removeAll(() => true))
   return {
     begin(name) {
       leaving.add(name)
-      removeAll().catch(failed)
+      void removeAll(() => false).then(report)
     },
     async gone(name) {
-      if (leaving.has(name)) await removeAll()
+      if (leaving.has(name)) await removeAll(one => one === name)
+      if (stuck.has(name)) throw stuck.get(name)
     },
-    async settled() {
-      await removeAll().catch(failed)
+    settled,
+    async close() {
+      await settled()
       clearTimeout(retry)
       retry = undefined
     },

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { CommandError } from '../../lib/exec.ts'
 import { createTurns } from '../../lib/turns.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
-import { gotoElement, parseListing, type TableListing } from './listing.ts'
+import { gotoElement, keysOf, parseListing, type TableListing } from './listing.ts'
 import {
   baseChains,
   baseTable,
@@ -13,7 +13,9 @@ import {
   type GuardedVm,
   tableName,
   type TableInput,
+  tapOfChain,
   vmChains,
+  vmMaps,
 } from './rules.ts'
 
 /**
@@ -81,30 +83,44 @@ export class Firewall {
     return until === 'known' ? turn : Promise.race([turn, holds])
   }
 
-  /** Nothing passes these taps from here on. Idempotent. */
+  /** Nothing passes these taps from here on. Idempotent. @throws CommandError; what is left of them is known still */
   remove(taps: readonly string[]): Promise<void> {
     return this.#inTurn(async () => {
       const known = taps.flatMap(tap => this.#vms.get(tap) ?? [])
-      for (const tap of taps) this.#vms.delete(tap)
-      const dropped = known.length > 0 && (await this.#dropLoaded(known)) ? known : []
-      for (const tap of taps)
-        if (!dropped.some(vm => vm.tap === tap)) await this.#dropFound(tap, known.find(vm => vm.tap === tap)?.owner)
+      const rest = (await this.#dropLoaded(known)) ? taps.filter(tap => known.every(vm => vm.tap !== tap)) : taps
+      const owners = new Set(known.map(({ owner }) => owner))
+      if (rest.length > 0) await this.#dropFound({ tap: tap => rest.includes(tap), owner: uid => owners.has(uid) })
     })
   }
 
-  /** What there is of it. */
-  async #dropFound(tap: string, owner: number | undefined): Promise<void> {
+  /** What an earlier agent has left of others than these goes. @param owners whose rights the VMMs of `taps` have */
+  keepOnly(taps: ReadonlySet<string>, owners: ReadonlySet<number>): Promise<void> {
+    return this.#inTurn(() => this.#dropFound({ tap: tap => !taps.has(tap), owner: uid => !owners.has(uid) }))
+  }
+
+  /** What there is of them, in one transaction. */
+  async #dropFound(which: Which): Promise<void> {
     const there = await this.#list()
-    if (!there) return
-    if (owner !== undefined && there.elements.get('vmms')?.has(JSON.stringify(owner)))
-      await this.#load(dropOwner(this.#input.slot, owner))
-    const names = Object.values(chainsOf(tap))
-    const maps = ['leaving_vms', 'entering_vms'].filter(map =>
-      [...(there.elements.get(map) ?? [])].some(element => element.startsWith(`["${tap}",`)),
-    )
-    const chains = names.filter(name => there.chains.has(name))
-    for (const name of names) this.#loaded.delete(name)
-    if (maps.length + chains.length > 0) await this.#load(dropVm(this.#input.slot, tap, maps, chains))
+    if (there) await this.#dropListed(there, which)
+    this.#forget([...this.#vms.keys()].filter(which.tap))
+  }
+
+  async #dropListed(there: TableListing, which: Which): Promise<void> {
+    const { slot } = this.#input
+    const mapped = new Map(vmMaps.map(map => [map, new Set(keysOf(there, map))]))
+    const named = [...there.chains.keys()].flatMap(chain => tapOfChain(chain) ?? [])
+    const taps = [...new Set([...named, ...[...mapped.values()].flatMap(keys => [...keys])])].filter(which.tap)
+    const owners = [...(there.elements.get('vmms') ?? [])].map(Number).filter(which.owner)
+    const drop = (tap: string) =>
+      dropVm(
+        slot,
+        tap,
+        vmMaps.filter(map => mapped.get(map)?.has(tap)),
+        Object.values(chainsOf(tap)).filter(chain => there.chains.has(chain)),
+      )
+    if (taps.length + owners.length > 0)
+      await this.#load([...owners.map(owner => dropOwner(slot, owner)), ...taps.map(drop)].join(''))
+    this.#forget(taps)
   }
 
   /** Hosts whose gateways may reach apps here. */
@@ -167,18 +183,25 @@ export class Firewall {
     await Promise.all(Object.values(chainsOf(tap)).map(remember))
   }
 
+  #forget(taps: readonly string[]): void {
+    for (const tap of taps) {
+      this.#vms.delete(tap)
+      for (const name of Object.values(chainsOf(tap))) this.#loaded.delete(name)
+    }
+  }
+
   /** What is known to be loaded, in one go. False: nothing was done, somebody else has changed some of it. */
   async #dropLoaded(vms: readonly GuardedVm[]): Promise<boolean> {
+    if (vms.length === 0) return true
     const { slot } = this.#input
     const all = vms.map(
-      ({ tap, owner }) =>
-        dropOwner(slot, owner) + dropVm(slot, tap, ['leaving_vms', 'entering_vms'], Object.values(chainsOf(tap))),
+      ({ tap, owner }) => dropOwner(slot, owner) + dropVm(slot, tap, vmMaps, Object.values(chainsOf(tap))),
     )
     const dropped = await this.#load(all.join('')).then(
       () => true,
       () => false,
     )
-    if (dropped) for (const { tap } of vms) for (const name of Object.values(chainsOf(tap))) this.#loaded.delete(name)
+    if (dropped) this.#forget(vms.map(({ tap }) => tap))
     return dropped
   }
 
@@ -211,5 +234,11 @@ export class Firewall {
 /** A chain that is neither of the base nor of a VM. */
 function hasStrangers({ chains }: TableListing): boolean {
   const ours: ReadonlySet<string> = new Set(baseChains)
-  return [...chains.keys()].some(name => !ours.has(name) && !/^(in|out)_mote/.test(name))
+  return [...chains.keys()].some(name => !ours.has(name) && tapOfChain(name) === undefined)
+}
+
+/** Of which VMs: by tap, and by the user that their VMM is. */
+interface Which {
+  tap(name: string): boolean
+  owner(uid: number): boolean
 }

@@ -36,3 +36,7 @@ export function parseListing(text: string): TableListing {
 
 /** How a verdict map says that packets of a tap go to a chain. */
 export const gotoElement = (tap: string, chain: string) => JSON.stringify([tap, { goto: { target: chain } }])
+
+/** Whom verdict maps say something about. */
+export const keysOf = ({ elements }: TableListing, map: string): string[] =>
+  [...(elements.get(map) ?? [])].flatMap(element => /^\["([^"]+)",/.exec(element)?.[1] ?? [])

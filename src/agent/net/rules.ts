@@ -106,6 +106,10 @@ export interface GuardedVm {
 }
 
 export const chainsOf = (tap: string) => ({ leaving: `out_${tap}`, entering: `in_${tap}` })
+/** Undefined: no VM's. */
+export const tapOfChain = (chain: string): string | undefined => /^(?:in|out)_(mote.*)/.exec(chain)?.[1]
+/** From a VM's tap to its chains. */
+export const vmMaps = ['leaving_vms', 'entering_vms'] as const
 
 /**
  * A VM's two chains and their places in the maps, as statements of one transaction. `return` lets a packet pass this

@@ -7,7 +7,9 @@ import { expect, test } from 'vitest'
 import { spawn } from 'node:child_process'
 import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
+import type { RunCommand } from '../launcher/launcher.ts'
 import { testAgent, testDir, testSpec } from '../testing.ts'
+import { keysOf, parseListing } from './listing.ts'
 import { tapNetwork } from './tap.ts'
 
 const why = process.getuid?.() !== 0 ? 'needs root' : existsSync('/usr/bin/qemu-system-x86_64') ? '' : 'needs qemu'
@@ -77,6 +79,77 @@ test.skipIf(process.getuid?.() !== 0)(
     expect(await run('nft', ['list', 'tables'])).not.toMatch(
       new RegExp(`mote_[${slotOf(nics[0]?.tap)}${slotOf(nics[2]?.tap)}]$`, 'm'),
     )
+  },
+)
+
+/** Users that nobody has, not of the range that agents give. */
+const owners: ReadonlyMap<string, number> = new Map([
+  ['a', 1_899_000_001],
+  ['b', 1_899_000_002],
+])
+const ownerOf = (vmId: string) => owners.get(vmId)
+
+/** What the table of this tap's agent says about VMs. */
+async function guarded(tap: string | null | undefined) {
+  const listing = parseListing(await run('nft', ['-j', 'list', 'table', 'inet', `mote_${slotOf(tap)}`]))
+  return {
+    chains: [...listing.chains.keys()].filter(name => /^(in|out)_/.test(name)).toSorted(),
+    taps: [...new Set([...keysOf(listing, 'leaving_vms'), ...keysOf(listing, 'entering_vms')])],
+    owners: [...(listing.elements.get('vmms') ?? [])].map(Number),
+  }
+}
+
+test.skipIf(process.getuid?.() !== 0)(
+  'what a crash left of a VM that was going, is reclaimed: its rules without a tap, its user (needs root)',
+  async () => {
+    await using dir = await testDir()
+    const open = () => tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9, ownerOf })
+    const first = await open() // never closed, as after kill -9
+    const [gone, kept] = [await first.connect('a', 80), await first.connect('b', 80)]
+    await run('ip', ['link', 'del', 'dev', String(gone.tap)])
+    expect((await guarded(gone.tap)).owners).toHaveLength(2)
+
+    const again = await open()
+    await again.reclaim(new Set(['b']))
+    expect(await guarded(kept.tap)).toEqual({
+      chains: [`in_${kept.tap}`, `out_${kept.tap}`],
+      taps: [kept.tap],
+      owners: [owners.get('b')],
+    })
+    await again.release('b')
+    await again.close()
+  },
+)
+
+test.skipIf(process.getuid?.() !== 0)(
+  'rules that cannot be taken away keep no other VM, and go with their user once they can (needs root)',
+  async () => {
+    await using dir = await testDir()
+    let stuck = 'nothing'
+    const runs: RunCommand = (program, args, options) =>
+      program === 'nft' && String(options?.input).includes(stuck)
+        ? Promise.reject(new Error(`${stuck} stays`))
+        : run(program, args, options)
+    const errors: unknown[] = []
+    const network = await tapNetwork({
+      ...{ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9, ownerOf, runs },
+      onError: error => errors.push(error),
+    })
+    const [bad, good] = [await network.connect('a', 80), await network.connect('b', 80)]
+    stuck = `delete chain inet mote_${slotOf(bad.tap)} in_${bad.tap}`
+    await Promise.all(['a', 'b'].map(id => network.release(id)))
+    const anew = await network.connect('b', 80)
+    expect(anew.endpoint.host, 'its address was free').toBe(good.endpoint.host)
+    await expect(network.connect('a', 80)).rejects.toThrow(stuck)
+    expect(await guarded(bad.tap)).toMatchObject({ owners: expect.arrayContaining([owners.get('a')]) })
+    expect(errors.length).toBeGreaterThan(0)
+    stuck = 'nothing'
+    await until(async () => (await guarded(bad.tap)).chains.every(name => !name.endsWith(String(bad.tap))), {
+      what: 'another try',
+    })
+    expect(await guarded(good.tap)).toMatchObject({ taps: [good.tap], owners: [owners.get('b')] })
+    await network.release('b')
+    await network.close()
   },
 )
 

@@ -199,11 +199,9 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     },
     async reclaim(keep) {
       const kept = new Set([...keep].map(nameOf))
-      for (const tap of tapNames(prefix))
-        if (!kept.has(tap)) {
-          await removeTap(tap)
-          await firewall.remove([tap])
-        }
+      for (const tap of tapNames(prefix)) if (!kept.has(tap)) await removeTap(tap)
+      // Of some a crash has left the rules only.
+      await firewall.keepOnly(kept, new Set([...keep].flatMap(vmId => options.ownerOf?.(vmId) ?? [])))
       for (const { tap, address } of await tapAddresses(prefix, runs))
         if (!book.restore(tap, address)) await removeTap(tap) // half-made, or of another subnet
     },
@@ -211,7 +209,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
     /** The rules stay as long as there is a guest to guard. */
     async close() {
       clearInterval(timer)
-      await departures.settled()
+      await departures.close()
       if (tapNames(prefix).length > 0) return
       await firewall.close()
       await removeLoopback(ownAddresses(book.addresses))

@@ -17,15 +17,20 @@ type Asker = Pick<Deps, 'bus' | 'log'>
 type Past = Omit<VmLogsRequest, 'events' | 'vmId'>
 
 /** Pages of lines, oldest first: for who looks into them. */
-export const keptLines = (deps: Asker, vm: LogVm, past: Past): AsyncGenerator<{ readonly lines: readonly LogLine[] }> =>
-  pages(deps, vm, past, async (hostId, request) => {
+export const keptLines = (
+  deps: Asker,
+  vm: LogVm,
+  past: Past,
+  signal: AbortSignal,
+): AsyncGenerator<{ readonly lines: readonly LogLine[] }> =>
+  pages(deps, vm, past, signal, async (hostId, request) => {
     const { lines, more } = await agentClient(deps.bus, hostId).logs(request)
     return { page: { lines }, nextUs: more && lines.at(-1)?.atUs }
   })
 
 /** Pages as the agent has made them: events, or lines where it is an older one. */
-export const keptEvents = (deps: Asker, vm: LogVm, past: Past): AsyncGenerator<LogPage> =>
-  pages(deps, vm, past, async (hostId, request) => {
+export const keptEvents = (deps: Asker, vm: LogVm, past: Past, signal: AbortSignal): AsyncGenerator<LogPage> =>
+  pages(deps, vm, past, signal, async (hostId, request) => {
     const events = { deploymentId: vm.deploymentId }
     return nextOf(await agentClient(deps.bus, hostId).logPage({ ...request, events }))
   })
@@ -34,7 +39,7 @@ function nextOf(answer: VmLogsAnswer | Uint8Array): Found<LogPage> {
   if (!(answer instanceof Uint8Array))
     return { page: { lines: answer.lines }, nextUs: answer.more && answer.lines.at(-1)?.atUs }
   const { head, events } = decodeLogPage(answer)
-  return { page: { events, lastUs: head.lastUs }, nextUs: head.more ? head.lastUs : undefined }
+  return { page: { events, lastUs: head.lastUs }, nextUs: head.more && events.length > 0 ? head.lastUs : undefined }
 }
 
 interface Found<P> {
@@ -43,11 +48,15 @@ interface Found<P> {
   readonly nextUs: number | undefined
 }
 
-/** The next page is asked for while the last is on its way; what the host gave before it fell silent, if it does. */
+/**
+ * The next page is asked for while the last is on its way; what the host gave before it fell silent, if it does. None
+ * after the signal, and none that would begin no later than the last did: such a host would be asked for ever.
+ */
 async function* pages<P>(
   { log }: Asker,
   { id: vmId, hostId }: LogVm,
   { tail, afterUs }: Past,
+  signal: AbortSignal,
   read: (hostId: string, request: Omit<VmLogsRequest, 'events'>) => Promise<Found<P>>,
 ): AsyncGenerator<P> {
   if (!hostId || tail === 0) return
@@ -55,12 +64,15 @@ async function* pages<P>(
     read(hostId, { vmId, tail, afterUs: after }).catch((err: unknown) => {
       log.warn({ err, vmId, hostId }, 'a host did not answer for the lines it keeps')
     })
-  for (let answer = ask(afterUs); ; ) {
+  let askedUs = afterUs
+  for (let answer = ask(askedUs); ; ) {
     const found = await answer
-    if (!found) return
-    const { page, nextUs } = found
-    if (nextUs !== undefined) answer = ask(nextUs)
+    if (!found || signal.aborted) return
+    const { page, nextUs = askedUs } = found
+    const isLast = nextUs <= askedUs
+    askedUs = nextUs
+    if (!isLast) answer = ask(askedUs)
     yield page
-    if (nextUs === undefined) return
+    if (isLast) return
   }
 }

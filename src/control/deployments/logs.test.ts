@@ -121,3 +121,44 @@ it('tells a gap when more is said than may be held for a client that does not re
   slow.gone.abort()
   await running
 })
+
+/** A host whose pages never end, by its own word; it gives up after 50. */
+async function endless(bus: ReturnType<typeof createMemoryBus>, lastUs: (asked: number) => number) {
+  const asked: number[] = []
+  await bus.serve(subjects.hostIn('host-1', 'vm.logs'), data => {
+    const { afterUs } = data as VmLogsRequest
+    asked.push(afterUs)
+    const head = JSON.stringify({ lastUs: lastUs(asked.length), more: asked.length < 50 })
+    const text = logEvent(line(asked.length), { vmId: 'vm_1', deploymentId: 'dep_1' })
+    return Buffer.from(`${head}\n${text}`)
+  })
+  return asked
+}
+
+it('asks a host no more that says the same place again', async () => {
+  const bus = createMemoryBus()
+  const asked = await endless(bus, () => 5)
+  const reader = client()
+  reader.reads()
+  const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, reader.stream, scope, [vm], 100)
+  await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
+    ...{ vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines: [line(900)] },
+  })
+  await until(() => reader.ids().includes(900), { what: 'what comes after the past' })
+  expect(asked).toEqual([0, 5])
+  reader.gone.abort()
+  await running
+})
+
+it('asks a host no more once the client has left', async () => {
+  const bus = createMemoryBus()
+  const asked = await endless(bus, n => n)
+  const reader = client()
+  const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, reader.stream, scope, [vm], 100)
+  await until(() => reader.ids().length > 0, { what: 'the first page' })
+  reader.gone.abort()
+  reader.reads()
+  await running
+  // The next page was on its way.
+  expect(asked).toEqual([0, 1])
+})

@@ -86,11 +86,11 @@ export async function streamLogs(
   const [only] = vms
   stream.send({ event: 'snapshot', data: { at: new Date().toISOString(), vms: vms.map(vm => vm.id) } })
   if (only && vms.length === 1) {
-    for await (const page of keptEvents(deps, only, { tail: most, afterUs }))
+    for await (const page of keptEvents(deps, only, { tail: most, afterUs }, stream.signal))
       if ('lines' in page) await sendSlowly(entriesOf(only, page.lines))
       else await sendEvents(only.id, page.events, page.lastUs)
   } else {
-    const past = await merged(deps, vms, { tail: most, afterUs })
+    const past = await merged(deps, vms, { tail: most, afterUs }, stream.signal)
     await sendSlowly(resumeUs === undefined ? past.slice(Math.max(0, past.length - tail)) : past)
     // What is older than the tail asked for must not come back through the bus.
     for (const entry of past) sentUs.set(entry.vmId, Math.max(sentUs.get(entry.vmId) ?? 0, entry.line.atUs))
@@ -126,9 +126,12 @@ async function merged(
   deps: Pick<Deps, 'bus' | 'log'>,
   vms: readonly LogVm[],
   past: { readonly tail: number; readonly afterUs: number },
+  signal: AbortSignal,
 ): Promise<Entry[]> {
-  const gathered = await Promise.all(
-    vms.map(async vm => (await Array.fromAsync(keptLines(deps, vm, past))).map(({ lines }) => entriesOf(vm, lines))),
-  )
+  const linesOf = async (vm: LogVm) => {
+    const pages = await Array.fromAsync(keptLines(deps, vm, past, signal))
+    return pages.map(({ lines }) => entriesOf(vm, lines))
+  }
+  const gathered = await Promise.all(vms.map(linesOf))
   return gathered.flat(2).sort((a, b) => a.line.atUs - b.line.atUs)
 }

@@ -199,10 +199,12 @@ export type Capabilities = Static<typeof Capabilities>
 /**
  * What a VM may need of its hypervisor on this host. `raw-drives`: shows files of the host to the guest (builds).
  * `private-network`: reaches other VMs, and its app's rules hold. `kept-volumes`: snapshots of VMs that have volumes.
- * `moved-volumes`: a VM that moves while it runs takes its volumes along.
+ * `moved-volumes`: a VM that moves while it runs takes its volumes along. `paused-moves`: one that is paused moves, too, with
+ * its memory.
  */
 export const HypervisorFeature = Type.Enum([
   ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes', 'moved-volumes'] as const),
+  'paused-moves',
 ])
 export type HypervisorFeature = Static<typeof HypervisorFeature>
 

@@ -13,6 +13,7 @@ import {
   createSnapshot,
   dropSnapshots,
   listSnapshots,
+  luggageOf,
   moveObstacle,
   startMigration,
 } from '../../src/control/vms/index.ts'
@@ -196,10 +197,11 @@ export const operations: readonly Operation[] = [
       const sourceHostId = vm.hostId
       const hosts = await listHosts(sim.world.db, 60)
       const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
-      if (!source || !there || (await moveObstacle(sim.world.db, vm))) return
+      const luggage = await luggageOf(sim.world.db, vm.id)
+      if (!source || !there || (await moveObstacle(sim.world.db, vm, luggage))) return
       // What the rules refuse is refused.
       const begun = sim.world.db.tx(async tx => {
-        const choice = await chooseMove(tx, vm, source, there)
+        const choice = chooseMove(vm, source, there, await luggageOf(tx, vm.id))
         if (!('plan' in choice) || !(await reserve(tx, target.id, d))) return
         const { method, withVolumes, volumes } = choice.plan
         const { vcpus, memoryMib, diskMib, projectId, appId } = d

@@ -166,9 +166,12 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
     },
     'device map': async ([option, spec = '']) => {
       const { image, found } = find(spec)
-      if (option !== '--exclusive') return fail(invalid, 'without the lock nobody is shut out')
-      if (found.locker) return fail(30, 'sysfs write failed: (30) Read-only file system')
-      found.locker = `client.${host}`
+      if (option !== '--exclusive' && option !== '--read-only')
+        return fail(invalid, 'without the lock nobody is shut out')
+      if (option === '--exclusive') {
+        if (found.locker) return fail(30, 'sysfs write failed: (30) Read-only file system')
+        found.locker = `client.${host}`
+      }
       const device = file(image)
       mapped.set(`${host} ${device}`, { host, image, device })
       return device

@@ -52,6 +52,8 @@ export interface SimHostOptions {
   readonly truth?: Map<string, string>
   /** Whether VMs that move while they run take their volumes along; default: they do. */
   readonly movesVolumes?: boolean
+  /** Default: true. */
+  readonly movesPaused?: boolean
   /** Sees every message before it is sent; false loses it. Default: everything passes. */
   readonly passes?: () => boolean
 }
@@ -215,6 +217,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
           features: [
             ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
             ...(options.movesVolumes === false ? [] : (['moved-volumes'] as const)),
+            ...(options.movesPaused === false ? [] : (['paused-moves'] as const)),
           ],
           capabilities: {
             ...{ pause: true, snapshot: true, hotplugDisk: true, balloon: true },

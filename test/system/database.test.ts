@@ -280,9 +280,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
       return until(() => acknowledged.length >= before + count, { everyMs: 200, timeoutMs: slowMs, what })
     }
     await more(3, 'rows are acknowledged')
-    const drained = await user.post(`/v1/admin/hosts/${source?.id}/drain`)
-    expect(drained.body.leaving.length).toBeGreaterThan(0)
     const here = async () => (await user.get(`/v1/admin/hosts/${source?.id}`)).body
+    await user.post(`/v1/admin/hosts/${source?.id}/drain`)
+    expect((await here()).leaving.length).toBeGreaterThan(0)
     await until(async () => (await here()).vms === 0, {
       ...{ everyMs: 200, timeoutMs: slowMs, what: 'nothing is left on the first host' },
     }).catch(async (cause: unknown) => {

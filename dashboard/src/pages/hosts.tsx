@@ -117,15 +117,17 @@ function HostCard({ host }: { readonly host: Host }) {
 /** While it is drained: what has not left yet, and what that waits for. */
 function StillThere({ id }: { readonly id: string }) {
   const host = useQuery(queries.host(id))
-  const leaving = host.data?.leaving ?? []
+  const vms = (host.data?.leaving ?? []).map(vm => ({ ...vm, id: vm.vm_id, name: vm.app_name }))
+  const volumes = (host.data?.leaving_volumes ?? []).map(volume => ({ ...volume, id: volume.volume_id }))
+  const leaving = [...vms, ...volumes]
   if (leaving.length === 0) return null
   return (
     <ul className="mt-4 space-y-1.5 text-sm" aria-label="Still on it">
-      {leaving.map(vm => (
-        <li key={vm.vm_id} className="flex flex-wrap items-baseline gap-x-2">
-          <Status status={vm.state} />
-          <span className="font-medium">{vm.app_name}</span>
-          <span className="text-muted">{vm.reason}</span>
+      {leaving.map(({ id, state, name, reason }) => (
+        <li key={id} className="flex flex-wrap items-baseline gap-x-2">
+          <Status status={state} />
+          <span className="font-medium">{name}</span>
+          <span className="text-muted">{reason}</span>
         </li>
       ))}
     </ul>

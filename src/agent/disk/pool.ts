@@ -16,10 +16,12 @@ export interface VolumePool {
   create(volumeId: string, sizeMib: number, from?: SnapshotRef | Content, key?: string): Promise<void>
   /**
    * The volume as a raw file or block device for a VM. Idempotent.
-   * @param generation of the attachment; where several hosts reach it, whoever has a smaller one is cut off
-   * @throws StepError `volume_missing`
+   * @param generation of the attachment; where several hosts reach it, whoever writes under a smaller one is cut off
+   * @param access default: to write. Who reads cuts nobody off
+   * @throws StepError `volume_missing`; where several hosts reach it `stale_volume_generation`, and `volume_in_use` to a
+   * reader while another host has it to write
    */
-  open(volumeId: string, generation: number): Promise<string>
+  open(volumeId: string, generation: number, access?: 'read' | 'write'): Promise<string>
   /** No VM of this host has it any more. Idempotent. */
   close(volumeId: string): Promise<void>
   /** Removes the volume and its snapshots; clones of them stay. Idempotent. */

@@ -347,6 +347,29 @@ describe('rbd', () => {
     await expect(one!.open('v1', 1)).rejects.toMatchObject({ code: 'stale_volume_generation' })
     expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
   })
+
+  test('who reads cuts nobody off, waits for who writes, and is refused once somebody has written since', async () => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host), patienceMs: 300 })
+    const [one, two, writer] = [at('one'), at('two'), at('writer')]
+    await one.create('v1', 16)
+    await writer.open('v1', 1, 'write')
+    await expect(one.open('v1', 1, 'read')).rejects.toMatchObject({ code: 'volume_in_use' })
+    await writer.close('v1')
+    const files = [await one.open('v1', 1, 'read'), await two.open('v1', 1, 'read')]
+    expect(await Promise.all(files.map(file => contentSize(file)))).toEqual([16 * mib, 16 * mib])
+    expect(cluster.images.get('v.v1')?.locker).toBeUndefined()
+    await one.close('v1')
+    await two.close('v1')
+    // It is fenced as ever.
+    await writer.open('v1', 2, 'write')
+    await two.open('v1', 3, 'write')
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+    expect([...cluster.blocklist]).toEqual(['client.writer'])
+    await expect(one.open('v1', 2, 'read')).rejects.toMatchObject({ code: 'stale_volume_generation' })
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.two')
+  })
 })
 
 describe('an rbd image that a host is about to let go of', () => {
@@ -368,6 +391,39 @@ describe('an rbd image that a host is about to let go of', () => {
     await coming.open('v1', 2)
     expect([...cluster.blocklist]).toEqual([])
     expect(cluster.images.get('v.v1')?.locker).toBe('client.coming')
+  })
+})
+
+describe('an rbd image that two hosts want, one of them under a newer attachment', () => {
+  // The newer one comes in while the older one waits, and at each moment up to where it would have it.
+  test.each([
+    ['lock ls', 2],
+    ['lock ls', 3],
+    ['image-meta get', 2],
+    ['image-meta set', 1],
+  ])('is the newer one’s when it comes at %s %i of the older one', async (moment, count) => {
+    await using dir = await testDir()
+    const cluster = fakeCluster(join(dir.path, 'cluster'))
+    const at = (host: string) => rbdPool({ ...rbdOptions(dir.path), run: cluster.client(host) })
+    const [before, newer] = [at('before'), at('newer')]
+    const asked = { times: 0 }
+    const older = rbdPool({
+      ...rbdOptions(dir.path),
+      run: async (program, args) => {
+        if (args.slice(0, 2).join(' ') === moment && ++asked.times === count) {
+          await before.close('v1')
+          await newer.open('v1', 3)
+        }
+        return cluster.client('older')(program, args)
+      },
+      patienceMs: 700,
+    })
+    await before.create('v1', 16)
+    await before.open('v1', 1)
+    await expect(older.open('v1', 2)).rejects.toThrow()
+    expect(asked.times).toBeGreaterThanOrEqual(count)
+    expect(cluster.images.get('v.v1')?.locker).toBe('client.newer')
+    expect([...cluster.blocklist]).toEqual([])
   })
 })
 

@@ -31,7 +31,8 @@ const Usage = Type.Object({
   ),
 })
 const Devices = Type.Array(Type.Object({ pool: Type.String(), name: Type.String(), device: Type.String() }))
-const Locks = Type.Array(Type.Object({ id: Type.String(), locker: Type.String() }))
+const Lock = Type.Object({ id: Type.String(), locker: Type.String() })
+const Locks = Type.Array(Lock)
 const Children = Type.Array(Type.Object({ pool: Type.String(), image: Type.String() }))
 const Free = Type.Object({
   pools: Type.Array(Type.Object({ name: Type.String(), stats: Type.Object({ max_avail: Type.Integer() }) })),
@@ -93,20 +94,35 @@ export function rbdPool(options: RbdOptions): VolumePool {
       await rm(file, { force: true })
     }
   }
+  const refuseOlder = async (spec: string, generation: number) => {
+    const known = (await rbd('image-meta', 'get', spec, generationKey).catch(absent)).trim()
+    if (generation < Number(known || 0))
+      throw new StepError('stale_volume_generation', `the volume was attached under generation ${known} elsewhere`)
+  }
+  const locksOf = (spec: string) => json(Locks, 'lock', 'ls', spec)
+  /** Writers that have not let go when patience ends. Each has its lock until it unmaps; who reads has none. */
+  const stillLocked = async (spec: string) => {
+    for (const endMs = performance.now() + patienceMs; performance.now() < endMs; await sleep(lockLookMs))
+      if ((await locksOf(spec)).length === 0) return []
+    return locksOf(spec)
+  }
   /** Whoever held the image under a smaller generation cannot write any more when this resolves. */
   const fence = async (spec: string, generation: number) => {
-    const known = await rbd('image-meta', 'get', spec, generationKey).catch(absent)
-    if (generation < Number(known.trim() || 0))
-      throw new StepError(
-        'stale_volume_generation',
-        `the volume was attached under generation ${known.trim()} elsewhere`,
-      )
+    // Seen before our generation is known: whoever locks it from here on may have a newer one.
+    const before = await locksOf(spec)
+    await refuseOlder(spec, generation)
     await rbd('image-meta', 'set', spec, generationKey, String(generation))
-    const locks = () => json(Locks, 'lock', 'ls', spec)
     // To break a lock shuts its host out of the cluster, with all images that it has: one that is about to let go may.
-    for (const endMs = performance.now() + patienceMs; performance.now() < endMs; await sleep(lockLookMs))
-      if ((await locks()).length === 0) return
-    for (const lock of await locks()) await rbd('lock', 'rm', spec, lock.id, lock.locker)
+    const late = (await stillLocked(spec)).filter(lock => before.some(one => isSame(one, lock)))
+    for (const lock of late) {
+      await refuseOlder(spec, generation)
+      await rbd('lock', 'rm', spec, lock.id, lock.locker)
+    }
+  }
+  const assertNobodyWrites = async (spec: string, generation: number) => {
+    await refuseOlder(spec, generation)
+    const [writer] = await stillLocked(spec)
+    if (writer) throw new StepError('volume_in_use', `${writer.locker} of the cluster still has the volume to write`)
   }
 
   return {
@@ -122,12 +138,14 @@ export function rbdPool(options: RbdOptions): VolumePool {
       } else await importNew(partial, sizeMib, from?.directory)
       await rbd('rename', partial, spec)
     },
-    async open(volumeId, generation) {
+    async open(volumeId, generation, access = 'write') {
       const spec = await existing(volumeId)
       const mapped = await deviceOf(volumeId)
       if (mapped) return mapped
-      await fence(spec, generation)
-      return (await rbd('device', 'map', '--exclusive', spec)).trim()
+      await (access === 'write' ? fence : assertNobodyWrites)(spec, generation)
+      // Somebody with a newer one may have come meanwhile.
+      await refuseOlder(spec, generation)
+      return (await rbd('device', 'map', access === 'write' ? '--exclusive' : '--read-only', spec)).trim()
     },
     async close(volumeId) {
       const device = await deviceOf(checkedId(volumeId))
@@ -175,6 +193,9 @@ export function rbdPool(options: RbdOptions): VolumePool {
     },
   }
 }
+
+const isSame = (one: Static<typeof Lock>, other: Static<typeof Lock>) =>
+  one.id === other.id && one.locker === other.locker
 
 /** The key was never set. */
 function absent(error: unknown): string {

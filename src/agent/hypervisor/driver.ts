@@ -251,6 +251,8 @@ export interface Driver {
   readonly keepsVolumes?: boolean
   /** A machine that is handed over takes its volumes along: `VmHome.arriving`. */
   readonly movesVolumes?: boolean
+  /** A machine that is paused can be handed over, and received. */
+  readonly movesPaused?: boolean
   /** How guests are connected, for the host's beat. */
   readonly network: string
   /** Whether it works here, and how (`kvm`, `tcg`) or why not. */

@@ -8,6 +8,7 @@ const has = {
   'encrypted-volumes': driver => driver.capabilities.hotplugDisk && driver.opensLuks === true,
   'kept-volumes': driver => driver.keepsVolumes === true,
   'moved-volumes': driver => driver.movesVolumes === true,
+  'paused-moves': driver => driver.movesPaused === true,
   // User networking lets nothing out, and has no rules.
   'private-network': driver => driver.network !== 'user',
 } satisfies Record<HypervisorFeature, (driver: Driver) => boolean>
@@ -19,6 +20,7 @@ const all: readonly HypervisorFeature[] = [
   'private-network',
   'kept-volumes',
   'moved-volumes',
+  'paused-moves',
 ]
 
 /** For the host's beat: the scheduler places by it. */

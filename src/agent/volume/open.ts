@@ -41,8 +41,9 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
   const poolFor = ({ volumeId, pool: name }: DiskSpec, vmId: string): VolumePool => {
     const known = find(volumeId)
     const pool = pools.get(known?.wish.pool ?? name)
-    // Made by another host where this one reaches it, too. Control wishes for a VM with it only once it is whole.
-    if (!known && pool?.shared) return pool
+    // Other hosts make and restore it, too: notes of this one may be of long ago. Control wishes for a VM with it only
+    // once it is whole.
+    if (pool?.shared) return pool
     if (!known || known.wish.want === 'absent')
       throw new StepError('volume_missing', `this host has no volume ${volumeId}`)
     if (!pool) throw new StepError('no_such_pool', `this host has no storage pool "${known.wish.pool}"`)
@@ -61,11 +62,13 @@ export function volumeOpener({ pools, holders, find, keyOf, checkFence, fence }:
       const key = keyOf(volumeId)
       if (pool.encrypted && !key)
         throw new StepError('volume_locked', `the key of volume ${volumeId} is not known here yet`)
+      // What an agent that ended at once opened and did not note may be to read only, or of a client that was shut out.
+      if (pool.shared && holders.of(volumeId).length === 0) await pool.close(volumeId)
       holders.add(volumeId, vmId, modeOf(disk))
       poolsOfHeld.set(volumeId, pool.name)
       try {
         await fence(disk)
-        const file = await pool.open(volumeId, generation)
+        const file = await pool.open(volumeId, generation, modeOf(disk))
         return pool.encrypted && key ? { file, key } : { file }
       } catch (error) {
         holders.remove(volumeId, vmId)

@@ -17,6 +17,7 @@ import {
 import { run } from '../../lib/exec.ts'
 import { createFakeHost } from '../hypervisor/fake/host.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
+import { volumeStore } from './store.ts'
 
 const fake = { hypervisor: 'fake' } as const
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
@@ -83,6 +84,72 @@ test('what one host made in a pool that others reach, another opens, grows and r
   await maker.volume({ ...made, volumeId: second })
   await other.volume({ ...made, volumeId: second, generation: 2, want: 'absent' })
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
+})
+
+test('who reads what several hosts reach shuts no other reader out, and what was open to read is opened anew to write', async () => {
+  await using dir = await testDir()
+  await using rbd = await rbdPrograms(dir.path)
+  const at = (name: string) => testAgent({ ...fake, pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] })
+  await using one = await at('one')
+  await using two = await at('two')
+  await one.volume({ volumeId, pool: 'ceph', sizeMib: 16 })
+  const image = () => rbd.cluster.images.get(`v.${volumeId}`)
+  for (const host of [one, two]) {
+    await host.put(wish('vm-1', 1, { disks: [disk(1, { pool: 'ceph', sizeMib: 16, readOnly: true })] }))
+    await attached(host, 'vm-1', 1)
+  }
+  expect([...rbd.cluster.blocklist]).toEqual([])
+  expect(image()?.locker).toBeUndefined()
+  for (const host of [one, two]) {
+    await host.put(wish('vm-1', 2, {}, 'absent'))
+    await host.until('vm-1', 'absent', vm => vm.state === 'absent')
+  }
+  // As an agent leaves it that ends before it has noted for which VM.
+  const mapped = () => rbd.cluster.client('two')('rbd', ['device', 'list', '--format', 'json'])
+  await until(async () => (await mapped()) === '[]', { what: 'it has let go' })
+  await rbd.cluster.client('two')('rbd', ['device', 'map', '--read-only', `rbd/v.${volumeId}`])
+  await two.put(wish('vm-2', 1, { disks: [disk(2, { pool: 'ceph', sizeMib: 16 })] }))
+  await attached(two, 'vm-2', 2)
+  expect(image()?.locker).toBe('client.two')
+})
+
+test('a host that comes back does nothing of what it was told of a shared volume before: others have written since', async () => {
+  await using dir = await testDir()
+  await using rbd = await rbdPrograms(dir.path)
+  const pools = (name: string) => [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] as const
+  const made = { volumeId, pool: 'ceph', sizeMib: 16 }
+  const unmade = '7b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
+  await using other = await testAgent({ ...fake, pools: [...pools('other')] })
+  await other.volume(made)
+  await other.volume({ ...made, volumeId: unmade })
+  await writeFile(rbd.fileOf(volumeId), 'as it was')
+  await rbd.cluster.client('other')('rbd', ['snap', 'create', '--no-progress', `rbd/v.${volumeId}@s1`])
+  await writeFile(rbd.fileOf(volumeId), 'ever since')
+  // It was told to put it back, and to make another one, and lost before it had noted what came of that.
+  const store = volumeStore(join(dir.path, 'lost'))
+  const putBack = { ...made, generation: 2, restore: { snapshotId: 's1', count: 1 } }
+  await store.saveWish({ ...putBack, want: 'present' })
+  await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
+  await store.saveWish({ ...made, volumeId: unmade, generation: 1, want: 'present' })
+  await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
+  const config = { ...fake, dataDir: join(dir.path, 'lost'), cacheDir: join(dir.path, 'cache') }
+  await using back = await testAgent({ ...config, pools: [...pools('back')] })
+  const disks = [volumeId, unmade].map((id, n) => disk(2, { ...made, volumeId: id, mountPoint: `/data${n}` }))
+  await back.put(wish('vm-1', 1, { disks }))
+  await back.until('vm-1', 'attached', vm => vm.disks?.every(one => one.state === 'attached') ?? false)
+  await back.put(wish('vm-1', 2, {}, 'absent'))
+  await back.until('vm-1', 'absent', vm => vm.state === 'absent')
+  // What it does takes turns: it would have come before this.
+  const kept = await back.request('volume.snapshot', { ...made, snapshotId: 's2', generation: 1, want: 'present' })
+  expect(kept).toMatchObject({ snapshotId: 's2' })
+  await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s2'), {
+    what: 'its turn',
+    timeoutMs: 20_000,
+  })
+  expect(await contentOf(rbd.fileOf(volumeId))).toBe('ever since')
+  // Control asks it after all.
+  expect(await back.volume(putBack)).toMatchObject({ state: 'ready', restored: 1 })
+  expect(await contentOf(rbd.fileOf(volumeId))).toBe('as it was')
 })
 
 test('an older attachment is refused, by a later agent too', async () => {

@@ -36,7 +36,10 @@ export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost
 export interface Volumes extends VolumeCopies, VolumesWithVms {
   /** Takes over what an earlier agent left. VMs may open volumes then. */
   load(stored: readonly StoredVolume[]): void
-  /** Once it is known which VMs have which: goes on with what is not done yet. */
+  /**
+   * Once it is known which VMs have which: goes on with what is not done yet. What several hosts reach waits for the next
+   * `put`: another one may have been asked in place of this one.
+   */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_volume`, `no_such_pool` */
   put(wish: VolumePut): Promise<VolumeObserved>
@@ -61,6 +64,8 @@ export interface Volumes extends VolumeCopies, VolumesWithVms {
 const brokenPauseMs = 1_000
 
 interface Entry {
+  /** `stored`: left by an earlier agent, and not told again since. */
+  source: 'stored' | 'told'
   wish: VolumePut
   done: VolumeDone
   busy: boolean
@@ -89,6 +94,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   /** What cannot be opened waits until control tells the key, with its next wish. */
   const isLocked = ({ wish }: Entry) => deps.pools.get(wish.pool)?.encrypted === true && !keys.has(wish.volumeId)
   const next = (entry: Entry): VolumeAction => {
+    // Another host may have done it meanwhile, and VMs may have written since.
+    if (entry.source === 'stored' && deps.pools.get(entry.wish.pool)?.shared) return 'rest'
     const action = nextAction(entry, holders.of(entry.wish.volumeId).length > 0)
     return action === 'create' && isLocked(entry) ? 'rest' : action
   }
@@ -210,7 +217,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
 
   return {
     load(stored) {
-      for (const one of stored) entries.set(one.wish.volumeId, { ...one, busy: false })
+      for (const one of stored) entries.set(one.wish.volumeId, { ...one, source: 'stored', busy: false })
     },
     resume() {
       for (const entry of entries.values()) follow(entry)
@@ -224,6 +231,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
         throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
       if (wish.generation === generation) {
         if (!known) return absent(wish.volumeId, generation)
+        if (known.source === 'stored') Object.assign(known, { source: 'told', wish })
         follow(known)
         return observe(known, moves.observed(wish.volumeId))
       }
@@ -236,7 +244,8 @@ export function createVolumes(deps: VolumesDeps): Volumes {
       if (wish.incoming && known?.done.created)
         throw new StepError('invalid_volume', 'this host has the volume already')
       await store.saveWish(wish)
-      const entry = known ?? { wish, done: nothingDone, busy: false }
+      const entry: Entry = known ?? { source: 'told', wish, done: nothingDone, busy: false }
+      entry.source = 'told'
       entry.wish = wish
       entries.set(wish.volumeId, entry)
       follow(entry)

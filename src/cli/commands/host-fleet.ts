@@ -27,7 +27,8 @@ const change = (name: string, says: string, by: 'cordonHost' | 'uncordonHost' | 
   usage: `${name} <host>`,
   says,
   async run({ client, args: [host_id = ''] }) {
-    const host = await client[by]({ host_id })
+    const changed = await client[by]({ host_id })
+    const host = changed.draining ? await client.getHost({ host_id: changed.id }) : changed
     return said(host, [hostTable([host]), ...leavingLines(host)].join('\n'))
   },
 })
@@ -43,11 +44,16 @@ const remove: Verb = {
 }
 
 /** What is still there, as long as the host is drained. Asked again, the same command says how far it is. */
-function leavingLines({ leaving }: Host): string[] {
-  if (leaving === undefined) return []
-  if (leaving.length === 0) return ['', 'No VM is on it any more.']
-  const rows = leaving.map(({ app_name, job_id, state, reason }) => [app_name, job_id, state, reason])
-  return ['', table(['APP', 'JOB', 'STATE', 'WHY'], rows), '', 'The same command again tells how far it is.']
+function leavingLines({ draining, leaving = [], leaving_volumes: volumes = [] }: Host): string[] {
+  if (!draining) return []
+  const vmRows = leaving.map(({ app_name, job_id, state, reason }) => [app_name, job_id, state, reason])
+  const volumeRows = volumes.map(({ name, state, reason }) => [name, state, reason])
+  return [
+    '',
+    vmRows.length > 0 ? table(['APP', 'JOB', 'STATE', 'WHY'], vmRows) : 'No VM is on it any more.',
+    ...(volumeRows.length > 0 ? ['', table(['VOLUME', 'STATE', 'WHY'], volumeRows)] : []),
+    ...(vmRows.length + volumeRows.length > 0 ? ['', 'The same command again tells how far it is.'] : []),
+  ]
 }
 
 function hostTable(hosts: readonly Host[]): string {

@@ -627,8 +627,10 @@ export interface Host {
   readonly strays: number
   readonly last_seen_at: string
   readonly created_at: string
-  /** While it is drained, of a single host: VMs that are still there (100 at most), and what each waits for. */
+  /** While it is drained, of a single host (GET): VMs that are still there (100 at most), and what each waits for. */
   readonly leaving?: readonly LeavingVm[] | undefined
+  /** The same of volumes that no VM has. */
+  readonly leaving_volumes?: readonly LeavingVolume[] | undefined
 }
 
 export interface HostHypervisor {
@@ -659,6 +661,15 @@ export interface LeavingVm {
   readonly project_id: string
   readonly app_name: string
   readonly job_id: string
+  /** `waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says. */
+  readonly state: 'moving' | 'waiting' | 'staying'
+  readonly reason: string
+}
+
+export interface LeavingVolume {
+  readonly volume_id: string
+  readonly project_id: string
+  readonly name: string
   /** `waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says. */
   readonly state: 'moving' | 'waiting' | 'staying'
   readonly reason: string

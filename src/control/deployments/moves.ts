@@ -1,9 +1,17 @@
 /** Takes VMs off a host that is being emptied, while they run. */
-import type { Sql, Tx } from '../../db/db.ts'
+import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, reserve } from '../hosts/index.ts'
 import { type Placement, place } from '../scheduler/place.ts'
-import { chooseMove, type MovePlan, migrationsFrom, moveObstacle, startMigration } from '../vms/index.ts'
+import {
+  chooseMove,
+  type Luggage,
+  luggageOf,
+  type MovePlan,
+  migrationsFrom,
+  moveObstacle,
+  startMigration,
+} from '../vms/index.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
 /** Each copies memory as fast as it can: more at once would only make all of them slow. */
@@ -17,8 +25,9 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const hosts = await listHosts(tx, deps.config.hostTimeoutSeconds)
   const source = hosts.find(host => host.id === vm.hostId)
   if (!source || (await migrationsFrom(tx, source.id)) >= mostFromOneHost) return
-  if (await moveObstacle(tx, vm)) return
-  const { plans } = await plansFor(tx, hosts, source, vm)
+  const luggage = await luggageOf(tx, vm.id)
+  if (await moveObstacle(tx, vm, luggage)) return
+  const { plans } = plansFor(hosts, source, vm, luggage)
   const { host } = placeFor(hosts, plans, d, vm)
   const plan = host && plans.get(host.id)
   if (!plan || !(await reserve(tx, host.id, sizeOf(d)))) return
@@ -28,16 +37,16 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
 }
 
 /** How the VM could get to each of the other hosts; and why not to those to which it cannot. */
-export async function plansFor(
-  sql: Sql,
+export function plansFor(
   hosts: readonly HostRow[],
   source: HostRow,
   vm: DeploymentVm,
-): Promise<{ readonly plans: ReadonlyMap<string, MovePlan>; readonly why: readonly string[] }> {
+  luggage: Luggage,
+): { readonly plans: ReadonlyMap<string, MovePlan>; readonly why: readonly string[] } {
   const plans = new Map<string, MovePlan>()
   const why: string[] = []
   for (const target of hosts.filter(one => one.id !== source.id && one.arch === source.arch)) {
-    const choice = await chooseMove(sql, vm, source, target)
+    const choice = chooseMove(vm, source, target, luggage)
     if ('why' in choice) why.push(choice.why)
     // Without volumes it can be replaced, which costs it less than to be stopped.
     else if (choice.plan.withVolumes || choice.plan.method === 'live') plans.set(target.id, choice.plan)

@@ -1,9 +1,10 @@
 /** What is still on a host that is being emptied, and what each VM there waits for: for the operator who wants it empty. */
 import type { Sql } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { type HostRow, listHosts } from '../hosts/index.ts'
+import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { explain } from '../scheduler/place.ts'
-import { deploymentsOnHost, disksOf, failedMoves, moveObstacle, newestMigration } from '../vms/index.ts'
+import type { PoolView } from '../scheduler/pools.ts'
+import { deploymentsOnHost, failedMoves, luggageOf, moveObstacle, newestMigration } from '../vms/index.ts'
 import { placeFor, plansFor } from './moves.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
@@ -21,20 +22,20 @@ export interface Leaving {
   readonly reason: string
 }
 
-/** Each is asked about every other host: an operator reads no more of them than this. */
+/** Each costs some statements: an operator reads no more of them than this. */
 const mostTold = 100
 const givenUpAfter = 2
 
-/** In the order of their deployments; the first hundred. */
+/** In the order of their deployments; the first hundred. Takes its time: not for a transaction that holds anything. */
 export async function leavingHost(sql: Sql, { config }: Pick<Deps, 'config'>, source: HostRow): Promise<Leaving[]> {
-  const hosts = await listHosts(sql, config.hostTimeoutSeconds)
+  const there = { hosts: await listHosts(sql, config.hostTimeoutSeconds), pools: await listPools(sql) }
   const all: Leaving[] = []
   for (const id of await deploymentsOnHost(sql, source.id)) {
     const d = await store.byId(sql, id)
     for (const vm of d?.vms ?? []) {
       if (!d || vm.hostId !== source.id) continue
       if (all.length === mostTold) return all
-      const { state, reason } = await whyHere(sql, hosts, source, d, vm)
+      const { state, reason } = await whyHere(sql, there, source, d, vm)
       all.push({ vmId: vm.id, projectId: d.projectId, appName: d.appName, jobId: d.jobId, state, reason })
     }
   }
@@ -47,15 +48,16 @@ const staying = (reason: string): Why => ({ state: 'staying', reason })
 
 async function whyHere(
   sql: Sql,
-  hosts: readonly HostRow[],
+  { hosts, pools }: { readonly hosts: readonly HostRow[]; readonly pools: readonly PoolView[] },
   source: HostRow,
   d: Deployment,
   vm: DeploymentVm,
 ): Promise<Why> {
   if (vm.migrating) return onItsWay(sql, hosts, d)
   if (vm.want === 'absent') return waiting('It is ending.')
-  const hasVolumes = (await disksOf(sql, vm.id)).length > 0
-  const obstacle = await moveObstacle(sql, { id: vm.id, want: vm.want })
+  const luggage = await luggageOf(sql, vm.id, pools)
+  const hasVolumes = luggage.disks.length > 0
+  const obstacle = await moveObstacle(sql, { id: vm.id, want: vm.want }, luggage)
   if (obstacle) return staying(obstacle)
   const failed = await failedMoves(sql, vm.id, source.id)
   if (hasVolumes && failed.count >= givenUpAfter)
@@ -64,10 +66,13 @@ async function whyHere(
     )
   if (hasVolumes && !isGood(d, vm))
     return staying('It is not well, and cannot be replaced without its volumes. Mend or stop its deployment.')
-  const { plans, why } = await plansFor(sql, hosts, source, vm)
+  const { plans, why } = plansFor(hosts, source, vm, luggage)
+  // Who could leave as it is is not replaced.
+  if (!hasVolumes && plans.size === 0 && vm.want === 'paused' && vm.canMove && why.length > 0)
+    return staying(why.join(' '))
   if (hasVolumes && plans.size === 0)
     return staying(
-      `${why.join(' ') || 'There is no other host of its architecture.'} Add a host that has it, or stop its deployment.`,
+      `${why.join(' ') || 'There is no other host of its architecture.'} Add a host that can take it, or stop its deployment.`,
     )
   // What does not move is replaced: its successor says what that waits for.
   const successor = d.vms.find(one => one.hostId === null && one.want !== 'absent')

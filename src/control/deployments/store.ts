@@ -1,5 +1,6 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import { keptBySnapshot } from '../moves/index.ts'
 import type { DeployBuild } from './deploy.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
@@ -89,7 +90,7 @@ export interface DeploymentVm extends VmFacts {
 // replaced without its volumes.
 const canTakeVolumes = `(EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
   AND NOT EXISTS (SELECT FROM vm_disk k JOIN vm_disk other ON other.volume_id = k.volume_id AND other.vm_id <> k.vm_id WHERE k.vm_id = v.id)
-  AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE s.vm_id = v.id AND s.want = 'present' AND s.state <> 'failed' AND s.disks <> '[]'::jsonb)
+  AND NOT EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm_snapshot s ON ${keptBySnapshot} WHERE k.vm_id = v.id)
   AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed'
        AND g.ended_at > now() - interval '10 minutes') < 2)`
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",

@@ -4,7 +4,7 @@ import { computeWorld, type ComputeWorld } from '../../../test/support/compute.t
 import type { SimHost } from '../../../test/support/sim-host.ts'
 import { listHosts } from '../hosts/index.ts'
 import { deadHosts } from './dead-hosts.ts'
-import { startHostReceiver } from './receiver.ts'
+import { reconcileHost, startHostReceiver } from './receiver.ts'
 import { createLiveStats } from '../hosts/index.ts'
 import { subjects } from '../../contract/agent.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -43,6 +43,26 @@ async function twoReplicas() {
   await world.until(serving(id, 2))
   return { app, id }
 }
+
+it('what a host cannot look at is no news of a VM of which nothing was seen yet', async () => {
+  const { id } = await twoReplicas()
+  const [host] = hosts
+  const vmId = [...host.vms.keys()][0]!
+  await world.rows(
+    `UPDATE vm SET seen_generation = 0, seen_state = NULL, healthy = false WHERE id = $1 RETURNING id`,
+    vmId,
+  )
+  const seen = host.beat().vms?.find(vm => vm.vmId === vmId)
+  const error = { code: 'unsupported_by_hypervisor', message: 'the VM is here, and this agent does not offer qemu' }
+  const unseen = { ...seen!, generation: 0, state: 'crashed' as const, healthy: false, error }
+  await reconcileHost(world.deps, host.id, [unseen])
+  expect(await world.rows(`SELECT seen_state, seen_error FROM vm WHERE id = $1`, vmId)).toEqual([
+    { seen_state: null, seen_error: null },
+  ])
+  // What it has seen of it counts, as ever.
+  await reconcileHost(world.deps, host.id, [seen!])
+  await world.until(serving(id, 2))
+})
 
 it('a host that only its beats do not reach us from is not given up', async () => {
   await twoReplicas()

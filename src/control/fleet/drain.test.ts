@@ -115,12 +115,12 @@ it('no more than four at once leave a host, and all of them do', async () => {
 
 describe('what is still on the host', () => {
   /** An app whose VM has a volume of its own. */
-  async function withVolume(name: string) {
+  async function withVolume(name: string, accessMode: 0 | 1 = 0) {
     const { db, projectId } = world
     const app = await world.app()
     await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
     const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name, sizeMib: 64 }))
-    const mount = { mountPoint: '/data', accessMode: 0, by: 'user' } as const
+    const mount = { mountPoint: '/data', accessMode, by: 'user' } as const
     await db.tx(tx => attachVolume(tx, { projectId, appId: app.id, volumeId, ...mount }))
     const { id, vmIds } = await world.deploy(app)
     await world.until(serving(id, 1))
@@ -151,7 +151,7 @@ describe('what is still on the host', () => {
     const other = await world.addHost()
     await world.until(async () => (await good(plain)) === 1 && other.vms.size === 1 && (await told(host)).length === 1)
     await rounds(4)
-    expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringContaining('Snapshot kept of the VM')]])
+    expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringContaining('Snapshot kept of a VM')]])
     expect(host.vms.size).toBe(1)
     await world.db.tx(async tx => {
       await dropSnapshot(tx, snapshotId)
@@ -171,6 +171,68 @@ describe('what is still on the host', () => {
     expect(await told(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('no other host')]])
     await world.addHost({ vcpus: 0 })
     expect((await told(host))[0]?.[2]).toContain('No host can take it now (1 host: not enough vCPUs')
+  })
+
+  it('is asked with the disks of each VM once and the pools once, however many hosts there are', async () => {
+    const host = await world.addHost()
+    for (const name of ['one', 'two']) await withVolume(name)
+    for (let n = 0; n < 3; n++) await world.addHost({ vcpus: 0 })
+    await drain(host)
+    const ran: string[] = []
+    const rows: typeof world.db.rows = (statement, params) => {
+      ran.push(statement.name)
+      return world.db.rows(statement, params)
+    }
+    const counted: typeof world.db = { ...world.db, rows }
+    expect(await leavingHost(counted, world.deps, (await findHost(world.db, 3600, host.id))!)).toHaveLength(2)
+    expect(ran.filter(name => name === 'hosts.pools')).toHaveLength(1)
+    expect(ran.filter(name => name === 'vms.disksToMove')).toHaveLength(2)
+  })
+
+  it.each([
+    ['has a copy of', 0],
+    ['reads', 1],
+  ] as const)('is a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode) => {
+    const host = await world.addHost()
+    const one = await withVolume('one', accessMode)
+    const kept = { deploymentId: one.id, vmId: one.vmId, hostId: host.id, kind: 'user', name: 'kept' } as const
+    const sizes = { ...one.app, appId: one.app.id, vcpus: 1, memoryMib: 512, diskMib: 1024 }
+    await world.db.tx(tx => createSnapshot(tx, { ...sizes, ...kept }))
+    await world.until(async () => (await world.rows(`SELECT id FROM vm_snapshot WHERE state = 'ready'`)).length === 1)
+    const next = await world.deploy(one.app)
+    await world.until(serving(next.id, 1), 120)
+    await world.until(async () => (await good(one.id)) === 0 && host.vms.size === 1, 120)
+    await world.addHost()
+    await drain(host)
+    await rounds(6)
+    expect(await told(host)).toEqual([
+      [one.app.name, 'staying', expect.stringMatching(/Snapshot kept of a VM of .* has what volume one held/)],
+    ])
+    expect(host.storage.volumes.has(one.volumeId)).toBe(true)
+    expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
+  })
+
+  it.each([
+    ['with a volume', true, true],
+    ['without one', false, true],
+    ['with a volume, to an agent of yesterday', true, false],
+    ['without one, to an agent of yesterday', false, false],
+  ])('a paused VM does not leave where one end would lose its memory: %s', async (_, hasVolume, hereMoves) => {
+    const host = await world.addHost({ movesPaused: hereMoves })
+    const id = hasVolume ? (await withVolume('one')).id : await replicas(1)
+    const vmId = [...host.vms.keys()][0]!
+    await world.db.tx(async tx => {
+      await deployments.wish(tx, id, 'paused')
+      await pokeVm(tx, vmId)
+      await poke(tx, 'deployment', id)
+    })
+    await world.until(async () => host.vms.get(vmId)?.state === 'paused')
+    await world.addHost({ movesPaused: !hereMoves })
+    await drain(host)
+    await rounds(6)
+    expect(await told(host)).toEqual([[expect.any(String), 'staying', expect.stringContaining('Resume it first.')]])
+    expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
+    expect(host.vms.get(vmId)?.state).toBe('paused')
   })
 
   it.each([true, false])('a paused VM with a volume moves and stays paused (live: %s)', async movesVolumes => {

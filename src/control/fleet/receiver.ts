@@ -144,7 +144,9 @@ export async function reconcileHost(
   for (const seen of vms) {
     const known = owned.get(seen.vmId)
     if (known) {
-      if (isNews(known, seen)) await deps.db.tx(tx => recordSeen(tx, hostId, seen))
+      // Of generation 0 is what a host has and cannot look at (a VM whose hypervisor it no longer offers): whether that runs is
+      // not known, so it must not count as news of a VM of which nothing was seen yet, whose generation is 0, too.
+      if (seen.generation > 0 && isNews(known, seen)) await deps.db.tx(tx => recordSeen(tx, hostId, seen))
     } else if (seen.state !== 'absent') {
       deps.log.info({ hostId, vmId: seen.vmId }, 'a host has a VM that is not its own any more; removing it')
       // One that cannot be removed now must not keep the news of the others; the next full beat names it again.

@@ -6,6 +6,7 @@ import { type HostRow, cordon, findHost, listHosts, lockHost, removeHost, settle
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { abandonVmsOf, deploymentsOnHost, pokeWaiting } from '../vms/index.ts'
+import { type LeavingVolume, leavingVolumes } from '../volumes/index.ts'
 import { type Host, hostOperations } from './schema.ts'
 
 interface HostCall {
@@ -17,7 +18,12 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
   const { hostTimeoutSeconds } = deps.config
   const withLeaving = async (sql: Sql, host: HostRow): Promise<Host> => ({
     ...hostView(host),
-    ...(host.draining ? { leaving: (await leavingHost(sql, deps, host)).map(leavingView) } : {}),
+    ...(host.draining
+      ? {
+          leaving: (await leavingHost(sql, deps, host)).map(leavingView),
+          leaving_volumes: (await leavingVolumes(sql, deps, host)).map(leavingVolumeView),
+        }
+      : {}),
   })
   /** Finds the host, holds it, acts, and answers what it is then. */
   const verb =
@@ -27,7 +33,8 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
       const host = await held(tx, call)
       await act(tx, host)
       call.audit({ action: `host.${name}`, resourceType: 'host', resourceId: host.id, details: { name: host.name } })
-      return withLeaving(tx, (await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
+      // What is still there takes many statements, and every beat waits for this row: who wants to know asks for the host.
+      return hostView((await findHost(tx, hostTimeoutSeconds, host.id)) ?? host)
     }
   const held = async (tx: Tx, { params }: Pick<HostCall, 'params'>): Promise<HostRow> => {
     const found = await findHost(tx, hostTimeoutSeconds, params.host_id)
@@ -88,6 +95,10 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
 
 const leavingView = ({ vmId, projectId, appName, jobId, state, reason }: Leaving) => ({
   ...{ vm_id: vmId, project_id: projectId, app_name: appName, job_id: jobId, state, reason },
+})
+
+const leavingVolumeView = ({ volumeId, projectId, name, state, reason }: LeavingVolume) => ({
+  ...{ volume_id: volumeId, project_id: projectId, name, state, reason },
 })
 
 const statusOf = (host: HostRow): Host['status'] => (host.lostAt ? 'lost' : host.up ? 'up' : 'suspected')

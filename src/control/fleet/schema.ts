@@ -2,14 +2,25 @@ import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { Acknowledgement, bool, dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
 
+const leaveState = () =>
+  oneOf(['moving', 'waiting', 'staying'], {
+    description: '`waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says.',
+  })
+
 const LeavingVm = resource('LeavingVm', {
   vm_id: uuid(),
   project_id: uuid(),
   app_name: text(),
   job_id: text(),
-  state: oneOf(['moving', 'waiting', 'staying'], {
-    description: '`waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says.',
-  }),
+  state: leaveState(),
+  reason: text(),
+})
+
+const LeavingVolume = resource('LeavingVolume', {
+  volume_id: uuid(),
+  project_id: uuid(),
+  name: text(),
+  state: leaveState(),
   reason: text(),
 })
 
@@ -38,9 +49,10 @@ export const Host = resource('Host', {
   leaving: Type.Optional(
     list(LeavingVm, {
       description:
-        'While it is drained, of a single host: VMs that are still there (100 at most), and what each waits for.',
+        'While it is drained, of a single host (GET): VMs that are still there (100 at most), and what each waits for.',
     }),
   ),
+  leaving_volumes: Type.Optional(list(LeavingVolume, { description: 'The same of volumes that no VM has.' })),
 })
 export type Host = Static<typeof Host>
 

@@ -1,3 +1,4 @@
+export { keptBySnapshot, keptReason } from './kept.ts'
 export { volumeMoveMachine } from './machine.ts'
 export {
   cancelMove,

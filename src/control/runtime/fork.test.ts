@@ -2,12 +2,14 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, shape } from '../../../test/support/compute.ts'
 import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { until } from '../../../test/support/wait.ts'
 import { findHost } from '../hosts/index.ts'
-import { createSnapshot, dropSnapshot, listSnapshots, wishVm } from '../vms/index.ts'
+import { createSnapshot, dropSnapshot, listSnapshots, lockSnapshot, wishVm } from '../vms/index.ts'
 import * as vms from '../vms/store.ts'
 import { attachVolume, createVolume, findVolume, lockKept } from '../volumes/index.ts'
 import { moveVolume } from '../volumes/move.ts'
 import { startFork } from './index.ts'
+import { deleteSnapshot } from './snapshots.ts'
 
 const world = await computeWorld()
 afterAll(async () => world[Symbol.asyncDispose]())
@@ -27,6 +29,10 @@ const parent = await world.deploy(parentApp)
 const parentVm = parent.vmIds[0]!
 const isHealthy = async (vmId: string) => (await vms.byId(db, vmId))?.healthy === true
 await world.until(() => isHealthy(parentVm))
+await world.rows(
+  `INSERT INTO project (id, slug, name, plan, ipv6_prefix) VALUES (gen_random_uuid(), 'foreign', 'foreign', 'unlimited', 'fd00:1:2:4::/64')
+   RETURNING id`,
+)
 const { memory } = host.vms.get(parentVm)!
 const volume = host.storage.volumes.get(volumeId)!
 
@@ -50,6 +56,10 @@ async function fork(snapshotId: string) {
     const { volumes, vmIds, id } = await startFork(tx, of, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
     return { app, deploymentId: id, id: vmIds[0]!, volumeId: volumes[0]!.volume.id, rounds: 0 }
   })
+}
+const vmOf = async (appId: string) => {
+  const [row] = await world.rows<{ id: string }>(`SELECT id FROM vm WHERE app_id = $1`, appId)
+  return row && vms.byId(db, row.id)
 }
 const contentOf = (id: string) => host.storage.volumes.get(id)?.content
 
@@ -129,6 +139,76 @@ describe('a volume that a snapshot of a VM has content of', () => {
     await move()
     await world.until(async () => (await findVolume(db, one.volumeId))?.hostId === other.id)
     expect(other.storage.volumes.get(one.volumeId)?.content).toBe('then')
+  })
+})
+
+describe('a snapshot that a fork is made of', () => {
+  const named = async (id: string) => (await find(id))!.name
+  const drop = async (name: string) => db.tx(tx => deleteSnapshot(tx, parent.id, name))
+  const inProgress = { code: 'operation_in_progress' }
+
+  it('is not deleted by who waited until the fork was there', async () => {
+    const id = await kept('for one that is late')
+    const name = await named(id)
+    const app = await alone()
+    const late = await db.tx(async tx => {
+      const snapshot = (await lockSnapshot(tx, parent.id, name))!
+      // Handed out by the transaction unawaited: it waits for its end.
+      const deleted = drop(name).then(
+        () => 'deleted',
+        (error: unknown) => error,
+      )
+      const waits = () =>
+        world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+      await until(async () => (await waits()).length > 0, { what: 'somebody waits' })
+      await startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockKept(tx, snapshot), {
+        ...{ app, replicas: 1 },
+      })
+      return [deleted]
+    })
+    expect(await late[0]).toMatchObject(inProgress)
+    await world.until(async () => (await vmOf(app.id))?.healthy === true)
+    await drop(name)
+    await world.until(async () => !host.snapshots.has(id))
+  })
+
+  it('stays until there was room for the VM of the fork', async () => {
+    const [id, second] = [await kept('for want of room'), await kept('for want of room, too')]
+    const cordon = (is: boolean) => world.rows(`UPDATE host SET cordoned = $1 WHERE id = $2 RETURNING id`, is, host.id)
+    await cordon(true)
+    const forks = [await fork(id), await fork(second)]
+    for (const { volumeId: own } of forks) await world.until(async () => (await findVolume(db, own))?.state === 'ready')
+    expect(await vms.byId(db, forks[0]!.id)).toMatchObject({ hostId: null, want: 'running' })
+    const name = await named(id)
+    await expect(drop(name)).rejects.toMatchObject(inProgress)
+    // Nor does its host hear of it where it goes with its deployment.
+    await db.tx(tx => dropSnapshot(tx, second))
+    for (let round = 0; round < 3; round++) await world.run('snapshot', 'vm')
+    await world.hostsMove()
+    expect(host.snapshots.has(second)).toBe(true)
+    await cordon(false)
+    await world.until(() => isHealthy(forks[0]!.id))
+    expect(host.vms.get(forks[0]!.id)?.memory).toBe(memory)
+    await drop(name)
+    await world.until(async () => !host.snapshots.has(id) && !host.snapshots.has(second))
+  })
+})
+
+describe('a volume that a host says its snapshot has', () => {
+  it.each([
+    [
+      'of another project',
+      `UPDATE volume SET project_id = (SELECT id FROM project WHERE slug = 'foreign') WHERE id = $1`,
+    ],
+    ['of the platform', `UPDATE volume SET owner = 'database' WHERE id = $1`],
+  ])('and that is %s is not there for a fork, which hears no name', async (_whose, change) => {
+    const { id } = await db.tx(tx => createVolume(tx, { projectId, name: `secret-${++made}`, sizeMib: 64 }))
+    await world.rows(`${change} RETURNING id`, id)
+    const snapshot = (await find(snapshotId))!
+    const disks = [{ ...snapshot.disks[0]!, volumeId: id }]
+    const error = await db.tx(tx => lockKept(tx, { ...snapshot, disks })).catch((why: unknown) => why)
+    expect(error).toMatchObject({ code: 'invalid_state', message: expect.stringMatching(/was deleted/) })
+    expect(String(error)).not.toContain('secret')
   })
 })
 

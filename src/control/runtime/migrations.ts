@@ -1,4 +1,3 @@
-import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, findHost, reserve } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState } from '../http/errors.ts'
@@ -6,7 +5,8 @@ import type { Handlers } from '../http/operation.ts'
 import {
   cancelMigration,
   chooseMove,
-  disksOf,
+  type Luggage,
+  luggageOf,
   type Migration,
   type MovePlan,
   moveObstacle,
@@ -23,7 +23,8 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
     write: async call => async tx => {
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
-      const obstacle = await moveObstacle(tx, placed.vm)
+      const luggage = await luggageOf(tx, placed.vm.id)
+      const obstacle = await moveObstacle(tx, placed.vm, luggage)
       if (obstacle) throw invalidState(obstacle)
       const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
       if (!target)
@@ -35,7 +36,7 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
       if (!(await reserve(tx, target.id, d)))
         throw new ApiError('no_capacity', `Host ${target.name} has no room for it now.`, { retryAfterSeconds: 30 })
       const { vm, host } = placed
-      const { method, volumes, withVolumes } = await planOf(tx, placed, target)
+      const { method, volumes, withVolumes } = planOf(placed, target, luggage)
       const ends = { sourceHostId: host.id, targetHostId: target.id }
       await startMigration(tx, { ...d, deploymentId: d.id, vmId: vm.id, ...ends, method, withVolumes }, volumes)
       const details = { from: host.name, to: target.name, method }
@@ -60,11 +61,11 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
 })
 
 /** @throws ApiError 409 `unsupported_by_hypervisor`, `invalid_state`: why it cannot be done, with the volumes that it has */
-async function planOf(tx: Tx, placed: Placed, target: HostRow): Promise<MovePlan> {
-  const choice = await chooseMove(tx, placed.vm, placed.host, target)
+function planOf(placed: Placed, target: HostRow, luggage: Luggage): MovePlan {
+  const choice = chooseMove(placed.vm, placed.host, target, luggage)
   if ('plan' in choice) return choice.plan
   requireCapability(placed, 'migrate')
-  if ((await disksOf(tx, placed.vm.id)).length > 0) throw invalidState(choice.why)
+  if (luggage.disks.length > 0 || placed.vm.want === 'paused') throw invalidState(choice.why)
   throw new ApiError('unsupported_by_hypervisor', choice.why)
 }
 

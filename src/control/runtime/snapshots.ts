@@ -1,3 +1,4 @@
+import type { Tx } from '../../db/db.ts'
 import { uniqueViolation } from '../../db/errors.ts'
 import type { Deps } from '../deps.ts'
 import { ApiError, invalidState, nameTaken, notFound } from '../http/errors.ts'
@@ -5,6 +6,7 @@ import type { Handlers } from '../http/operation.ts'
 import {
   createSnapshot,
   dropSnapshot,
+  isBeingForked,
   listSnapshots,
   lockSnapshot,
   newestMigration,
@@ -79,24 +81,25 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
   deleteVmSnapshot: {
     write: async call => async tx => {
       const d = await lockedJob(tx, call)
-      const snapshot = await lockSnapshot(tx, d.id, call.params.snapshot_name)
-      if (!snapshot) throw notFound()
-      if (snapshot.beingCloned)
-        throw new ApiError(
-          'operation_in_progress',
-          `Volumes of a fork are being made of snapshot ${snapshot.name}. Wait until they are ready.`,
-        )
-      await dropSnapshot(tx, snapshot.id)
-      call.audit({
-        action: 'snapshot.delete',
-        resourceType: 'deployment',
-        resourceId: d.id,
-        details: { name: snapshot.name },
-      })
+      const name = call.params.snapshot_name
+      await deleteSnapshot(tx, d.id, name)
+      call.audit({ action: 'snapshot.delete', resourceType: 'deployment', resourceId: d.id, details: { name } })
       return { status: 'deleted' }
     },
   },
 })
+
+/** @throws ApiError 404, 409 `operation_in_progress` as long as a fork needs it */
+export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
+  const snapshot = await lockSnapshot(tx, deploymentId, name)
+  if (!snapshot) throw notFound()
+  if (await isBeingForked(tx, snapshot.id))
+    throw new ApiError(
+      'operation_in_progress',
+      `A fork is being made of snapshot ${name}. Wait until its VM has started, or delete the fork.`,
+    )
+  await dropSnapshot(tx, snapshot.id)
+}
 
 const snapshotView = (s: Snapshot) => ({
   name: s.name,

@@ -19,10 +19,10 @@ export {
   newest as newestMigration,
 } from './migration-store.ts'
 export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMachine } from './snapshot-machine.ts'
-export { chooseMove, moveObstacle, type MovePlan } from './moving.ts'
+export { chooseMove, type Luggage, luggageOf, moveObstacle, type MovePlan } from './moving.ts'
 export { recordSeen } from './seen.ts'
 export { seenOnHost } from './seen-store.ts'
-export { list as listSnapshots, lockByName as lockSnapshot, type Snapshot } from './snapshot-store.ts'
+export { isBeingForked, list as listSnapshots, lockByName as lockSnapshot, type Snapshot } from './snapshot-store.ts'
 export {
   deploymentsOnHost,
   giveUpRestore,

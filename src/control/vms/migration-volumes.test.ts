@@ -11,7 +11,7 @@ import type { Tx } from '../../db/db.ts'
 import { cordon, listHosts, reserve } from '../hosts/index.ts'
 import { finishCopies, lockVolumes } from '../moves/index.ts'
 import { attachVolume, createVolume, createVolumeSnapshot, deleteVolume, findVolume } from '../volumes/index.ts'
-import { cancelMigration, chooseMove, claimRunning, moveObstacle, startMigration, wishVm } from './index.ts'
+import { cancelMigration, chooseMove, claimRunning, luggageOf, moveObstacle, startMigration, wishVm } from './index.ts'
 import * as migrations from './migration-store.ts'
 import { settled } from './migration-volumes.ts'
 import * as store from './store.ts'
@@ -69,7 +69,7 @@ async function worldOf(movesVolumes: boolean) {
     const source = all.find(host => host.id === vm?.hostId)
     const target = all.find(host => host.id !== vm?.hostId)
     if (!vm || !source || !target) throw new Error('it has no host')
-    const choice = await chooseMove(db, vm, source, target)
+    const choice = chooseMove(vm, source, target, await luggageOf(db, vm.id))
     if (!('plan' in choice)) throw new Error(choice.why)
     const { plan } = choice
     expect(plan.method).toBe(movesVolumes ? 'live' : 'stop-and-copy')
@@ -284,16 +284,19 @@ describe.each([
     const all = await listHosts(db, 3600)
     const [source, target] = [all.find(host => host.id === vm?.hostId), all.find(host => host.id !== vm?.hostId)]
     if (!vm || !source || !target) throw new Error('it has no host')
-    expect(await chooseMove(db, vm, source, target)).toMatchObject({ plan: { method: 'stop-and-copy' } })
+    expect(chooseMove(vm, source, target, await luggageOf(db, vm.id))).toMatchObject({
+      plan: { method: 'stop-and-copy' },
+    })
     await part.ends({ ...one, id: '', source: '', target: '' })
   })
 
   it('is not begun while the volume is being kept, and says so', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
-    expect(await moveObstacle(db, { id: one.vmId, want: 'running' })).toContain('is being changed, kept or cloned')
-    expect(await moveObstacle(db, { id: one.vmId, want: 'stopped' })).toContain('about to end')
-    await world.until(async () => (await moveObstacle(db, { id: one.vmId, want: 'running' })) === undefined)
+    const obstacle = async (want: string) => moveObstacle(db, { id: one.vmId, want }, await luggageOf(db, one.vmId))
+    expect(await obstacle('running')).toContain('is being changed, kept or cloned')
+    expect(await obstacle('stopped')).toContain('about to end')
+    await world.until(async () => (await obstacle('running')) === undefined)
     await part.ends({ ...one, id: '', source: '', target: '' })
   })
 })

@@ -1,4 +1,5 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { keptBySnapshot } from '../moves/index.ts'
 
 /** A volume that a VM has, as its move looks at it. */
 export interface DiskToMove {
@@ -17,8 +18,11 @@ export interface DiskToMove {
   readonly readOnly: boolean
 }
 
+/** A snapshot of a VM, and one of the volumes of which it has a copy. */
 export interface Kept {
   readonly name: string
+  readonly appName: string
+  readonly volumeName: string
 }
 
 const disksOfVm = statement<DiskToMove>(
@@ -32,10 +36,12 @@ const disksOfVm = statement<DiskToMove>(
      k.read_only AS "readOnly"
    FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 ORDER BY o.id`,
 )
-// What they have of volumes is on the host of the VM, and nowhere else.
+// Of this VM, or of one that had its volumes before.
 const keptWithVolumes = statement<Kept>(
   'vms.keptWithVolumes',
-  `SELECT name FROM vm_snapshot WHERE vm_id = $1 AND want = 'present' AND state <> 'failed' AND disks <> '[]'::jsonb ORDER BY id LIMIT 1`,
+  `SELECT s.name, a.name AS "appName", o.name AS "volumeName"
+   FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm_snapshot s ON ${keptBySnapshot} JOIN app a ON a.id = s.app_id
+   WHERE k.vm_id = $1 ORDER BY s.id, o.id LIMIT 1`,
 )
 const commitMigration = statement(
   'vms.commitMigration',
@@ -70,7 +76,7 @@ const handOverShared = statement(
 export const disks = (sql: Sql, vmId: string) => sql.rows(disksOfVm, [vmId])
 /** How many of them only its host reaches. */
 export const boundDisks = async (sql: Sql, vmId: string) => (await disks(sql, vmId)).filter(disk => disk.bound).length
-/** A snapshot of the VM that has the content of its volumes. */
+/** A snapshot that has a copy of one of its volumes. */
 export const kept = (sql: Sql, vmId: string) => sql.maybe(keptWithVolumes, [vmId])
 /** False when it is over, or was given up while that was possible. */
 export const commit = async (tx: Tx, id: string) => (await tx.run(commitMigration, [id])) === 1

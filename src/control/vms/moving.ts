@@ -2,7 +2,8 @@
 import type { HypervisorOffer } from '../../contract/agent.ts'
 import type { Sql } from '../../db/db.ts'
 import { listPools } from '../hosts/index.ts'
-import { fitMoved, fitVolumes } from '../scheduler/pools.ts'
+import { keptReason } from '../moves/index.ts'
+import { fitMoved, fitVolumes, type PoolView } from '../scheduler/pools.ts'
 import * as store from './moving-store.ts'
 
 export interface MovePlan {
@@ -16,6 +17,19 @@ export interface MovePlan {
 /** `why`: for people. */
 export type MoveChoice = { readonly plan: MovePlan } | { readonly why: string }
 
+/** Volumes of a VM and where they could be: read once, whatever hosts are then asked about. */
+export interface Luggage {
+  readonly disks: readonly store.DiskToMove[]
+  /** Those of all hosts. */
+  readonly pools: readonly PoolView[]
+}
+
+/** @param known the storage pools of all hosts, by whoever has read them for several VMs */
+export async function luggageOf(sql: Sql, vmId: string, known?: readonly PoolView[]): Promise<Luggage> {
+  const disks = await store.disks(sql, vmId)
+  return { disks, pools: known ?? (disks.length > 0 ? await listPools(sql) : []) }
+}
+
 interface End {
   readonly id: string
   readonly name: string
@@ -26,8 +40,8 @@ interface End {
 export async function moveObstacle(
   sql: Sql,
   vm: { readonly id: string; readonly want: string },
+  { disks }: Pick<Luggage, 'disks'>,
 ): Promise<string | undefined> {
-  const disks = await store.disks(sql, vm.id)
   if (disks.length === 0) return undefined
   if (vm.want !== 'running' && vm.want !== 'paused') return 'The VM is about to end.'
   const busy = disks.find(disk => !disk.quiet)
@@ -35,28 +49,30 @@ export async function moveObstacle(
   const shared = disks.find(disk => disk.bound && disk.shared)
   if (shared) return `Other VMs on its host read volume ${shared.name}, too. Detach it from one of the apps.`
   const kept = await store.kept(sql, vm.id)
-  return kept && `Snapshot ${kept.name} of the VM has what its volumes held, and could not go along. Delete it first.`
+  return kept && keptReason(kept)
 }
 
 /** Whether, and how, the VM can go from one host to the other. `moveObstacle` has been asked. */
-export async function chooseMove(
-  sql: Sql,
-  vm: { readonly id: string; readonly hypervisor: string | null },
+export function chooseMove(
+  vm: { readonly want: string; readonly hypervisor: string | null },
   source: End,
   target: End,
-): Promise<MoveChoice> {
+  { disks, pools }: Luggage,
+): MoveChoice {
   const offerOf = (end: End) => end.hypervisors.find(one => one.name === vm.hypervisor && one.available)
   const [here, there] = [source.hypervisors.find(one => one.name === vm.hypervisor), offerOf(target)]
   if (!here || !there) return { why: `Host ${target.name} does not offer ${vm.hypervisor}.` }
-  const disks = await store.disks(sql, vm.id)
   const both = (holds: (offer: HypervisorOffer) => boolean) => holds(here) && holds(there)
   const live = both(({ capabilities }) => capabilities.migrate === 'live')
+  // An agent that does not say so waits for a guest that runs until its memory is given up.
+  const stuck = vm.want === 'paused' && !both(({ features }) => features?.includes('paused-moves') === true)
+  const resumeFirst = `The VM is paused, and ${vm.hypervisor} cannot take it to host ${target.name} so. Resume it first.`
   if (disks.length === 0) {
     if (!both(({ capabilities }) => capabilities.migrate !== 'none'))
       return { why: `Host ${target.name} cannot receive a VM of ${vm.hypervisor}.` }
+    if (live && stuck) return { why: resumeFirst }
     return { plan: { method: live ? 'live' : 'stop-and-copy', volumes: [], withVolumes: false } }
   }
-  const pools = await listPools(sql)
   const [bound, reached] = [disks.filter(disk => disk.bound), disks.filter(disk => !disk.bound)]
   const places = fitMoved(pools, target.id, bound)
   if (!places || !fitVolumes(pools, target.id, reached))
@@ -68,5 +84,6 @@ export async function chooseMove(
   const carried = reached.length === 0 && both(({ features }) => features?.includes('moved-volumes') === true)
   // What a hypervisor may not write to it cannot fill over there either.
   const running = live && carried && !disks.some(disk => disk.readOnly)
+  if (running && stuck) return { why: resumeFirst }
   return { plan: { method: running ? 'live' : 'stop-and-copy', volumes, withVolumes: true } }
 }

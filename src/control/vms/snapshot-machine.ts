@@ -55,7 +55,7 @@ export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
 
       async removing({ subject: s, signal }) {
         if (!s.hostRemoved) {
-          if (s.beingCloned) return wait(seconds(5))
+          if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
           // Only the host itself can remove the files; one that is lost may come back.
           if (s.hostLost) return wait(minutes(10))
           const seen = await agentClient(deps.bus, s.hostId).putSnapshot(wishOf(s), signal)

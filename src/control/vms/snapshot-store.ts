@@ -25,16 +25,12 @@ export interface Snapshot {
   readonly createdAt: Date
   readonly hostLost: boolean
   readonly hostRemoved: boolean
-  /** Volumes of a fork are being made of what it has of others. */
-  readonly beingCloned: boolean
 }
 
 const columns = `s.id, s.project_id AS "projectId", s.app_id AS "appId", s.deployment_id AS "deploymentId", s.vm_id AS "vmId",
   s.host_id AS "hostId", s.kind, s.name, s.want, s.state, s.vcpus, s.memory_mib AS "memoryMib", s.disk_mib AS "diskMib",
   s.size_bytes AS "sizeBytes", s.sha256, s.made_by AS "madeBy", s.pause_ms AS "pauseMs", s.error, s.disks,
-  s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved",
-  EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = s.id AND c.want = 'present' AND c.state = 'creating'
-          AND c.arrived_by IS NULL) AS "beingCloned"`
+  s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"`
 const joined = `FROM vm_snapshot s JOIN host h ON h.id = s.host_id`
 
 const snapshotById = statement<Snapshot>('vms.snapshot', `SELECT ${columns} ${joined} WHERE s.id = $1`)
@@ -46,6 +42,14 @@ const snapshotByName = statement<Snapshot>(
   'vms.snapshotByName',
   `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'
    FOR UPDATE OF s`,
+)
+// A host keeps what a VM was started from; before it has been told of the VM nobody else does.
+const snapshotBeingForked = statement<{ is: boolean }>(
+  'vms.snapshotBeingForked',
+  `SELECT EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = $1 AND c.want = 'present' AND c.state = 'creating'
+                  AND c.arrived_by IS NULL)
+     OR EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.project_id = s.project_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
+                AND v.from_required AND v.seen_generation = 0 AND v.want <> 'absent') AS is`,
 )
 const insertSnapshot = statement(
   'vms.insertSnapshot',
@@ -91,6 +95,11 @@ export type NewSnapshot = Pick<
 export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
 export const list = (sql: Sql, deploymentId: string) => sql.rows(snapshotsOf, [deploymentId])
 export const lockByName = (tx: Tx, deploymentId: string, name: string) => tx.maybe(snapshotByName, [deploymentId, name])
+/**
+ * Volumes of a fork are being made of what it has of others, or a fork's VM has yet to start from it. A look of its own, after
+ * `lockByName`: a statement that waits for a lock sees other rows as they were before it waited.
+ */
+export const isBeingForked = async (sql: Sql, id: string) => (await sql.one(snapshotBeingForked, [id])).is
 export const insert = (tx: Tx, s: NewSnapshot) =>
   tx.run(insertSnapshot, [
     s.id,

@@ -48,7 +48,8 @@ export async function lockKept(tx: Tx, snapshot: KeptVm): Promise<KeptVolume[]> 
   const kept: KeptVolume[] = []
   for (const disk of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
     const volume = await store.lock(tx, disk.volumeId)
-    if (!volume)
+    // Which volumes it has is the host's word, which gives nobody what is of another project or of the platform.
+    if (!volume || volume.projectId !== snapshot.projectId || volume.owner !== 'user')
       throw invalidState(
         `Volume ${disk.volumeId} at ${disk.mountPoint} was deleted, and what snapshot ${snapshot.name} had of it went along.`,
       )

@@ -18,7 +18,8 @@ import type { Volume } from './store.ts'
 const lookAgainMs = seconds(15)
 const tryAgainMs = seconds(30)
 
-type VolumeDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
+type PlaceDeps = Pick<Deps, 'db' | 'config'>
+type VolumeDeps = PlaceDeps & Pick<Deps, 'bus' | 'vault'>
 
 /** The wish as the host gets it. */
 const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
@@ -110,9 +111,9 @@ export const volumeMachine = (deps: VolumeDeps) =>
       async removing({ subject: v, signal }) {
         // Its move is given up first, and hosts that have something of it are told.
         if (v.copied) return wait(minutes(1))
-        if (v.hostId && !v.hostRemoved) {
+        if (v.hostId && !(v.bound && v.hostRemoved)) {
           const hostId = await reachableHost(deps, v)
-          // Only its host can remove it; one that is lost may come back.
+          // Only a host that reaches it can remove it; one that is lost may come back.
           if (hostId === undefined) return wait(minutes(10))
           const seen = await agentClient(deps.bus, hostId).putVolume(wishOf(deps, v), signal)
           if (seen.state !== 'absent') return wait(lookAgainMs)
@@ -181,15 +182,16 @@ function refusalOf(cause: unknown): string | undefined {
 }
 
 /** Its host; for what every host can reach, another one when that is lost. Undefined: nobody can be asked now. */
-async function reachableHost(deps: VolumeDeps, v: Volume): Promise<string | undefined> {
+export async function reachableHost(deps: PlaceDeps, v: Volume): Promise<string | undefined> {
   if (v.hostId && !v.hostLost) return v.hostId
   if (v.bound) return undefined
-  const place = await findPlace(deps, { ...v, hostId: null })
+  // Its room in the pool is promised already.
+  const place = await findPlace(deps, v)
   if (place) await deps.db.tx(tx => moveTo(tx, v, place))
   return place?.hostId
 }
 
-async function findPlace(deps: VolumeDeps, v: Volume) {
+async function findPlace(deps: PlaceDeps, v: Volume) {
   const hosts = await listHosts(deps.db, deps.config.hostTimeoutSeconds)
   return choosePlace(await listPools(deps.db), hosts, { ...v, volumeId: v.id })
 }

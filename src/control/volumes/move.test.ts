@@ -3,6 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { newId } from '../../lib/ids.ts'
 import { cordon } from '../hosts/index.ts'
+import { leavingVolumes } from './leaving.ts'
 import { drainedVolumes } from './move.ts'
 
 const world = await computeWorld()
@@ -15,16 +16,61 @@ const insert = {
   text: `INSERT INTO volume (id, project_id, name, size_mib, grown_mib, pool_name, host_id, state)
          SELECT id, $1, id, $2, $2, 'local', $3, 'ready' FROM unnest($4::uuid[]) AS id`,
 }
+const keep = {
+  name: 'test.keep',
+  text: `INSERT INTO vm_snapshot (id, project_id, app_id, deployment_id, vm_id, host_id, kind, name, state, vcpus, memory_mib, disk_mib, disks)
+         VALUES ($1, $2, $3, $1, $1, $4, 'user', 'kept', 'ready', 1, 1, 1, $5::jsonb)`,
+}
+const clear = { name: 'test.clear', text: `UPDATE host SET draining = false WHERE id = $1` }
 const volumes = async (count: number, sizeMib: number, host: number) => {
   const ids = Array.from({ length: count }, newId)
   await db.run(insert, [projectId, sizeMib, hostId(host), ids])
   return ids
 }
 const round = { now: new Date(), signal: new AbortController().signal }
-const leaving = async () =>
-  (await world.rows<{ id: string }>(`SELECT volume_id AS id FROM volume_move ORDER BY volume_id`)).map(row => row.id)
+const leaving = async (from: string) =>
+  (
+    await world.rows<{ id: string }>(
+      `SELECT volume_id AS id FROM volume_move WHERE source_host_id = $1 ORDER BY volume_id`,
+      from,
+    )
+  ).map(row => row.id)
 
 describe('hosts that are emptied', () => {
+  it('do not wait for volumes that snapshots have copies of, nor for large ones, and say why those stay', async () => {
+    const source = await world.addHost()
+    const ids = async (count: number, sizeMib: number) => {
+      const made = Array.from({ length: count }, newId)
+      await db.run(insert, [projectId, sizeMib, source.id, made])
+      return made
+    }
+    // Made first, so that they come first in every order: more of each than a round looks at.
+    const kept = await ids(55, 64)
+    const large = await ids(55, 2 ** 30)
+    const [free = ''] = await ids(1, 64)
+    const app = await world.app()
+    await db.run(keep, [
+      newId(),
+      projectId,
+      app.id,
+      source.id,
+      JSON.stringify(kept.map(volumeId => ({ volumeId, copied: true }))),
+    ])
+    await db.tx(tx => cordon(tx, source.id, { cordoned: true, draining: true }))
+    const before = await leavingVolumes(db, world.deps, source)
+    expect(before).toHaveLength(100)
+    expect(before.slice(0, kept.length).map(one => one.volumeId)).toEqual(kept)
+    expect(before[0]).toMatchObject({ state: 'staying' })
+    expect(before[0]?.reason).toBe(
+      `Snapshot kept of a VM of ${app.name} has what volume ${kept[0]} held, and could not go along. Delete it first.`,
+    )
+    expect(before.find(one => one.volumeId === large[0])?.reason).toContain('No other host has a storage pool')
+    const counts = await drainedVolumes(world.deps).run(round)
+    expect(counts).toMatchObject({ moved: 1, refused: 0 })
+    expect(await leaving(source.id)).toEqual([free])
+    await db.run(clear, [source.id])
+  })
+
   it('do not wait for one whose volumes have no room elsewhere, nor for one that cannot be looked at', async () => {
     // Made first, so that they come first in every order.
     await volumes(210, 2 ** 30, 0)
@@ -37,6 +83,6 @@ describe('hosts that are emptied', () => {
     }
     const counts = await drainedVolumes({ ...world.deps, db: breaking }).run(round)
     expect(counts).toMatchObject({ moved: 2, refused: 1 })
-    expect(await leaving()).toEqual([first, second])
+    expect(await leaving(hostId(1))).toEqual([first, second])
   })
 })

@@ -5,18 +5,16 @@ import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
-import { startMove } from '../moves/index.ts'
-import { fitMoved } from '../scheduler/pools.ts'
+import { keptBySnapshot, keptReason, startMove } from '../moves/index.ts'
+import { fitMoved, type PoolView } from '../scheduler/pools.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
 
-// It goes back to it, or a fork begins with it: on this host, where its memory is.
-const keptBySnapshot = statement<{ name: string; appName: string }>(
+const snapshotWith = statement<{ name: string; appName: string; volumeName: string }>(
   'volumes.keptBySnapshot',
-  `SELECT s.name, a.name AS "appName" FROM vm_snapshot s JOIN app a ON a.id = s.app_id
-   WHERE s.host_id = $2 AND s.want = 'present' AND s.state = 'ready'
-     AND s.disks @> jsonb_build_array(jsonb_build_object('volumeId', $1::text, 'copied', true)) ORDER BY s.id LIMIT 1`,
+  `SELECT s.name, a.name AS "appName", o.name AS "volumeName"
+   FROM volume o JOIN vm_snapshot s ON ${keptBySnapshot} JOIN app a ON a.id = s.app_id WHERE o.id = $1 ORDER BY s.id LIMIT 1`,
 )
 
 /** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
@@ -34,7 +32,7 @@ export async function moveVolume(tx: Tx, id: string, target: HostRow): Promise<v
   if (volume.hostId === target.id) throw invalidField('target_host', `the volume is on ${target.name} already`)
   if (!target.up || target.cordoned)
     throw invalidState(`Host ${target.name} takes nothing now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
-  const pool = await poolThere(tx, volume, target.id)
+  const pool = poolThere(await listPools(tx), volume, target.id)
   if (pool === undefined)
     throw new ApiError('no_capacity', `Host ${target.name} has no storage pool with room for volume ${volume.name}.`)
   if (!(await startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: pool })))
@@ -51,21 +49,16 @@ export async function whyNotMoved(sql: Sql, volume: Volume): Promise<ApiError | 
   if (!bound) return invalidState(`Every host reaches volume ${name}: it need not move.`)
   if ((await store.vmIds(sql, id)).length > 0)
     return new ApiError('volume_in_use', `A VM has volume ${name}. Move that, and the volume goes along.`)
-  const kept = await sql.maybe(keptBySnapshot, [id, hostId])
-  return (
-    kept &&
-    invalidState(
-      `Snapshot ${kept.name} of a VM of ${kept.appName} has what volume ${name} held, and could not go along. Delete it first.`,
-    )
-  )
+  const kept = await sql.maybe(snapshotWith, [id])
+  return kept && invalidState(keptReason(kept))
 }
 
-async function poolThere(sql: Sql, volume: Volume, hostId: string): Promise<string | undefined> {
-  return fitMoved(await listPools(sql), hostId, [{ ...volume, volumeId: volume.id }])?.get(volume.id)?.name
-}
+const poolThere = (pools: readonly PoolView[], volume: Volume, hostId: string): string | undefined =>
+  fitMoved(pools, hostId, [{ ...volume, volumeId: volume.id }])?.get(volume.id)?.name
 
-// Those of VMs go with these. One that could not be moved, or whose move was cancelled, stays for a while. A few of each
-// host: one whose volumes cannot leave holds up no other.
+// Those of VMs go with these. One that could not be moved, or whose move was cancelled, stays for a while, one that a snapshot
+// has a copy of as long as that is there. A few of each host: one whose volumes cannot leave holds up no other. The smallest
+// first: what finds no room elsewhere is behind what does.
 const leftBehind = statement<{ id: string; hostId: string }>(
   'volumes.leftBehind',
   `SELECT left_behind.id, h.id AS "hostId" FROM host h CROSS JOIN LATERAL (
@@ -74,7 +67,8 @@ const leftBehind = statement<{ id: string; hostId: string }>(
        AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
        AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
          AND x.ended_at > now() - interval '10 minutes')
-     ORDER BY o.id LIMIT 50) left_behind
+       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot})
+     ORDER BY o.size_mib, o.id LIMIT 50) left_behind
    WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )
 const movesFrom = statement<{ count: number }>(
@@ -109,9 +103,10 @@ async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, ho
   if ((await tx.one(movesFrom, [hostId])).count >= mostFromOneHost) return false
   const volume = await store.lock(tx, id)
   if (!volume) return false
+  const pools = await listPools(tx)
   for (const target of await listHosts(tx, config.hostTimeoutSeconds)) {
     if (target.id === hostId || !target.up || target.cordoned) continue
-    if ((await poolThere(tx, volume, target.id)) === undefined) continue
+    if (poolThere(pools, volume, target.id) === undefined) continue
     await moveVolume(tx, id, target)
     return true
   }

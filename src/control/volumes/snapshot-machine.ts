@@ -9,9 +9,10 @@ import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
 import { giveUpRestore, pokeVm } from '../vms/index.ts'
 import { makingMs } from './create.ts'
-import { pokeOwner } from './machine.ts'
+import { pokeOwner, reachableHost } from './machine.ts'
 import type { VolumeSnapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
+import { byId as volumeById } from './store.ts'
 
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(15)
@@ -22,7 +23,7 @@ const wishOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
   ...{ generation: s.want === 'present' ? 1 : 2, want: s.want },
 })
 
-export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
+export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) =>
   machine<VolumeSnapshot>()({
     kind: 'volume-snapshot',
     edges: { creating: ['keeping', 'removing'], keeping: ['removing'], removing: [] },
@@ -55,10 +56,12 @@ export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
       async removing({ subject: s, signal }) {
         // The volume's move pokes: by then it is known which host has the snapshot.
         if (s.moving) return wait(minutes(1))
-        if (s.hostId && !s.hostRemoved) {
-          // Only the host itself can remove it; one that is lost may come back.
-          if (s.hostLost) return wait(minutes(10))
-          const seen = await agentClient(deps.bus, s.hostId).putVolumeSnapshot(wishOf(s), signal)
+        const volume = await volumeById(deps.db, s.volumeId)
+        if (volume?.hostId && !(volume.bound && volume.hostRemoved)) {
+          const hostId = await reachableHost(deps, volume)
+          // Only a host that reaches it can remove it; one that is lost may come back.
+          if (hostId === undefined) return wait(minutes(10))
+          const seen = await agentClient(deps.bus, hostId).putVolumeSnapshot(wishOf(s), signal)
           if (seen.state !== 'absent') return wait(lookAgainMs)
         }
         return done(async tx => {

@@ -18,7 +18,6 @@ export interface VolumeSnapshot {
   readonly poolName: string
   readonly hostId: string | null
   readonly hostLost: boolean
-  readonly hostRemoved: boolean
   readonly owner: Volume['owner']
   readonly ownerId: string | null
   /** The volume is on its way to another host. */
@@ -28,8 +27,7 @@ export interface VolumeSnapshot {
 
 const columns = `s.id, s.project_id AS "projectId", s.volume_id AS "volumeId", s.name, s.kind, s.want, s.state,
   s.size_bytes AS "sizeBytes", s.pause_ms AS "pauseMs", s.error, s.created_at AS "createdAt",
-  o.pool_name AS "poolName", o.host_id AS "hostId", o.state AS "volumeState", o.owner, o.owner_id AS "ownerId", h.lost_at IS NOT NULL AS "hostLost", o.moving_to IS NOT NULL AS moving,
-  h.removed_at IS NOT NULL AS "hostRemoved"`
+  o.pool_name AS "poolName", o.host_id AS "hostId", o.state AS "volumeState", o.owner, o.owner_id AS "ownerId", h.lost_at IS NOT NULL AS "hostLost", o.moving_to IS NOT NULL AS moving`
 const joined = `FROM volume_snapshot s JOIN volume o ON o.id = s.volume_id LEFT JOIN host h ON h.id = o.host_id`
 
 const snapshotById = statement<VolumeSnapshot>('volumes.snapshot', `SELECT ${columns} ${joined} WHERE s.id = $1`)

@@ -29,6 +29,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
     opensLuks: true,
     showsDrives: true,
     keepsVolumes: true,
+    movesPaused: true,
     probe: async () => ({ available: true, detail: 'simulated' }),
     async prepare({ vmId, spec }, { time, signal }) {
       const { port } = await serve()

@@ -49,6 +49,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     showsDrives: true,
     keepsVolumes: true,
     movesVolumes: true,
+    movesPaused: true,
     network: deps.network.mode,
     async probe(signal) {
       const proof = await probeQemu(deps.cacheDir, deps.kernel, signal, version)

@@ -13,6 +13,7 @@ import type { Launcher } from '../../launcher/launcher.ts'
 import { connectMachine } from './machine.ts'
 import { readNotes } from '../prepare.ts'
 import { configFile, scratchFile } from '../snapshot-files.ts'
+import { StepError } from '../../vm/errors.ts'
 import type { Qmp } from './qmp.ts'
 import { spawnQemu, tapNetdev } from './spawn.ts'
 
@@ -99,6 +100,7 @@ export async function launch<T>(
       links.qmp.close()
       links.guest.close()
       console.close()
+      if (error instanceof StepError) throw error
       throw new Error(`the guest did not start: ${messageOf(error)}; console: ${console.tail() || 'silent'}`, {
         cause: error,
       })

@@ -11,6 +11,7 @@ import { qemuMachine } from './machine.ts'
 import { runDir } from '../isolation.ts'
 import { readNotes } from '../prepare.ts'
 import { assertPrivate, privateMemoryEnv } from './private-memory.ts'
+import { rescanDisks } from './rescan.ts'
 import { addressesOf, snapshotFiles } from './snapshot.ts'
 import { loadState } from './state-file.ts'
 
@@ -62,9 +63,7 @@ export async function restoreVm(
         await qmp.execute('cont')
         await unlessEnded(guest.request(`identity ${identity(home, notes, { moved, renew: from.renew })}`, identityMs))
         if (moved) await qmp.execute('set_link', { name: 'n0', up: true })
-        // Its kernel has kept what the disks were called.
-        if (from.disks?.some(({ disk, of }) => disk.volumeId !== of))
-          await unlessEnded(guest.request('rescan', identityMs))
+        await unlessEnded(rescanDisks(guest, from.disks ?? []))
         return unlessEnded(guest.ready)
       })
       await enableMemoryStats(qmp)

@@ -1,0 +1,87 @@
+/** Volumes at rest that are still on a host that is being emptied, and what each waits for: for the operator who wants it empty. */
+import { type Sql, statement } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
+import { keptBySnapshot, keptReason } from '../moves/index.ts'
+import { fitMoved, type PoolView } from '../scheduler/pools.ts'
+
+export interface LeavingVolume {
+  readonly volumeId: string
+  readonly projectId: string
+  readonly name: string
+  /** As of a VM: `moving`, `waiting` (its turn comes by itself), `staying` (only if somebody does something). */
+  readonly state: 'moving' | 'waiting' | 'staying'
+  /** What it waits for, and what to do; for people. */
+  readonly reason: string
+}
+
+interface AtRest {
+  readonly volumeId: string
+  readonly projectId: string
+  readonly name: string
+  readonly isReady: boolean
+  readonly sizeMib: number
+  readonly poolName: string
+  readonly hostId: string
+  readonly bound: boolean
+  readonly kept: { readonly name: string; readonly appName: string } | null
+  readonly going: { readonly target: string; readonly percent: number } | null
+  /** Its last try, not long ago. */
+  readonly ended: { readonly error: string | null } | null
+}
+
+// The same as in `volumes.leftBehind` of move.ts, and those that are on their way or cannot go. What only somebody can mend comes
+// first: a list that is cut must not hide it.
+const atRestOn = statement<AtRest>(
+  'volumes.atRestOn',
+  `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
+     o.pool_name AS "poolName", o.host_id AS "hostId", o.bound, kept.kept, going.going, ended.ended
+   FROM volume o
+   LEFT JOIN LATERAL (SELECT jsonb_build_object('name', s.name, 'appName', a.name) AS kept
+     FROM vm_snapshot s JOIN app a ON a.id = s.app_id WHERE ${keptBySnapshot} ORDER BY s.id LIMIT 1) kept ON true
+   LEFT JOIN LATERAL (SELECT jsonb_build_object('target', t.name, 'percent', x.percent) AS going
+     FROM volume_move x JOIN host t ON t.id = x.target_host_id
+     WHERE x.volume_id = o.id AND x.ended_at IS NULL AND x.target_host_id <> o.host_id ORDER BY x.id LIMIT 1) going ON true
+   LEFT JOIN LATERAL (SELECT jsonb_build_object('error', x.error) AS ended
+     FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
+       AND x.ended_at > now() - interval '10 minutes' ORDER BY x.id DESC LIMIT 1) ended ON true
+   WHERE o.host_id = $1 AND o.bound AND o.want = 'present' AND o.state <> 'failed'
+     AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
+   ORDER BY kept.kept IS NULL, o.id LIMIT 100`,
+)
+
+/** The first hundred; those that a snapshot keeps there come first. */
+export async function leavingVolumes(
+  sql: Sql,
+  { config }: Pick<Deps, 'config'>,
+  source: Pick<HostRow, 'id'>,
+): Promise<LeavingVolume[]> {
+  const volumes = await sql.rows(atRestOn, [source.id])
+  if (volumes.length === 0) return []
+  const hosts = await listHosts(sql, config.hostTimeoutSeconds)
+  const targets = hosts.filter(host => host.id !== source.id && host.up && !host.cordoned)
+  const pools = await listPools(sql)
+  return volumes.map(volume => {
+    const { volumeId, projectId, name } = volume
+    return { volumeId, projectId, name, ...whyHere(volume, targets, pools) }
+  })
+}
+
+type Why = Pick<LeavingVolume, 'state' | 'reason'>
+const waiting = (reason: string): Why => ({ state: 'waiting', reason })
+const staying = (reason: string): Why => ({ state: 'staying', reason })
+
+function whyHere(volume: AtRest, targets: readonly HostRow[], pools: readonly PoolView[]): Why {
+  const { going, kept, ended } = volume
+  if (going) {
+    const percent = going.percent > 0 ? ` (${Math.round(going.percent)} %)` : ''
+    return { state: 'moving', reason: `On its way to ${going.target}${percent}.` }
+  }
+  if (kept) return staying(keptReason({ ...kept, volumeName: volume.name }))
+  if (!volume.isReady) return waiting('It is being made, or restored.')
+  if (!targets.some(({ id }) => fitMoved(pools, id, [volume])))
+    return staying('No other host has a storage pool with room for it. Add one, or delete the volume.')
+  if (ended)
+    return waiting(`Its move ended (${ended.error ?? 'it was cancelled'}); it is tried again after ten minutes.`)
+  return waiting('Others leave first: two of a host at a time.')
+}

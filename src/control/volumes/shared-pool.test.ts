@@ -1,0 +1,53 @@
+/** A volume in a pool that two hosts reach goes from the pool whichever of them is left. */
+import { afterAll, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import type { SimHost } from '../../../test/support/sim-host.ts'
+import { removeHost } from '../hosts/index.ts'
+import {
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  deleteVolumeSnapshot,
+  findVolume,
+  findVolumeSnapshot,
+} from './index.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const hosts = [await world.addHost(), await world.addHost()]
+const pool = { name: 'ceph', kind: 'rbd', shared: true, freeBytes: 2 ** 30, encrypted: false }
+await world.rows(`UPDATE host SET pools = $1::jsonb RETURNING id`, JSON.stringify([pool]))
+
+/** On its host; the other one finds in the pool what that one made. */
+async function made() {
+  const { id } = await db.tx(tx => createVolume(tx, { projectId, name: 'data', sizeMib: 600, poolName: 'ceph' }))
+  const snapshot = await db.tx(tx => createVolumeSnapshot(tx, id, { name: 'kept' }))
+  await world.until(async () => (await findVolumeSnapshot(db, snapshot.id))?.state === 'ready')
+  const volume = (await findVolume(db, id))!
+  expect(volume.bound).toBe(false)
+  const maker = hosts.find(host => host.id === volume.hostId) as SimHost
+  const other = hosts.find(host => host !== maker) as SimHost
+  other.storage.volumes.set(id, { ...maker.storage.volumes.get(id)! })
+  other.storage.snapshots.set(snapshot.id, { ...maker.storage.snapshots.get(snapshot.id)! })
+  return { id, snapshotId: snapshot.id, maker, other }
+}
+
+it('with its snapshots, also when there would be no room for another one', async () => {
+  const { id, snapshotId, maker, other } = await made()
+  maker.reachable = false
+  await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, maker.id)
+  await db.tx(tx => deleteVolumeSnapshot(tx, snapshotId))
+  await world.until(async () => (await findVolumeSnapshot(db, snapshotId)) === undefined)
+  expect(other.storage.snapshots.has(snapshotId)).toBe(false)
+  expect((await findVolume(db, id))?.hostId).toBe(other.id)
+
+  // Its host is taken away for good, and the first one is back.
+  maker.reachable = true
+  await world.rows(`UPDATE host SET lost_at = NULL WHERE id = $1 RETURNING id`, maker.id)
+  await db.tx(tx => removeHost(tx, other.id))
+  other.reachable = false
+  await db.tx(tx => deleteVolume(tx, id))
+  await world.until(async () => (await findVolume(db, id)) === undefined)
+  expect(maker.storage.volumes.has(id)).toBe(false)
+})

@@ -167,6 +167,7 @@ browserSuite('settings in the dashboard', () => {
     await ada.says('No tokens')
     await ada.open('/account/sessions', 'Account')
     const others = ada.page.getByRole('listitem').filter({ hasNotText: 'This one' }).filter({ hasText: 'Sign out' })
+    await others.first().waitFor()
     const before = await others.count()
     await others.first().getByRole('button', { name: 'Sign out' }).click()
     await until(async () => (await others.count()) === before - 1, { what: 'one session less', timeoutMs: 15_000 })

@@ -14,6 +14,8 @@ import { type ProxyDeps, admit, awake, refuse } from './admission.ts'
 
 const answerTimeoutMs = 10_000
 const maxTries = 3
+/** How long a client may take for the rest once its backend has closed. */
+const lingerMs = 30_000
 
 /** A backend that switched: its answer, and the connection from then on. */
 export interface Agreement {
@@ -52,16 +54,27 @@ export async function handleUpgrade(
   joinStreams(client, agreed)
 }
 
-/** Copies both ways until one side closes; then the other one is closed, too. */
+/**
+ * Copies both ways until one side closes; then the other one is closed, too: the client once it has what the backend said
+ * before, however slowly it reads.
+ */
 export function joinStreams(client: Duplex, { socket, head }: Agreement): void {
   if (head.length > 0) client.write(head)
-  const end = () => {
-    client.destroy()
-    socket.destroy()
-  }
-  for (const side of [client, socket]) side.on('error', end).once('close', end)
+  for (const [side, other] of [
+    [client, socket],
+    [socket, client],
+  ] as const)
+    side.on('error', () => other.destroy())
+  client.once('close', () => socket.destroy())
+  socket.once('close', () => (socket.readableEnded ? letFinish(client) : client.destroy()))
   socket.pipe(client)
   client.pipe(socket)
+}
+
+/** Reads on meanwhile: a connection that is closed with something unread is reset, and what was sent last is lost with it. */
+function letFinish(client: Duplex): void {
+  const late = setTimeout(() => client.destroy(), lingerMs).unref()
+  client.once('close', () => clearTimeout(late)).resume()
 }
 
 /**

@@ -1,7 +1,11 @@
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { request } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { parseCidr } from './cidr.ts'
 import { guardedProxy } from './guarded-proxy.ts'
@@ -69,4 +73,39 @@ it('is for who knows its password, and for nothing but tunnels', async () => {
   expect((await ask(url, 'nonsense'))[0]).toBe(400)
   expect((await fetch(`http://127.0.0.1:${url.port}/`)).status).toBe(405)
   expect(server.visitors()).toBe(0)
+})
+
+it('brings everything to a slow reader, also what is left when the other end has closed', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-proxy-'))
+  try {
+    const socketPath = join(dir, 'proxy.sock')
+    await using proxy = await guardedProxy({ allowed: loopback }, undefined, { socket: socketPath, port: 3128 })
+    const { username, password } = new URL(proxy.environment['HTTPS_PROXY'] ?? '')
+    const headers = { 'proxy-authorization': `Basic ${btoa(`${username}:${password}`)}` }
+    // A unix socket holds 200 KiB, whatever the kernel thinks of its reader: of some of these a rest is left in the proxy.
+    for (let bytes = 100_000; bytes < 600_000; bytes += 15_000) {
+      const server = createServer(
+        socket =>
+          void socket
+            .on('error', () => undefined)
+            .resume()
+            .end(Buffer.alloc(bytes)),
+      )
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const path = `127.0.0.1:${(server.address() as AddressInfo).port}`
+      const asked = request({ socketPath, method: 'CONNECT', path, headers }).end()
+      const [, client, head] = (await once(asked, 'connect')) as [unknown, Duplex, Buffer]
+      // Time enough for the proxy to hear that the other end is done.
+      for (let turn = 0; turn < 200; turn++) await setImmediate()
+      let got = head.length
+      client.on('data', (data: Buffer) => (got += data.length))
+      await once(client, 'end')
+      expect(got).toBe(bytes)
+      client.end()
+      server.close()
+    }
+  } finally {
+    await rm(dir, { recursive: true, force: true })
+  }
 })

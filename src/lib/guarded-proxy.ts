@@ -114,7 +114,8 @@ async function connectTo(addresses: readonly string[], port: number): Promise<So
   let failure: unknown = new Error('no address')
   for (const host of addresses)
     try {
-      const socket = connect({ host, port })
+      // What it sent before it closed may still wait for the client: only that direction ends.
+      const socket = connect({ host, port, allowHalfOpen: true })
       await once(socket, 'connect', { signal: AbortSignal.timeout(connectLimitMs) })
       return socket
     } catch (error) {

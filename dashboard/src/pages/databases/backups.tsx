@@ -102,7 +102,9 @@ function Actions({ database, snapshot }: Props & { readonly snapshot: DatabaseSn
         consequence={`${database.name} goes back to where it was then. What it is now is kept as another backup.`}
         send={async () => {
           const { message } = await api.restoreDatabase({ id: database.id, body: { snapshot_name: name } })
-          await refreshAll('databases', 'branches', 'database-snapshots')
+          // Whoever hears that it runs again reads the list after that.
+          await refreshAll('databases')
+          await refreshAll('branches', 'database-snapshots')
           toast({ tone: 'info', title: `Going back to ${name}`, body: message })
         }}
       />

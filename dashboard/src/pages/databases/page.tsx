@@ -2,6 +2,7 @@ import type { Database } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useParams } from '@tanstack/react-router'
 import { Database as DatabaseIcon, Trash2 } from 'lucide-react'
+import { useEffect, useRef } from 'react'
 import { api } from '../../api/client.ts'
 import { queries, refreshAll } from '../../api/queries.ts'
 import { Button } from '../../ui/button.tsx'
@@ -50,7 +51,18 @@ export function DatabasePage() {
   )
 }
 
+/** What belongs to it is read once more when it has changed: a restore may be over before anybody has looked twice. */
+function useChangesOf({ status }: Database): void {
+  const shown = useRef(status)
+  useEffect(() => {
+    if (shown.current === status) return
+    shown.current = status
+    void refreshAll('branches', 'backups', 'database-snapshots', 'connection')
+  }, [status])
+}
+
 function Whole({ database }: { readonly database: Database }) {
+  useChangesOf(database)
   return (
     <div className="space-y-4">
       <Card title="Machine" actions={<Resize database={database} />}>

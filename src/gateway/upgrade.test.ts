@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+import { expect, it } from 'vitest'
+import { joinStreams } from './upgrade.ts'
+
+/** A connection that takes everything. */
+const backend = () =>
+  new Duplex({ read: () => undefined, write: (_data, _encoding, done) => done(), allowHalfOpen: false })
+
+const join = (client: Duplex, socket: Duplex) =>
+  joinStreams(client, { socket, head: Buffer.alloc(0), answer: new IncomingMessage(new Socket()) })
+
+it('brings a slow client all that the backend said before it closed', async () => {
+  const heard: Buffer[] = []
+  let take = () => {}
+  const client = new Duplex({
+    read: () => undefined,
+    write(data: Buffer, _encoding, done) {
+      heard.push(data)
+      take = done
+    },
+  })
+  const socket = backend()
+  join(client, socket)
+  for (const text of ['one ', 'two ', 'three']) socket.push(text)
+  socket.push(null)
+  await once(socket, 'close')
+  expect(client.destroyed).toBe(false)
+  while (!client.writableFinished) {
+    take()
+    await new Promise(setImmediate)
+  }
+  expect(Buffer.concat(heard).toString()).toBe('one two three')
+  client.push(null)
+  await once(client, 'close')
+})
+
+it('closes the client when the backend breaks off, and the backend when the client does', async () => {
+  const [broken, client] = [backend(), backend()]
+  join(client, broken)
+  const closed = once(client, 'close')
+  broken.destroy(new Error('reset'))
+  await closed
+
+  const [other, left] = [backend(), backend()]
+  join(left, other)
+  const gone = once(other, 'close')
+  left.destroy()
+  await gone
+})

@@ -66,7 +66,7 @@ describe('gateway', () => {
       return {}
     })
     gateway = await startGateway({ ...gatewayDefaults, host: '127.0.0.1', port: 0, wakeTimeoutMs: 3000 }, { bus, log })
-    await until(() => gateway.ready(), { timeoutMs: 2000, what: 'the gateway has its routes' })
+    await until(() => gateway.ready(), { what: 'the gateway has its routes' })
   })
   afterEach(async () => {
     await gateway.stop(100)
@@ -80,7 +80,7 @@ describe('gateway', () => {
   it('answers 404 for a name nobody has, 503 for an app with nothing healthy, 400 without a usable host', async () => {
     expect((await get()).status).toBe(404)
     await publish({ state: 'down' })
-    await until(async () => (await get()).status === 503, { timeoutMs: 1000, what: 'the route is down' })
+    await until(async () => (await get()).status === 503, { what: 'the route is down' })
     expect((await get()).headers['retry-after']).toBe('5')
     expect((await get('/', { host: 'a b' })).status).toBe(400)
     const json = await get('/', { accept: 'application/json' })
@@ -92,7 +92,7 @@ describe('gateway', () => {
       res.setHeader('x-app', 'yes').end(JSON.stringify({ url: req.url, headers: req.headers }))
     })
     await publish({ backends: [target(app)] })
-    await until(async () => (await get()).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await get()).status === 200, { what: 'the route is live' })
     const answer = await get('/path?q=1', { 'x-forwarded-for': '6.6.6.6', connection: 'x-private', 'x-private': '1' })
     const seen = JSON.parse(answer.body) as { url: string; headers: Record<string, string> }
     expect(answer.headers['x-app']).toBe('yes')
@@ -106,7 +106,7 @@ describe('gateway', () => {
   it('streams both ways: the echo of the first chunk arrives before the second is sent', async () => {
     const app = await backend((req, res) => void req.pipe(res))
     await publish({ backends: [target(app)] })
-    await until(async () => (await get()).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await get()).status === 200, { what: 'the route is live' })
     const req = httpRequest({
       port: gateway.port,
       method: 'POST',
@@ -131,7 +131,7 @@ describe('gateway', () => {
       socket.on('data', (chunk: Buffer) => socket.write(`${req.headers['x-forwarded-for']}:${chunk.toString()}`))
     })
     await publish({ backends: [target(app)] })
-    await until(async () => (await rawStatus(gateway.port)) !== 404, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await rawStatus(gateway.port)) !== 404, { what: 'the route is live' })
     const socket = connect(gateway.port, '127.0.0.1')
     socket.setEncoding('utf8')
     socket.write(`GET /ws HTTP/1.1\r\nhost: ${hostname}\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\r\n`)
@@ -147,7 +147,7 @@ describe('gateway', () => {
     const slow = (name: string) => (_: IncomingMessage, res: ServerResponse) => void setTimeout(() => res.end(name), 5)
     const [blue, green] = [await backend(slow('blue')), await backend(slow('green'))]
     await publish({ backends: [target(blue)] })
-    await until(async () => (await get()).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await get()).status === 200, { what: 'the route is live' })
     const agent = new Agent({ connections: 20 })
     const answers: string[] = []
     let running = true
@@ -166,7 +166,7 @@ describe('gateway', () => {
     for (let n = 0; n < 6; n++) {
       const before = answers.length
       await publish({ backends: [target(n % 2 === 0 ? green : blue)] })
-      await until(() => answers.length > before + 50, { timeoutMs: 5000, what: 'requests after the switch' })
+      await until(() => answers.length > before + 50, { what: 'requests after the switch' })
     }
     running = false
     await Promise.all(clients)
@@ -179,7 +179,7 @@ describe('gateway', () => {
     const app = await backend((_, res) => void res.end('awake'))
     await publish({ state: 'sleeping' })
     const all = Promise.all(Array.from({ length: 100 }, () => get()))
-    await until(() => wakes.length > 0, { timeoutMs: 1000, what: 'the wake is asked for' })
+    await until(() => wakes.length > 0, { what: 'the wake is asked for' })
     await publish({ backends: [target(app)] })
     const answers = await all
     expect(answers.every(a => a.status === 200 && a.body === 'awake')).toBe(true)
@@ -190,7 +190,7 @@ describe('gateway', () => {
     const app = await backend((_, res) => void res.end('ok'))
     const dead = { vmId: 'dead', host: '127.0.0.1', port: 1 }
     await publish({ backends: [dead, target(app)] })
-    await until(async () => (await get()).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await get()).status === 200, { what: 'the route is live' })
     expect((await get()).body).toBe('ok')
     await publish({ backends: [dead] })
     await until(async () => (await get()).status === 502, { timeoutMs: 4000, what: 'nothing is left' })
@@ -201,7 +201,7 @@ describe('gateway', () => {
     const silent = await backend((req, res) => void (req.url === '/up' ? res.end() : asked++))
     const moved = await backend((_, res) => void res.end('here'))
     await publish({ backends: [target(silent)] })
-    await until(async () => (await get('/up')).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await get('/up')).status === 200, { what: 'the route is live' })
     const reads = Array.from({ length: 5 }, () => get())
     const write = new Promise<number>((resolve, reject) => {
       httpRequest({ port: gateway.port, method: 'POST', headers: { host: hostname } }, res =>
@@ -210,7 +210,7 @@ describe('gateway', () => {
         .on('error', reject)
         .end('data')
     })
-    await until(() => asked === 6, { timeoutMs: 2000, what: 'all of them are under way' })
+    await until(() => asked === 6, { what: 'all of them are under way' })
     // Between two hosts for an instant; then it is back, at another address.
     await publish({ state: 'sleeping' })
     const held = get()
@@ -228,9 +228,9 @@ describe('gateway', () => {
     })
     const moved = await backend((_, res) => void res.end('here'))
     await publish({ backends: [target(leaving)] })
-    await until(async () => (await get('/up')).status === 200, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await get('/up')).status === 200, { what: 'the route is live' })
     const answer = get()
-    await until(() => begun === 1, { timeoutMs: 2000, what: 'its answer is under way' })
+    await until(() => begun === 1, { what: 'its answer is under way' })
     await publish({ backends: [{ ...target(moved), vmId: leaving.vmId }] })
     expect((await answer).body).toBe('here')
     expect((await answer).headers['x-from']).toBeUndefined()
@@ -240,7 +240,7 @@ describe('gateway', () => {
     const gone = { vmId: 'mover', host: '127.0.0.1', port: 1 }
     const moved = await backend((_, res) => void res.end('here'))
     await publish({ backends: [gone] })
-    await until(async () => (await rawStatus(gateway.port)) !== 404, { timeoutMs: 1000, what: 'the route is live' })
+    await until(async () => (await rawStatus(gateway.port)) !== 404, { what: 'the route is live' })
     const answer = get()
     await until(() => true, { what: 'a turn of the loop' })
     await publish({ backends: [{ ...target(moved), vmId: 'mover' }] })

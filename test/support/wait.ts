@@ -13,7 +13,7 @@ export interface UntilOptions {
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { timeoutMs = 5_000, what, everyMs = 5 }: UntilOptions,
+  { timeoutMs = 20_000, what, everyMs = 5 }: UntilOptions,
 ): Promise<Exclude<Awaited<T>, false | undefined | null | 0 | ''>> {
   const deadline = performance.now() + timeoutMs
   let cause: unknown

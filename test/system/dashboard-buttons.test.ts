@@ -53,9 +53,10 @@ browserSuite('the buttons of the dashboard', () => {
     expect((await ada.user.get('/v1/apps/web')).body.port).toBe(9090)
     await ada.button('Show the secret').click()
     const { scm_webhook_secret } = (await ada.user.get('/v1/apps/web/secret')).body
-    expect(await ada.field('webhook secret').textContent()).toBe(scm_webhook_secret)
+    const shown = async () => (await ada.field('webhook secret').textContent()) === scm_webhook_secret
+    await until(shown, { what: 'the secret is shown' })
     await ada.button('Hide').click()
-    expect(await ada.page.content()).not.toContain(scm_webhook_secret)
+    await until(async () => !(await ada.page.content()).includes(scm_webhook_secret), { what: 'it is hidden' })
     await ada.user.call('PATCH', '/v1/apps/web', { port: 8080 })
   })
 

@@ -43,7 +43,7 @@ it('what is used up at one is used up at the other', async () => {
       const answer = await two.as(token).get('/v1/auth/me')
       return answer.status === 429 && answer
     },
-    { timeoutMs: 3_000, everyMs: 100, what: 'the other control plane has heard of it' },
+    { timeoutMs: 15_000, everyMs: 100, what: 'the other control plane has heard of it' },
   )
   expect(refused.body).toMatchObject({ code: 'rate_limited' })
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)

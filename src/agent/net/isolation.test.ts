@@ -294,7 +294,7 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const before = sibling.network.guarded('sibling')?.healed ?? 0
     await sibling.rules({ portStart: otherPort, portEnd: otherPort })
     await run('nft', command(tap ?? '', `mote_${tap?.[4]}`))
-    await until(() => (sibling.network.guarded('sibling')?.healed ?? 0) > before, { what: 'healed', timeoutMs: 5_000 })
+    await until(() => (sibling.network.guarded('sibling')?.healed ?? 0) > before, { what: 'healed' })
     expect(await one.blocked(v6(sibling, otherPort))).toBe(true)
     expect(await one.reaches(v6(sibling))).toBe(true)
     expect(await stranger.blocked(v6(sibling))).toBe(true)

@@ -91,7 +91,7 @@ describe('the gate', () => {
     }
     const results = Promise.allSettled(Array.from({ length: 8 }, () => gate(work)))
     for (let opened = 0; opened < 5; opened++) {
-      await until(() => doors.length > 0, { timeoutMs: 1000, what: 'somebody inside' })
+      await until(() => doors.length > 0, { what: 'somebody inside' })
       doors.shift()?.()
       await setImmediate()
     }

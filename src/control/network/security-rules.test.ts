@@ -96,7 +96,7 @@ describe('over the API', () => {
       const [shown] = (await user.get(path)).body
       return shown.reason?.includes('simulates') ? shown : undefined
     }
-    const shown = await until(told, { what: 'the host has answered', timeoutMs: 5_000 })
+    const shown = await until(told, { what: 'the host has answered' })
     expect(shown).toMatchObject({ id: rule.id, enforced: false })
     const after = await status()
     expect([after.vm_id, after.started_at]).toEqual([before.vm_id, before.started_at])

@@ -283,7 +283,7 @@ describe('deleting an account', () => {
     expect((await api.call('POST', '/v1/auth/refresh', { body: { refresh_token: owner.refreshToken } })).status).toBe(
       401,
     )
-    await until(() => told.includes(owner.id), { timeoutMs: 1000, what: 'the announcement' })
+    await until(() => told.includes(owner.id), { what: 'the announcement' })
     await listening.stop()
 
     const members = await api.call('GET', `/v1/projects/${shared['tenant_id']}/members`, { token: heir.token })

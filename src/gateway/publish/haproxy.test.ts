@@ -95,7 +95,7 @@ it.skipIf(!existsSync(haproxy))(
 
     // A HAProxy that forgot everything is told again.
     await edge.restart()
-    await until(() => isDirect(fixture, ask), { timeoutMs: 8000, everyMs: 50, what: 'it knows again' })
+    await until(() => isDirect(fixture, ask), { everyMs: 50, what: 'it knows again' })
 
     // More apps than it has room for: the rest goes through the gateway, which is slower and right.
     for (let n = 0; n < 6; n++)
@@ -126,7 +126,7 @@ it.skipIf(!existsSync(haproxy))(
       const next = n % 2 === 0 ? b : a
       const before = next.hits()
       await fixture.publish({ backends: [next] })
-      await until(() => next.hits() > before + 30, { timeoutMs: 8000, what: 'requests after the switch' })
+      await until(() => next.hits() > before + 30, { what: 'requests after the switch' })
     }
     running = false
     await Promise.all(clients)

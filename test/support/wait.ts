@@ -1,3 +1,4 @@
+import { cpus, loadavg } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 
 export interface UntilOptions {
@@ -29,3 +30,9 @@ export async function until<T>(
     await delay(everyMs)
   }
 }
+
+/**
+ * What is promised, as a bound for a test to assert: `ms` on a machine that keeps up, ten times as much on one that others
+ * keep busy, where it says how long everybody waits for a core.
+ */
+export const promisedMs = (ms: number): number => ((loadavg()[0] ?? 0) < cpus().length * 2 ? ms : ms * 10)

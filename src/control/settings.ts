@@ -212,9 +212,9 @@ export const controlSettings = {
   ),
   databaseVersions: setting<readonly number[]>(
     'MOTE_POSTGRES_VERSIONS',
-    [15],
+    [15, 14, 16, 17],
     text => list(text).map(whole(14, 17)),
-    'major versions of PostgreSQL on offer, the default one first; each needs: mote image build postgres',
+    'major versions of PostgreSQL on offer where a host has their image (mote image build postgres), the default one first',
   ),
   databaseBackend: setting<DatabaseConfig['backend']>(
     'MOTE_DATABASE_BACKEND',

@@ -4,9 +4,12 @@ import { join } from 'node:path'
 import { buildPostgresImage } from '../../src/agent/image/postgres/build.ts'
 import { recipeDigest } from '../../src/agent/image/postgres/recipe.ts'
 
-/** Directory of OCI layouts that has `oci:postgres:15`. @throws Error that says why it cannot be made */
+/** MOTE_TEST_POSTGRES: another major version than that of the distribution, whose packages are then fetched. */
+export const databaseVersion = Number(process.env['MOTE_TEST_POSTGRES'] ?? 15)
+
+/** Directory of OCI layouts that has `oci:postgres:<databaseVersion>`. @throws Error that says why it cannot be made */
 export async function databaseImages(): Promise<string> {
   const imageDir = join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())
-  await buildPostgresImage({ imageDir, version: 15 })
+  await buildPostgresImage({ imageDir, version: databaseVersion })
   return imageDir
 }

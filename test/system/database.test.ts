@@ -13,7 +13,7 @@ import { vmmsIn } from '../../src/agent/testing.ts'
 import { parseControlConfig } from '../../src/control/config.ts'
 import { run } from '../../src/lib/exec.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
-import { databaseImages } from '../support/database-image.ts'
+import { databaseImages, databaseVersion } from '../support/database-image.ts'
 import { freePort } from '../support/installation.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
 import { until } from '../support/wait.ts'
@@ -56,6 +56,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     const config = {
       databases: {
         ...databases,
+        versions: [databaseVersion],
         get spareMinutes() {
           return branching ? databases.spareMinutes : 0
         },
@@ -152,7 +153,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     id = (await user.post('/v1/databases', { name: 'shop', engine: 'postgres', settings: { work_mem: '8MB' } })).body.id
     await running('the new database runs')
     psql = await openTunnel()
-    expect(await sql('SHOW server_version', psql)).toMatch(/^15\./)
+    expect(await sql('SHOW server_version', psql)).toMatch(new RegExp(`^${databaseVersion}\\.`))
     expect(await sql('SHOW work_mem', psql)).toBe('8MB')
     expect(await sql('SELECT current_user, rolsuper FROM pg_roles WHERE rolname = current_user', psql)).toBe('mote|f')
     expect(await sql('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()', psql)).toBe('t')

@@ -52,11 +52,11 @@ describe('create', { timeout: 200_000 }, () => {
 
   it.each([
     [{ engine: 'oracle' }, 'engine'],
-    [{ postgres_version: 9 }, 'postgres_version'],
+    [{ postgres_version: 13 }, 'postgres_version'],
     [{ memory_mib: 100 }, 'memory_mib'],
     [{ vcpus: 99 }, 'vcpus'],
     [{ disk_mib: 1 }, 'disk_mib'],
-    [{ postgres_version: 17 }, 'postgres_version'],
+    [{ postgres_version: 18 }, 'postgres_version'],
     [{ settings: { fsync: 'off' } }, 'settings/fsync'],
     [{ settings: { work_mem: "8MB'; archive_command = 'x" } }, 'settings/work_mem'],
   ])('refuses %j, naming %s', async (more, field) => {

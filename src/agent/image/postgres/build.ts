@@ -7,7 +7,8 @@ import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeF
 import { dirname, join } from 'node:path'
 import { machineLock } from '../../../lib/machine-lock.ts'
 import { compileStatic } from '../../guest/init.ts'
-import { packageClosure, plainTar, unpackPackages } from '../debian.ts'
+import { type Apt, isPackage, mergeUsr, packageClosure, plainTar, unpackPackages } from '../debian.ts'
+import { aptOf, releaseOfPostgres } from '../releases.ts'
 import { tagsOf, writeLayout } from '../write-layout.ts'
 import { initialiseCluster } from './cluster.ts'
 import { volumeContent } from '../seed.ts'
@@ -54,9 +55,11 @@ export async function buildPostgresImage(options: PostgresImageOptions): Promise
 async function build(layoutDir: string, version: number, scratch: string, say: (line: string) => void): Promise<void> {
   const [root, owned] = [join(scratch, 'root'), join(scratch, 'owned')]
   await mkdir(root)
-  const names = await packageClosure({ wanted: wantedPackages(version), unwanted })
+  const apt = await aptFor(version, join(scratch, 'apt'), say)
+  const names = await packageClosure({ wanted: wantedPackages(version), unwanted }, apt)
   say(`downloading ${names.length} packages`)
-  const inventory = await unpackPackages(names, root, join(scratch, 'packages'))
+  const inventory = await unpackPackages(names, root, join(scratch, 'packages'), apt)
+  await mergeUsr(root)
   await furnish(root, version, inventory)
   say('initialising a cluster')
   await initialiseCluster({ root, version, uid: postgresUid, target: join(owned, volumeContent, 'pgdata') })
@@ -85,6 +88,15 @@ async function build(layoutDir: string, version: number, scratch: string, say: (
       ExposedPorts: { '5432/tcp': {} },
     },
   })
+}
+
+/** The host's own packages where they have this version; otherwise those of a release that has it. */
+async function aptFor(version: number, dir: string, say: (line: string) => void): Promise<Apt> {
+  if (await isPackage(`postgresql-${version}`)) return []
+  const release = releaseOfPostgres[version]
+  if (!release) throw new Error(`apt has no package postgresql-${version}, and no release is known that has it.`)
+  say(`reading the package lists of ${release.name}`)
+  return aptOf(release, dir)
 }
 
 /** What packages would have done in their scripts, and our own files. */

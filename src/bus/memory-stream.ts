@@ -115,7 +115,10 @@ function first(seqs: Iterable<number>): number {
   throw new Error('BUG: the first of nothing')
 }
 
+/** What the object of a message, the maps and the sets take: 190 bytes where a subject has twenty, 510 where it has one (Node 24). */
+const overheadBytes = 256
+
 /** UTF-16 units, which is what a string of ASCII costs in bytes. */
 function size(subject: string, text: string): number {
-  return subject.length + text.length
+  return subject.length + text.length + overheadBytes
 }

@@ -62,7 +62,8 @@ export async function openBus(
   // Only a control plane may make streams: hosts and gateways have no permission for it.
   const manageStreams = name === 'control' || name === 'mote'
   if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
-  return createMemoryBus({ log })
+  const busMib = mebibytesOf(programSettings.busMib, settings.busMib)
+  return createMemoryBus({ log, maxStreamBytes: busMib * 1024 * 1024 })
 }
 
 const secretFile = (settings: ProgramSettings) => join(resolve(settings.data), 'secret.key')

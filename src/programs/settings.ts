@@ -139,6 +139,12 @@ export const programSettings = {
     fallback: '',
     help: 'your NATS with JetStream instead of the in-process bus',
   },
+  busMib: {
+    flag: '--bus-mib <MiB>',
+    env: 'MOTE_BUS_MIB',
+    fallback: '64',
+    help: 'memory for log lines of the last day in the in-process bus; the oldest go first',
+  },
   logLevel: {
     flag: '--log-level <level>',
     env: 'MOTE_LOG_LEVEL',

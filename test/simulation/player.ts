@@ -6,12 +6,15 @@ import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'
 import { databaseUrl, startPrivateServer, templateName } from '../support/global-setup.ts'
 import { live } from './life.ts'
+import { goLast } from './leftovers.ts'
 import { stageOf } from './stage.ts'
 
 /** What it is told. */
 export interface Order {
   readonly seed: number
   readonly steps: number
+  /** `last`: after everybody else on this machine. */
+  readonly turn: 'fair' | 'last'
 }
 
 /** What it answers: first that it is there, then once for each order. */
@@ -20,12 +23,15 @@ export type Answer =
   | { readonly is: 'lived'; readonly seed: number; readonly visited: readonly string[] }
   | { readonly is: 'failed'; readonly seed: number; readonly why: string }
 
+/** Nobody asks this server what it does; what it would clean up `stage.ts` does, and plans stay as they are. */
+const settings = { autovacuum: 'off', track_counts: 'off', track_activities: 'off' }
+
 async function main(): Promise<void> {
   await using cleanup = new AsyncDisposableStack()
   // What is awaited at the end are processes that do not keep this one alive.
   const awake = setInterval(() => undefined, 1000)
   cleanup.defer(() => clearInterval(awake))
-  const server = cleanup.use(await startPrivateServer('embedded'))
+  const server = cleanup.use(await startPrivateServer('embedded', settings))
   if (!server) throw new Error('no PostgreSQL server programs: run npm install')
   const url = databaseUrl(server.adminUrl, templateName)
   const log = pino({ level: 'silent' })
@@ -36,9 +42,13 @@ async function main(): Promise<void> {
   const visited = new Set<string>()
   const answer = (message: Answer) => process.send?.(message)
   const ended = new Promise<void>(resolve => process.once('disconnect', resolve))
+  const follow = async ({ seed, steps, turn }: Order) => {
+    if (turn === 'last') await goLast(db)
+    await live(stage, seed, steps, visited)
+  }
   process.on('message', (order: Order) => {
-    const { seed, steps } = order
-    live(stage, seed, steps, visited).then(
+    const { seed } = order
+    follow(order).then(
       () => answer({ is: 'lived', seed, visited: [...visited] }),
       (error: unknown) => answer({ is: 'failed', seed, why: explain(error) }),
     )

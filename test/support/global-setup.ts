@@ -88,10 +88,12 @@ async function assertNoSecretIn(dir: string): Promise<void> {
 
 /**
  * A server for one suite alone, for tests of what transactions of other databases would disturb. About a second.
+ * @param settings of the server, on top of those that all of them have here
  * @returns undefined when there is no such server here
  */
 export async function startPrivateServer(
   which: PostgresChoice,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<({ adminUrl: string } & AsyncDisposable) | undefined> {
   const found = await findBinaries()
   const binaries =
@@ -101,7 +103,7 @@ export async function startPrivateServer(
   const root = await mkdtemp(join(tmpdir(), 'mote-test-'))
   await chmod(root, 0o711)
   reaper.removeAtEnd(root)
-  const { server, stop } = await startServer(binaries, join(root, which), reaper)
+  const { server, stop } = await startServer(binaries, join(root, which), reaper, settings)
   if ('missing' in server || server.broken !== undefined) throw new Error('the private server has no template')
   return {
     adminUrl: server.adminUrl,
@@ -112,13 +114,18 @@ export async function startPrivateServer(
   }
 }
 
-async function startServer(binaries: PostgresBinaries, dataDir: string, reaper: Reaper) {
+async function startServer(
+  binaries: PostgresBinaries,
+  dataDir: string,
+  reaper: Reaper,
+  settings: Readonly<Record<string, string>> = {},
+) {
   await copyCluster(await initialisedCluster(binaries), dataDir)
   const server = await startEmbeddedPostgres({
     dataDir,
     log: pino({ level: 'silent' }),
     binaries,
-    settings: testSettings,
+    settings: { ...testSettings, ...settings },
   })
   const pid = server.pid()
   reaper.killAtEnd(pid)

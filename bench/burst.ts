@@ -15,7 +15,9 @@ const memoryMib = 512 as const
 /** Deploys a second until the last of them runs. */
 async function throughTheCloud(cloud: BenchCloud, round: number): Promise<number> {
   const names = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
-  await Promise.all(names.map(name => cloud.client.createApp({ body: { name, git_url: '' } })))
+  await Promise.all(
+    names.map(name => cloud.client.createApp({ body: { name, git_url: '', health_check_path: '/health' } })),
+  )
   const began = performance.now()
   const body = { image: 'oci:sample:latest', memory_mib: memoryMib }
   await Promise.all(names.map(name => cloud.client.deployApp({ app_name: name, body })))
@@ -36,7 +38,7 @@ async function byTheAgent(host: TestAgent, round: number): Promise<number> {
   const began = performance.now()
   await Promise.all(
     ids.map(async vmId => {
-      await host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ memoryMib }) })
+      await host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ memoryMib, diskMib: 1024 }) })
       await host.until(vmId, 'healthy', vm => vm.healthy)
     }),
   )
@@ -52,7 +54,7 @@ export const burst: Benchmark = {
   covers: ['B9'],
   how: `Real VMs of ${memoryMib} MiB. ${count} deploys are asked for at once and timed until the last is reported as running: API, plan limits, placement, agent, health, status. In turns with an agent of the same settings that is told over its bus to start as many.`,
   reading:
-    'Ten, not a hundred: so many emulated VMs do not fit two cores. Both start from the same template of the image, and both share the cores with what they start.',
+    "Ten, not a hundred: so many emulated VMs do not fit two cores. Both start from the same template of the image, and both share the cores with what they start. Until 2026-11-21 23:00 the checks of the cloud asked for the greeting of the sample, which starts three programs in an emulated guest, and those of the agent alone for a file: 0.62 to 0.77, most of it the guests' work.",
   unable: missingForVms,
   async run(report) {
     const network = process.getuid?.() === 0 ? 'tap' : 'user'

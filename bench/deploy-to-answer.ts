@@ -16,6 +16,8 @@ import { rawQemu } from './raw-qemu.ts'
 import { inTurns } from './turns.ts'
 
 const rounds = 7
+/** A file that the sample serves, also what both sides check: what an app does for its page is no part of its start. */
+const page = '/health'
 const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
 
 export const missingForVms = async (): Promise<string | undefined> => {
@@ -25,10 +27,10 @@ export const missingForVms = async (): Promise<string | undefined> => {
 }
 
 async function deployOnce(cloud: BenchCloud, name: string): Promise<number> {
-  const { hostname } = await cloud.client.createApp({ body: { name, git_url: '' } })
+  const { hostname } = await cloud.client.createApp({ body: { name, git_url: '', health_check_path: page } })
   const began = performance.now()
   await cloud.client.deployApp({ app_name: name, body: { image: 'oci:sample:latest' } })
-  await untilAnswer(cloud, hostname ?? '')
+  await untilAnswer(cloud, hostname ?? '', () => true, page)
   return performance.now() - began
 }
 
@@ -38,7 +40,7 @@ export const deployToAnswer: Benchmark = {
   covers: ['B6'],
   how: 'Real VMs through the whole cloud: API, placement, agent, QEMU, health, route, gateway, page. In turns with the VM alone on an agent without a cloud, of which only the process, its state, its guest and its first page count, asked at its own address. libvirt starts an empty machine of 128 MiB (createXML), in turns with the same QEMU started by hand until it answers on its monitor: the difference is what libvirt adds.',
   reading:
-    'Before 2026-11-21 the VM alone was counted up to its first healthy probe only, and the page of the sample, which starts three programs in an emulated guest, as ours: 1.88.',
+    'Before 2026-11-21 the VM alone was counted up to its first healthy probe only, and the page of the sample, which starts three programs in an emulated guest, as ours: 1.88. Until 23:00 of that day the checks of the cloud asked for that page too, so that the guest ran it twice, and those of the VM alone for a file: 1.23 to 1.27.',
   unable: missingForVms,
   async run(report) {
     await using cleanup = new AsyncDisposableStack()
@@ -59,7 +61,7 @@ export const deployToAnswer: Benchmark = {
         return ms
       },
       // The first one also makes the base image, the guest kernel and the template.
-      alone: () => machineToPage(host, `alone-${n++}`, spec),
+      alone: () => machineToPage(host, `alone-${n++}`, spec, page),
       async raw() {
         await using qemu = await rawQemu()
         return qemu.ms

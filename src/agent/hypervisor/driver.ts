@@ -253,6 +253,8 @@ export interface Driver {
   readonly movesVolumes?: boolean
   /** A machine that is paused can be handed over, and received. */
   readonly movesPaused?: boolean
+  /** Starts from snapshots that another host has made. */
+  readonly movesSnapshots?: boolean
   /** How guests are connected, for the host's beat. */
   readonly network: string
   /** Whether it works here, and how (`kvm`, `tcg`) or why not. */

@@ -9,6 +9,7 @@ const has = {
   'kept-volumes': driver => driver.keepsVolumes === true,
   'moved-volumes': driver => driver.movesVolumes === true,
   'paused-moves': driver => driver.movesPaused === true,
+  'moved-snapshots': driver => driver.movesSnapshots === true,
   // User networking lets nothing out, and has no rules.
   'private-network': driver => driver.network !== 'user',
 } satisfies Record<HypervisorFeature, (driver: Driver) => boolean>
@@ -21,6 +22,7 @@ const all: readonly HypervisorFeature[] = [
   'kept-volumes',
   'moved-volumes',
   'paused-moves',
+  'moved-snapshots',
 ]
 
 /** For the host's beat: the scheduler places by it. */

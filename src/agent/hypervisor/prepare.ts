@@ -20,8 +20,8 @@ export interface PrepareDeps {
   readonly kernel: () => Promise<GuestKernel>
   /** How guests of this hypervisor talk to the host; absent: virtio-serial. */
   readonly ports?: 'vsock'
-  /** Who makes a VM's tap (`Network.connect`); default: the network. */
-  readonly device?: 'apart'
+  /** How a VM gets its tap (`Network.connect`); default: the network makes it, and its rules hold at once. */
+  readonly device?: 'apart' | 'ahead'
 }
 
 /** Image, network and config disk. */
@@ -49,12 +49,10 @@ export async function prepareFrom(
   home: VmHome,
   { dir, made }: SnapshotSource,
   here: string,
+  context: PrepareContext,
 ): Promise<Prepared> {
   refuseOther(made, here)
-  const base = String(made.notes.base)
-  await access(base).catch((cause: unknown) => {
-    throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is no more here', { cause })
-  })
+  const base = await baseOf(deps, home, made, context)
   const copyConfig = async () => {
     const config = join(home.dir, configFile)
     await rm(config, { force: true })
@@ -69,6 +67,29 @@ export async function prepareFrom(
     endpoint: nic.endpoint,
     notes: { ...notesOf(base, nic), devices: made.notes.devices ?? 'acpi' },
   }
+}
+
+/** Of a snapshot that came from another host it is where this one keeps its own of the same image, which is equal to the byte. */
+async function baseOf(
+  { images }: PrepareDeps,
+  { spec }: VmHome,
+  { notes, imageDigest }: SnapshotSource['made'],
+  context: PrepareContext,
+): Promise<string> {
+  const known = String(notes.base)
+  const isThere = await access(known).then(
+    () => true,
+    () => false,
+  )
+  if (isThere) return known
+  const base = await images.base(spec.image, context).catch((cause: unknown) => {
+    throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is not here', { cause })
+  })
+  if (base.config.digest === imageDigest) return base.file
+  throw new StepError(
+    'snapshot_base_missing',
+    `the snapshot was made over ${imageDigest}, ${spec.image} is another one`,
+  )
 }
 
 function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: PrepareDeps['ports']): Buffer {

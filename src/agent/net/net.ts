@@ -45,9 +45,12 @@ export interface Network extends Guard {
   /**
    * Idempotent for one VM: the same VM gets the same addresses as long as it is not released. Its rules hold before its
    * first packet; without a plan it has no IPv6 address and the default rules.
-   * @param device `apart`: its VMM brings it, by `apart`
+   * @param device `apart`: its VMM brings it, by `apart`. `ahead`: it is here before its rules hold, and lets nothing through
+   * until then: its VMM starts meanwhile (`held`)
    */
-  connect(vmId: string, appPort: number, plan?: NetworkPlan, device?: 'here' | 'apart'): Promise<Nic>
+  connect(vmId: string, appPort: number, plan?: NetworkPlan, device?: 'here' | 'apart' | 'ahead'): Promise<Nic>
+  /** Resolves when the rules of the last `connect` hold: no guest should run before. @throws what kept them from being loaded */
+  held(vmId: string): Promise<void>
   /** Undefined where there are no taps. */
   readonly apart?: TapsApart
   /** The VM that has this IPv4 address. */

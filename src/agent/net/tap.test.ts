@@ -153,6 +153,49 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 )
 
+test.skipIf(process.getuid?.() !== 0)(
+  'a tap may be there ahead of its rules; that they hold, or what keeps them from it, is told (needs root)',
+  async () => {
+    await using dir = await testDir()
+    let load = Promise.withResolvers<void>()
+    const runs: RunCommand = async (program, args, options) => {
+      if (program === 'nft' && String(options?.input).includes('add chain inet')) await load.promise
+      return run(program, args, options)
+    }
+    load.resolve()
+    const network = await tapNetwork({ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9, runs })
+    const ahead = () => network.connect('a', 80, undefined, 'ahead')
+
+    load = Promise.withResolvers()
+    const nic = await ahead()
+    expect(await ifindex(nic.tap)).toBeGreaterThan(0)
+    expect((await guarded(nic.tap)).taps).toEqual([])
+    load.reject(new Error('no rules today'))
+    await expect(network.held('a')).rejects.toThrow('no rules today')
+
+    load = Promise.withResolvers()
+    expect(await ahead(), 'tried again').toEqual(nic)
+    load.resolve()
+    await network.held('a')
+    expect((await guarded(nic.tap)).taps).toEqual([nic.tap])
+
+    // One that goes while they are being loaded leaves none.
+    load = Promise.withResolvers()
+    const other = await network.connect('b', 80, undefined, 'ahead')
+    const released = Promise.all(['a', 'b'].map(id => network.release(id)))
+    load.resolve()
+    await released
+    await until(
+      async () => (await guarded(other.tap)).taps.length === 0 && !existsSync(`/sys/class/net/${other.tap}`),
+      {
+        what: 'nothing is left',
+      },
+    )
+    expect(network.guarded('b')).toBeUndefined()
+    await network.close()
+  },
+)
+
 const ifindex = async (tap: string | null | undefined) =>
   Number(await readFile(`/sys/class/net/${tap}/ifindex`, 'utf8'))
 

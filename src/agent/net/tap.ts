@@ -68,6 +68,8 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   const vms = new Map<string, string>()
   /** By VM. */
   const connected = new Map<string, Tap>()
+  /** The rules of the last `connect`, by VM. */
+  const holding = new Map<string, Promise<void>>()
   const nameOf = (vmId: string) => `${prefix}${createHash('sha256').update(vmId).digest('hex').slice(0, 9)}`
   const tableNow = () => ({
     ...book.addresses,
@@ -164,16 +166,18 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         gatewayMac: macOf(`host of ${vmId}`),
         ipv6: ipv6?.address ?? null,
       }
+      // A tap without rules of its own gets nothing through: its VMM can start meanwhile.
+      const rules = guardUntil('hold', vmId, plan)
+      rules.catch(() => undefined) // told by `held`
+      holding.set(vmId, rules)
+      const made = isNew && where !== 'apart' ? makeTap(device, runs) : Promise.resolve()
       try {
-        // A tap without rules of its own gets nothing through.
-        await bothDone(
-          guardUntil('hold', vmId, plan),
-          isNew && where === 'here' ? makeTap(device, runs) : Promise.resolve(),
-        )
+        await (where === 'ahead' ? made : bothDone(rules, made))
         connected.set(vmId, device)
       } catch (error) {
+        await Promise.allSettled([rules])
         if (isNew) {
-          if (where === 'here') await removeTap(tap, runs)
+          if (where !== 'apart') await removeTap(tap, runs)
           book.free(tap)
         }
         throw error
@@ -190,8 +194,12 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         tap,
       }
     },
+    held: async vmId => holding.get(vmId),
     async release(vmId) {
       const tap = nameOf(vmId)
+      // They may still be on their way.
+      await holding.get(vmId)?.catch(() => undefined)
+      holding.delete(vmId)
       guarded.delete(vmId)
       vms.delete(tap)
       connected.delete(vmId)

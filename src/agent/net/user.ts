@@ -34,7 +34,7 @@ export function withoutFirewall(
   reason: string,
 ): Pick<
   Network,
-  'probeFrom' | 'ipv4' | 'resolver' | 'vmAt' | 'guard' | 'guarded' | 'allowGateways' | 'adopt' | 'close'
+  'probeFrom' | 'ipv4' | 'resolver' | 'vmAt' | 'held' | 'guard' | 'guarded' | 'allowGateways' | 'adopt' | 'close'
 > {
   const seen = new Map<string, FirewallObserved>()
   return {
@@ -42,6 +42,7 @@ export function withoutFirewall(
     ipv4: undefined,
     resolver: undefined,
     vmAt: () => undefined,
+    held: async () => undefined,
     guard: async (vmId, { firewall }) => {
       seen.set(vmId, { version: firewall.version, state: 'unenforced', detail: reason, healed: 0 })
     },

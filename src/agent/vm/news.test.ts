@@ -11,28 +11,52 @@ const seen = (change: Partial<VmObserved> = {}): VmObserved => ({
 })
 const steps = (n: number) => Array.from({ length: n }, (_, at) => ({ name: `s${at}`, ms: 1 }))
 
-test('says at once what somebody acts on, steps a moment later and together, and nothing twice', () => {
+test('of a start that goes on as it should, says how far it has come a moment later, together, and nothing twice', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.tell(seen())
-  news.tell(seen())
-  expect(said.length).toBe(1)
   for (const n of [1, 2, 3]) news.tell(seen({ steps: steps(n) }))
+  news.tell(seen({ steps: steps(3), state: 'booting' }))
+  expect(said).toEqual([])
+  vi.runAllTimers()
+  expect(said).toMatchObject([{ state: 'booting', steps: { length: 3 } }])
+  news.tell(seen({ steps: steps(3), state: 'booting' }))
+  news.tell(seen({ steps: steps(4), state: 'running' }))
   expect(said.length).toBe(1)
+  news.tell(seen({ steps: steps(4), state: 'running', healthy: true }))
+  expect(said.slice(1)).toMatchObject([{ healthy: true, steps: { length: 4 } }])
   vi.runAllTimers()
-  expect(said.slice(1).map(one => one.steps.length)).toEqual([3])
-  news.tell(seen({ steps: steps(4) }))
-  news.tell(seen({ steps: steps(4), healthy: true }))
+  expect(said.length).toBe(2)
+})
+
+test.each<readonly [what: string, before: Partial<VmObserved>, after: Partial<VmObserved>]>([
+  ['it is well', {}, { state: 'running', healthy: true }],
+  ['it is not well any more', { state: 'running', healthy: true }, { state: 'running' }],
+  ['it begins anew', { state: 'running', healthy: true }, { state: 'preparing' }],
+  ['a step failed', {}, { error: { code: 'step_failed', message: 'no such image' } }],
+  ['it goes on after a failure', { error: { code: 'step_failed', message: 'no such image' } }, {}],
+  ['it crashed', {}, { state: 'crashed', error: { code: 'exited', message: 'ended' } }],
+  ['it is paused', { state: 'running' }, { state: 'paused' }],
+  ['it goes on after a pause', { state: 'paused' }, { state: 'running' }],
+  ['it follows a newer wish', {}, { generation: 2 }],
+  ['its program was started again', { state: 'running' }, { state: 'running', restartCount: 1 }],
+  ['its program has ended', { state: 'running' }, { state: 'running', exitCode: 0 }],
+  ['it stops', { state: 'running' }, { state: 'stopping' }],
+  ['it has gone', { state: 'stopping' }, { state: 'absent' }],
+])('says at once that %s', (_, before, after) => {
+  const said: VmObserved[] = []
+  const news = newsOf(one => void said.push(one))
+  news.tell(seen(before))
   vi.runAllTimers()
-  expect(said.slice(2)).toMatchObject([{ healthy: true, steps: { length: 4 } }])
+  news.tell(seen(after))
+  expect(said).toEqual([seen(before), seen(after)])
 })
 
 test('says nothing any more once it is stopped', () => {
   const said: VmObserved[] = []
   const news = newsOf(one => void said.push(one))
   news.tell(seen())
-  news.tell(seen({ steps: steps(1) }))
   news.stop()
   vi.runAllTimers()
-  expect(said.length).toBe(1)
+  expect(said).toEqual([])
 })

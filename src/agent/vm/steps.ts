@@ -130,7 +130,7 @@ export class Steps {
   async #inhabit(machine: Machine, spec: VmSpec, wasHealthy = false): Promise<void> {
     const { running } = machine
     const { imageDigest } = running.prepared
-    await this.#deps.notebook.save({ running, bootKey: bootKey(spec), imageDigest, paused: false })
+    this.#deps.notebook.note({ running, bootKey: bootKey(spec), imageDigest, paused: false })
     await this.#deps.body.started(wasHealthy)
   }
 

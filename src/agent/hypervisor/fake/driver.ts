@@ -30,6 +30,7 @@ export function fakeDriver(host: FakeHost, dataDir: string): Driver {
     showsDrives: true,
     keepsVolumes: true,
     movesPaused: true,
+    movesSnapshots: true,
     probe: async () => ({ available: true, detail: 'simulated' }),
     async prepare({ vmId, spec }, { time, signal }) {
       const { port } = await serve()

@@ -15,7 +15,7 @@ export interface BootDeps {
   readonly onError: (error: unknown) => void
 }
 
-export interface BootPlan extends Omit<Launch, 'start' | 'env' | 'fromSeq'> {
+export interface BootPlan extends Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'> {
   readonly kernel: GuestKernel
   readonly kernelArgs: string
 }
@@ -56,12 +56,10 @@ async function bootCold(
   context: PrepareContext,
 ): Promise<Machine> {
   const { home, prepared, kernel } = plan
-  await context.time('disk', () =>
-    makeScratch(cacheDir, join(home.dir, scratchFile), home.spec.diskMib, plan.launcher.run),
-  )
+  const scratch = () => makeScratch(cacheDir, join(home.dir, scratchFile), home.spec.diskMib, plan.launcher.run)
   const kernelArgs = plan.kernelArgs + (claim ? templateArgs(readNotes(prepared).baseType) : '')
   const start = { kind: 'boot', kernel: kernel.kernel, initrd: kernel.initrd, kernelArgs } as const
-  return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
+  return launch({ ...plan, scratch, start, fromSeq: 0 }, context, async launched => {
     const { guest, unlessEnded } = launched
     await context.time('boot', () => unlessEnded(guest.ready))
     if (claim) {

@@ -42,6 +42,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
     return machine
   }
   const madeBy = async () => kindOf(await version(), accel)
+  const ahead = { ...deps, device: 'ahead' } as const
+  const held = (vmId: string) => deps.network.held(vmId)
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
@@ -50,6 +52,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     keepsVolumes: true,
     movesVolumes: true,
     movesPaused: true,
+    movesSnapshots: true,
     network: deps.network.mode,
     async probe(signal) {
       const proof = await probeQemu(deps.cacheDir, deps.kernel, signal, version)
@@ -58,11 +61,11 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     snapshotKind: madeBy,
     prepare: async (home, context) =>
-      home.from ? prepareFrom(deps, home, home.from, await madeBy()) : prepareVm(deps, home, context),
+      home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, held, limitMs: deps.bootLimitMs }
       // Of a move that is over: a machine with one would be ended by the next agent, or be taken for one that has left.
-      for (const mark of ['arriving', 'left'] as const) await clearMark(home.dir, mark)
+      await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
       const kernel = await deps.kernel()
       const args = kernelArgs(await (tscKhz ??= hostTscKhz()), kernel.devices)
@@ -71,7 +74,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     copierOf: vmId => machines.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, held, limitMs: deps.bootLimitMs }
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {

@@ -2,6 +2,7 @@ import { chown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
+import { allDone } from '../../../lib/all-done.ts'
 import { hasCode } from '../../../lib/files.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import type { PrepareContext, Prepared, Running, VmHome, Watcher } from '../driver.ts'
@@ -30,6 +31,10 @@ export interface Launch {
   readonly limitMs: number
   readonly isolation: Isolation
   readonly launcher: Launcher
+  /** Makes its scratch disk. */
+  readonly scratch: () => Promise<void>
+  /** Resolves when the rules of its network hold (`Network.held`). */
+  readonly held: (vmId: string) => Promise<void>
 }
 
 /** QEMU's own memory and translated code (64 MiB), and a part of the disks' cache that need not be fought for. */
@@ -56,7 +61,12 @@ export async function launch<T>(
   const { home, prepared, boot, accel, isolation, launcher } = plan
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)
-  await makeRunDir(dir, user)
+  const limits = { vcpus: spec.vcpus, memoryMib: spec.memoryMib + overheadMib }
+  const makeGroup = async () => (launcher.start ? isolation.cgroups?.make(vmId, limits) : undefined)
+  const makeDisk = context.time('disk', plan.scratch)
+  // A guest that comes to life from its kernel runs as soon as there is a process; any other waits for a word of ours.
+  const held = plan.start.kind === 'boot' ? plan.held(vmId) : Promise.resolve()
+  const [cgroup] = await allDone([makeGroup(), makeDisk, makeRunDir(dir, user), held])
   // QEMU opens its disk again when it leaves a machine or takes one over, and has the VM's rights by then.
   if (user) await chown(join(dir, scratchFile), user.uid, user.gid)
   const { tap, mac, base, devices, ...notes } = readNotes(prepared)
@@ -74,8 +84,6 @@ export async function launch<T>(
       ...(user ? { user } : {}),
     },
   })
-  const limits = { vcpus: spec.vcpus, memoryMib: spec.memoryMib + overheadMib }
-  const cgroup = launcher.start && (await isolation.cgroups?.make(vmId, limits))
   const process = await spawnQemu(launcher, {
     ...{ dir, args },
     ...(plan.env ? { env: plan.env } : {}),
@@ -94,6 +102,7 @@ export async function launch<T>(
     const links = await context.time('spawn', () => unlessEnded(connectSoon(plan, limit)))
     const console = await openConsole(dir)
     try {
+      await unlessEnded(plan.held(vmId))
       const cgroupCpuSeconds = () => isolation.cgroups?.cpuSeconds(vmId)
       return await use({ running, ...links, console, limit, unlessEnded, cgroupCpuSeconds })
     } catch (error) {

@@ -26,21 +26,19 @@ const identityTries = 8
 /** Starts a QEMU that waits for memory and disk of a VM from another host, and lets the guest run when it has both. */
 export async function receiveVm(
   deps: Pick<QemuDeps, 'cacheDir' | 'migrationHost'>,
-  plan: Omit<Launch, 'start' | 'env' | 'fromSeq'>,
+  plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
   madeBy: string,
   context: PrepareContext,
 ): Promise<Arrival> {
   const { home } = plan
-  await context.time('disk', () =>
-    makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib, plan.launcher.run),
-  )
+  const scratch = () => makeScratch(deps.cacheDir, `${home.dir}/scratch.img`, home.spec.diskMib, plan.launcher.run)
   const volumes = home.arriving
   const start = { kind: 'incoming', after: volumes ? 'stay-paused' : 'run' } as const
   // Until the source lets go of it, nobody lets run what is here.
   if (volumes) await setMark(home.dir, 'arriving')
   else await clearMark(home.dir, 'arriving')
   await clearMark(home.dir, 'left') // an earlier move, away from here
-  return launch({ ...plan, start, fromSeq: 0 }, context, async launched => {
+  return launch({ ...plan, scratch, start, fromSeq: 0 }, context, async launched => {
     const { qmp, running } = launched
     const host = deps.migrationHost()
     await setCapabilities(qmp, migrationCapabilities)

@@ -27,7 +27,7 @@ const cloneCodeMib = 16
  */
 export async function restoreVm(
   deps: Pick<QemuDeps, 'cacheDir'>,
-  plan: Omit<Launch, 'start' | 'env' | 'fromSeq'>,
+  plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
   from: SnapshotSource,
   madeBy: string,
   context: PrepareContext,
@@ -36,14 +36,12 @@ export async function restoreVm(
   const notes = readNotes(prepared)
   const logSeq = Number(from.made.notes.logSeq)
   const memoryFile = from.made.notes.memoryApart === 1 ? join(from.dir, snapshotFiles.memory) : undefined
-  await context.time('disk', () =>
-    copyWritable(join(from.dir, scratchFile), join(home.dir, scratchFile), plan.launcher.run),
-  )
+  const scratch = () => copyWritable(join(from.dir, scratchFile), join(home.dir, scratchFile), plan.launcher.run)
   const env = memoryFile === undefined ? {} : await privateMemoryEnv(deps.cacheDir, memoryFile)
   const apart = memoryFile ? { memoryFile, ...(from.alone ? {} : { codeMib: cloneCodeMib }) } : {}
   const start = { kind: 'incoming', after: 'stay-paused', ...apart } as const
   return launch(
-    { ...plan, start, env, fromSeq: logSeq },
+    { ...plan, scratch, start, env, fromSeq: logSeq },
     context,
     async ({ qmp, guest, running, console, unlessEnded, cgroupCpuSeconds }) => {
       if (memoryFile !== undefined) await assertPrivate(running.process.pid, memoryFile)

@@ -23,7 +23,7 @@ import { loadState, saveState } from './state-file.ts'
 import { templateKey } from './templates.ts'
 
 export interface TemplateInput {
-  readonly plan: Omit<Launch, 'start' | 'fromSeq'>
+  readonly plan: Omit<Launch, 'scratch' | 'start' | 'fromSeq'>
   readonly kernel: GuestKernel
   readonly kernelArgs: string
   readonly madeBy: string
@@ -80,19 +80,17 @@ export async function takeTemplate(
 /** A VM that goes on where the template ended, and only then learns who it is. */
 export async function startFromTemplate(
   { cacheDir }: { readonly cacheDir: string },
-  plan: Omit<Launch, 'start' | 'env' | 'fromSeq'>,
+  plan: Omit<Launch, 'scratch' | 'start' | 'env' | 'fromSeq'>,
   template: string,
   madeBy: string,
   context: PrepareContext,
 ): Promise<Machine> {
   const { home, prepared, isolation } = plan
   const memoryFile = join(template, snapshotFiles.memory)
-  await context.time('disk', () =>
-    copyWritable(join(template, scratchFile), join(home.dir, scratchFile), plan.launcher.run),
-  )
+  const scratch = () => copyWritable(join(template, scratchFile), join(home.dir, scratchFile), plan.launcher.run)
   const env = await privateMemoryEnv(cacheDir, memoryFile)
   const start = { kind: 'incoming', after: 'stay-paused', memoryFile } as const
-  return launch({ ...plan, start, env, fromSeq: 0 }, context, async launched => {
+  return launch({ ...plan, scratch, start, env, fromSeq: 0 }, context, async launched => {
     const { qmp, running, unlessEnded } = launched
     await assertPrivate(running.process.pid, memoryFile)
     const state = join(template, snapshotFiles.state)

@@ -10,6 +10,7 @@ import { drained } from './drained.ts'
  * What two agents say to each other while a VM moves between them, where the hypervisor itself does not carry its disk.
  * `hello` opens; `loaded`: all is there and stands still; `go`: the source will never run it again; `running`: it runs.
  * `volumes`: where the guest has each on its SCSI bus. `whole`, of a volume: what was sent until here is all of it, or of that snapshot of it; answered by `loaded`, too.
+ * `snapshot`, of a VM: the files that follow, and what is known of it; `complete` ends it, and `loaded` answers.
  */
 const Message = Type.Union([
   Type.Object({ say: Type.Literal('hello'), key: Type.String(), madeBy: Type.String() }),
@@ -26,6 +27,7 @@ const Message = Type.Union([
     ...{ say: Type.Literal('whole'), digest: Type.String() },
     snapshotId: Type.Union([Type.String(), Type.Null()]),
   }),
+  Type.Object({ say: Type.Literal('snapshot'), names: Type.Array(Type.String()), taken: Type.Unknown() }),
   Type.Object({ say: Type.Literal('loaded') }),
   Type.Object({ say: Type.Literal('go') }),
   Type.Object({ say: Type.Literal('running') }),

@@ -43,7 +43,9 @@ export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
     probe: signal => probeVmm({ ...deps, userOf: isolation.userOf }, platform, signal),
     snapshotKind: madeBy,
     prepare: async (home, context) =>
-      home.from ? prepareFrom(prepareDeps, home, home.from, await madeBy()) : prepareVm(prepareDeps, home, context),
+      home.from
+        ? prepareFrom(prepareDeps, home, home.from, await madeBy(), context)
+        : prepareVm(prepareDeps, home, context),
     async boot(home, prepared, boot, watcher, context) {
       const plan = await planFor({ home, prepared, boot, watcher })
       return home.from ? restoreVm(platform, plan, home.from, context) : bootVm(platform, deps, plan, context)

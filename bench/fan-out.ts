@@ -2,12 +2,13 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { type Benchmark, median } from './benchmark.ts'
 import { beside } from './beside.ts'
 import { insertEvents } from './events.ts'
 import { startNats } from './nats.ts'
 import { type Plane, startPlane } from './plane.ts'
-import { cpuMsOf } from './process.ts'
+import { cpuMsOf, rssMib } from './process.ts'
 import { openReaders, type Readers } from './sse-clients.ts'
 import { inTurns, ratioOfRounds } from './turns.ts'
 
@@ -16,12 +17,15 @@ const sizes = [10, 100, 1000] as const
 const path = '/v1/workspace/events'
 /** Of NATS: what it sends each of its subscribers, as long as an event. */
 const payloadBytes = 200
+const settleMs = 1000
+const moreReaders = 2000
 const data = { app_name: 'an-app-of-the-bench', status: 'running', job_id: 'job-0123456789abcdef' }
 
 interface Bare extends AsyncDisposable {
   readonly url: string
   emit(count: number): void
   cpuMs(): number
+  rssMib(): number
 }
 
 async function startBare(): Promise<Bare> {
@@ -32,6 +36,7 @@ async function startBare(): Promise<Bare> {
     // What the product's events have besides: the app and the deployment they are of.
     emit: count => void child.send({ count, data: { ...data, app_id: null, deployment_id: null } }),
     cpuMs: () => cpuMsOf(child.pid ?? 0),
+    rssMib: () => rssMib(child.pid ?? 0),
     async [Symbol.asyncDispose]() {
       child.kill()
       await once(child, 'exit')
@@ -44,13 +49,26 @@ async function emitOf(plane: Plane, count: number): Promise<void> {
   await plane.sql.query(`SELECT pg_notify('event', '')`)
 }
 
+/** MiB that each of many more readers takes once a thousand are there: those take what earlier ones have left. */
+async function memoryOfReader(of: Pick<Plane, 'rssMib'>, open: (count: number) => Promise<Readers>): Promise<number> {
+  const first = await open(1000)
+  await pause(settleMs)
+  const before = of.rssMib()
+  const more = await open(moreReaders)
+  await pause(settleMs)
+  const each = (of.rssMib() - before) / moreReaders
+  first.close()
+  more.close()
+  return each
+}
+
 export const fanOut: Benchmark = {
   name: 'fan-out',
   goal: 'events to 10, 100 and 1,000 readers at half the rate of bare Node, 30 KiB of memory for each reader',
   covers: ['B12'],
-  how: 'A burst of events is committed by one statement; timed until the last reader has the last of them, in turns with a bare Node server that turns each event into text once and writes it to everybody. The product also orders them durably in PostgreSQL and carries them over its bus. Readers are connections of this process that count. nats-server is asked to send messages of 200 bytes to as many subscribers, from memory, over plain TCP: it keeps nothing, and no reader has to be known.',
+  how: 'A burst of events is committed by one statement; timed until the last reader has the last of them, in turns with a bare Node server that turns each event into text once and writes it to everybody. The product also orders them durably in PostgreSQL and carries them over its bus. Readers are connections of this process that count. nats-server is asked to send messages of 200 bytes to as many subscribers, from memory, over plain TCP: it keeps nothing, and no reader has to be known. Memory: resident, of 2,000 readers that come when 1,000 are there.',
   reading:
-    'Before one subscription for each project and process, and one text for each event, it was 0.26 to 0.33 of bare Node. What is left is the statement that gives the events their order: it shares two cores with 100 readers.',
+    'Before one subscription for each project and process, and one text for each event, it was 0.26 to 0.33 of bare Node. What is left is the statement that gives the events their order: it shares two cores with 100 readers. The memory of a reader was the growth by the first thousand until 2026-11-21, 23:40: they take what earlier ones have left, so it was anything from 4 to 34 KiB.',
   async run(report) {
     await using plane = await startPlane()
     await using bare = await startBare()
@@ -59,19 +77,12 @@ export const fanOut: Benchmark = {
     const payload = 'x'.repeat(payloadBytes)
     const shares: { at: number; value: number }[] = []
     const cpu: { at: number; value: number }[] = []
+    const openMine = (count: number) => openReaders(plane.url, Array<string>(count).fill(path), plane.jwt)
+    const openTheirs = (count: number) => openReaders(bare.url, Array<string>(count).fill('/'))
     for (const size of sizes) {
       const burst = Math.max(20, 20_000 / size)
-      const before = plane.rssMib()
-      const mine = await openReaders(
-        plane.url,
-        Array.from({ length: size }, () => path),
-        plane.jwt,
-      )
-      const memory = (plane.rssMib() - before) / size
-      const theirs = await openReaders(
-        bare.url,
-        Array.from({ length: size }, () => '/'),
-      )
+      const mine = await openMine(size)
+      const theirs = await openTheirs(size)
       const subscribers = await nats?.subscribe(size)
       const sent = { product: 0, bare: 0, nats: 0 }
       let cpuMs = 0
@@ -103,8 +114,10 @@ export const fanOut: Benchmark = {
       report.atLeast(`share of bare Node, ${size} readers`, share, 0.5)
       shares.push({ at: size, value: median(rates.product) })
       cpu.push({ at: size, value: (cpuMs * 1000) / (sent.product * size) })
-      if (size === 1000) report.verdict('memory of a reader, KiB', memory * 1024, 30)
     }
+    report.verdict('memory of a reader, KiB', (await memoryOfReader(plane, openMine)) * 1024, 30)
+    const least = (await memoryOfReader(bare, openTheirs)) * 1024
+    report.note(`memory of a reader of bare Node: ${least.toFixed(1)} KiB`)
     report.growth({ what: 'deliveries', unit: '/s', along: 'readers', points: shares })
     report.growth({
       what: 'CPU of the control plane for a delivery',

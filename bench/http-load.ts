@@ -58,6 +58,10 @@ export async function drive(
   return { perSecond, ms }
 }
 
+/** Milliseconds for each request, of as many in flight. */
+export const msOfEach = async (...asked: Parameters<typeof drive>): Promise<number> =>
+  1000 / (await drive(...asked)).perSecond
+
 /** What the server answers, as text. */
 export async function answerOf(origin: string, ask: Ask): Promise<string> {
   const response = await fetch(`${origin}${ask.path}`, {

@@ -16,7 +16,7 @@ process.once('message', async ({ databaseUrl, queries }: LeastWork) => {
     let text = ''
     for (const query of queries) {
       const [row] = (await client.query({ ...query, values: [...query.values] })).rows
-      text = typeof row?.page === 'string' ? row.page : JSON.stringify(row)
+      text = typeof row?.page === 'string' ? row.page : JSON.stringify(row ?? {})
     }
     const body = Buffer.from(text)
     response

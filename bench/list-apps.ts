@@ -2,7 +2,7 @@
 import { list } from '../src/control/apps/store.ts'
 import { type Benchmark, median } from './benchmark.ts'
 import { beside } from './beside.ts'
-import { answerOf, drive, type Origin, startFloor } from './http-load.ts'
+import { answerOf, drive, msOfEach, type Origin, startFloor } from './http-load.ts'
 import { queryOf, startLeast, whoAsks } from './least.ts'
 import { startLxd } from './lxd.ts'
 import type { Plane } from './plane.ts'
@@ -32,13 +32,7 @@ export const listApps: Benchmark = {
     })
     // First, because what is asked more often gets faster for a while.
     const series = { what: 'GET, 8 in flight, for each', unit: 'ms', along: 'tenants', law: 'flat' } as const
-    const growth = await growthOf(
-      report,
-      series,
-      short.rounds,
-      planes,
-      async one => 1000 / (await drive(one.url, askOf(one), short)).perSecond,
-    )
+    const growth = await growthOf(report, series, short.rounds, planes, one => msOfEach(one.url, askOf(one), short))
     report.verdict('cost among 10,000 tenants / among 10', growth, 1.2)
     const [{ plane }] = planes
     const ask = askOf(plane)

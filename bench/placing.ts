@@ -32,6 +32,11 @@ export const placingSql = {
     `SELECT count(*) FILTER (WHERE phase <> 'placing')::int AS placed, count(*) FILTER (WHERE phase = 'steady')::int AS steady
      FROM machine WHERE kind = 'vm'`,
   ),
+  /** Have their host and wait: `onlyPlacingRunner`. */
+  done: statement<{ count: number }>(
+    'bench.placedOnly',
+    `SELECT count(*)::int AS count FROM machine WHERE kind = 'vm' AND lease IS NULL AND wake_at > now() + interval '30 minutes'`,
+  ),
   /** How far the fullest and the emptiest host are apart, as a share of the mean. */
   spread: statement<{ share: number }>(
     'bench.spread',
@@ -65,10 +70,24 @@ export async function makeDeployments(db: Db, projectId: string, named: string, 
   }
 }
 
-/** Runs only this one step of every VM: find a host, reserve the room, commit. What comes after waits. */
-export function placingRunner(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>): Runner {
-  const { db, log } = deps
-  const whole = vmMachine({ ...deps, clock: systemClock, vault: createVault(deps.config.secrets) })
+type Placing = Pick<Deps, 'db' | 'bus' | 'config' | 'log'>
+
+const machineOf = ({ config, ...deps }: Placing) =>
+  vmMachine({ ...deps, config, clock: systemClock, vault: createVault(config.secrets) })
+
+/** Finds a host for every VM, reserves the room and commits; what comes after waits in the phase that follows. */
+export function placingRunner(deps: Placing): Runner {
+  const whole = machineOf(deps)
   const machine = { ...whole, phases: { ...whole.phases, starting: async () => wait(hours(1)) } }
-  return createRunner({ db, machines: [machine], log })
+  return createRunner({ ...deps, machines: [machine] })
+}
+
+/** The same and not a step more: whoever has its host is not claimed again. It commits that it waits, not that it goes on. */
+export function onlyPlacingRunner(deps: Placing): Runner {
+  const whole = machineOf(deps)
+  const placing: typeof whole.phases.placing = async step => {
+    const next = await whole.phases.placing(step)
+    return next.do === 'go' ? wait(hours(1)) : next
+  }
+  return createRunner({ ...deps, machines: [{ ...whole, phases: { ...whole.phases, placing } }] })
 }

@@ -7,6 +7,7 @@ import { type Db, statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { type AnyMachine, done, go, machine, wait } from './machine.ts'
 import { createMachine, createRunner, poke, readMachine } from './runner.ts'
+import { createSettle } from './settle.ts'
 import { type EngineStatements, engineStatements } from './statements.ts'
 
 const log = pino({ level: 'silent' })
@@ -17,7 +18,7 @@ function mutant(name: keyof EngineStatements, piece: string, replacement: string
   if (!text.includes(piece)) throw new Error(`statement ${name} has no "${piece}"`)
   return {
     ...engineStatements,
-    [name]: { name: `${engineStatements[name].name}.mutant`, text: text.replace(piece, replacement) },
+    [name]: { name: `${engineStatements[name].name}.${newId()}`, text: text.replace(piece, replacement) },
   }
 }
 
@@ -111,6 +112,53 @@ describeEachPostgres('mutants of the engine', which => {
     }
     expect(await late(engineStatements)).toBe(false)
     expect(await late(mutant('fail', 'WHEN pokes = $5', 'WHEN $5::bigint IS NOT NULL'))).toBe(true)
+  })
+
+  /** Two steps that end together, one of them behind a lease that has gone. What became of each. */
+  async function settledTogether(statements: EngineStatements, end: 'go' | 'wait'): Promise<string[]> {
+    const other = newId()
+    await db.tx(tx => createMachine(tx, 'm', other, 'a'))
+    const [held, robbed] = await Promise.all(
+      [id, other].map(one =>
+        db.one(
+          statement<{ kind: string; id: string; lease: string; pokes: number }>(
+            'mutant.hold',
+            `UPDATE machine SET lease = gen_random_uuid(), lease_until = now() + interval '1 hour', runner = gen_random_uuid()
+             WHERE id = $1 RETURNING kind, id, lease, pokes`,
+          ),
+          [one],
+        ),
+      ),
+    )
+    if (!held || !robbed) throw new Error('BUG: two were held')
+    const claims = [held, { ...robbed, lease: newId() }]
+    // Only one of them has seen all pokes.
+    await db.run(statement('mutant.poked', 'UPDATE machine SET pokes = pokes + 1 WHERE id = $1'), [id])
+    const settle = createSettle(db, statements)
+    const answers = await Promise.all(
+      claims.map(claim =>
+        end === 'go' ? settle.go({ claim, to: 'b', deadlineMs: 1000 }) : settle.wait({ claim, ms: 60_000 }),
+      ),
+    )
+    const rows = await Promise.all([id, other].map(one => readMachine(db, 'm', one)))
+    return rows.map((row, at) => {
+      const soon = (row?.wake_at.getTime() ?? 0) <= Date.now() + 1000
+      return `${answers[at]} ${row?.phase} ${row?.leased ? 'leased' : 'free'} ${soon ? 'soon' : 'later'}`
+    })
+  }
+
+  test('the fence of each of many', async () => {
+    expect(await settledTogether(engineStatements, 'go')).toEqual(['true b free soon', 'false a leased soon'])
+    const open = mutant('goAll', 'AND m.lease = s.lease', '')
+    expect(await settledTogether(open, 'go')).toEqual(['true b free soon', 'true b free soon'])
+  })
+
+  test('the fence and the pokes of each of many that wait', async () => {
+    expect(await settledTogether(engineStatements, 'wait')).toEqual(['true a free soon', 'false a leased soon'])
+    const open = mutant('waitAll', 'AND m.lease = s.lease', '')
+    expect(await settledTogether(open, 'wait')).toEqual(['true a free soon', 'true a free later'])
+    const deaf = mutant('waitAll', 'WHEN m.pokes = s.pokes', 'WHEN s.pokes IS NOT NULL')
+    expect(await settledTogether(deaf, 'wait')).toEqual(['true a free later', 'false a leased soon'])
   })
 
   /** The row is locked by a transaction that stays open. True when a claim waits for it instead of passing by. */

@@ -16,6 +16,7 @@ import {
   runnerLock,
   wakeChannel,
 } from './statements.ts'
+import { createSettle, type Settle } from './settle.ts'
 import { type Outcome, runStep } from './step.ts'
 
 export { createMachine, poke, pokeMany, readMachine } from './rows.ts'
@@ -76,6 +77,7 @@ const reconnectMs = 200
 class MachineRunner implements Runner {
   readonly #options: Required<Omit<RunnerOptions, 'hooks'>> & { readonly hooks: RunnerHooks }
   readonly #machines: ReadonlyMap<string, AnyMachine>
+  readonly #settle: Settle
   readonly #running = new Set<Promise<void>>()
   readonly #draining = new AbortController()
   readonly #stopping = new AbortController()
@@ -100,6 +102,7 @@ class MachineRunner implements Runner {
       random: Math.random,
     }
     this.#options = { ...defaults, statements: engineStatements, ...options }
+    this.#settle = createSettle(options.db, this.#options.statements)
     this.#machines = new Map(options.machines.map(machine => [machine.kind, machine]))
     if (this.#machines.size < options.machines.length) throw new Error('BUG: two machines have one kind')
   }
@@ -244,7 +247,13 @@ class MachineRunner implements Runner {
     if (machine === undefined) throw new Error(`BUG: claimed a machine of kind ${row.kind}, which nobody asked for`)
     const started = clock.monotonicMs()
     const limits = { stepTimeoutMs: leaseMs * 0.8, giveUpMs: leaseMs * 0.9, stopping: this.#stopping.signal }
-    const { outcome, error } = await runStep(machine, row, { db, sql: statements, random, ...limits })
+    const { outcome, error } = await runStep(machine, row, {
+      db,
+      sql: statements,
+      settle: this.#settle,
+      random,
+      ...limits,
+    })
     const ms = clock.monotonicMs() - started
     const where = { kind: row.kind, id: row.id, phase: row.phase, attempt: row.attempt, ms: Math.round(ms) }
     if (outcome === 'failed') log.warn({ ...where, err: error }, 'a step failed and will be tried again')

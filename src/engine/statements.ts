@@ -40,6 +40,7 @@ export const runnerLock = (runnerId: string) => lockPrefix + runnerId
 
 const unleased = 'lease = NULL, lease_until = NULL, runner = NULL'
 const fence = 'kind = $1 AND id = $2 AND lease = $3'
+const fenceOfMany = 'm.kind = s.kind AND m.id = s.id AND m.lease = s.lease'
 const ms = (parameter: string) => `now() + ${parameter} * interval '1 millisecond'`
 
 export const engineStatements = {
@@ -123,6 +124,29 @@ export const engineStatements = {
          attempt = 0, last_error = NULL, ${unleased}
        WHERE ${fence} RETURNING 1)
      SELECT count(*) AS fenced FROM fenced`,
+  ),
+  /** `go` of many: $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide how many: one plan for all. */
+  goAll: statement<{ kind: string; id: string }>(
+    'engine.go_all',
+    `WITH fenced AS (
+       UPDATE machine m SET phase = s.phase, entered_at = now(), wake_at = now(), attempt = 0, last_error = NULL,
+         deadline = ${ms('s.deadline_ms')}, ${unleased}
+       FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::uuid[]), (SELECT $4::text[]), (SELECT $5::float8[]))
+         AS s (kind, id, lease, phase, deadline_ms)
+       WHERE ${fenceOfMany} RETURNING m.kind, m.id),
+     closed AS (
+       UPDATE alert a SET closed_at = now() FROM fenced f
+       WHERE a.kind = f.kind AND a.machine_id = f.id AND a.closed_at IS NULL)
+     SELECT kind, id FROM fenced`,
+  ),
+  /** `wait` of many: $1 kinds, $2 ids, $3 leases, $4 how long, $5 pokes. */
+  waitAll: statement<{ kind: string; id: string }>(
+    'engine.wait_all',
+    `UPDATE machine m SET wake_at = CASE WHEN m.pokes = s.pokes THEN ${ms('s.wait_ms')} ELSE now() END,
+       attempt = 0, last_error = NULL, ${unleased}
+     FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::uuid[]), (SELECT $4::float8[]), (SELECT $5::bigint[]))
+       AS s (kind, id, lease, wait_ms, pokes)
+     WHERE ${fenceOfMany} RETURNING m.kind, m.id`,
   ),
   done: statement<{ fenced: number }>(
     'engine.done',

@@ -3,6 +3,7 @@ import type { Db, Param, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { backoffMs } from '../lib/backoff.ts'
 import type { AnyMachine, Next, Write } from './machine.ts'
+import type { Settle } from './settle.ts'
 import type { ClaimedRow, EngineStatements } from './statements.ts'
 
 /**
@@ -14,6 +15,8 @@ export type Outcome = 'go' | 'wait' | 'done' | 'diverted' | 'failed' | 'abandone
 export interface StepDeps {
   readonly db: Db
   readonly sql: EngineStatements
+  /** For steps that write nothing else; absent: one by one. */
+  readonly settle?: Settle
   /** The handler's signal aborts after this; it has until `giveUpMs` to end. Both lie within the lease. */
   readonly stepTimeoutMs: number
   readonly giveUpMs: number
@@ -106,12 +109,14 @@ async function withDeadline<T>(row: ClaimedRow, deps: StepDeps, work: (signal: A
 }
 
 async function commit(row: ClaimedRow, { next }: Decision, deps: StepDeps): Promise<boolean> {
-  const { db, sql } = deps
+  const { db, sql, settle } = deps
   const fence = [row.kind, row.id, row.lease] as const
   switch (next.do) {
     case 'go':
+      if (settle && !next.write) return settle.go({ claim: row, to: next.to, deadlineMs: next.deadlineMs })
       return fenced(db, sql.go, [...fence, next.to, next.deadlineMs ?? null], next.write)
     case 'wait':
+      if (settle && !next.write) return settle.wait({ claim: row, ms: next.ms })
       return fenced(db, sql.wait, [...fence, Math.max(0, next.ms), row.pokes], next.write)
     case 'done':
       return fenced(db, sql.done, fence, next.write)

@@ -178,9 +178,11 @@ function losingAnswers<S extends CrashSubject>(
   subject: S,
   loseAnswer: () => void,
 ): Db {
-  const commits = new Set<string>([engineStatements.go.name, engineStatements.wait.name, engineStatements.done.name])
+  const { go, goAll, wait, waitAll, done } = engineStatements
+  const commits = new Set<string>([go, goAll, wait, waitAll, done].map(statement => statement.name))
+  // Of several that are committed together the ids are a list.
   const isCommit = (statement: Statement<unknown>, params: readonly unknown[] = []) =>
-    commits.has(statement.name) && params[1] === subject.id
+    commits.has(statement.name) && [params[1]].flat().includes(subject.id)
   const inPhase = async () => (await readMachine(db, options.machine.kind, subject.id))?.phase === phase
   return {
     ...db,
@@ -189,6 +191,12 @@ function losingAnswers<S extends CrashSubject>(
       const row = await db.one(statement, params)
       if (hurt) loseAnswer()
       return row
+    },
+    async rows(statement, params) {
+      const hurt = isCommit(statement, params) && (await inPhase())
+      const rows = await db.rows(statement, params)
+      if (hurt) loseAnswer()
+      return rows
     },
     async tx<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
       let hurt = false

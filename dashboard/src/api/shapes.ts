@@ -48,12 +48,22 @@ export function balloonOf(value: unknown): Balloon {
   }
 }
 
-export interface VolumeMove {
-  /** `none` when there was none */
+interface Progress {
+  /** `none` when there is none, or was none yet */
   readonly status: string
   readonly percent: number
   readonly error: string
   readonly endedAt: string
+}
+
+const progressOf = (fields: Fields): Progress => ({
+  status: textOf(fields.status) || 'none',
+  percent: numberOf(fields.percent),
+  error: textOf(fields.error),
+  endedAt: textOf(fields.ended_at),
+})
+
+export interface VolumeMove extends Progress {
   /** Where the volume is. */
   readonly hostId: string
   /** What keeps it there now; empty: nothing. */
@@ -63,36 +73,25 @@ export interface VolumeMove {
 export function volumeMoveOf(value: unknown): VolumeMove {
   const move = fieldsOf(value)
   return {
-    status: textOf(move.status) || 'none',
-    percent: numberOf(move.percent),
-    error: textOf(move.error),
-    endedAt: textOf(move.ended_at),
+    ...progressOf(move),
     hostId: textOf(move.host_id),
     obstacle: textOf(move.obstacle),
   }
 }
 
-export interface Migration {
-  /** `none` when there is none */
-  readonly status: string
+export interface Migration extends Progress {
   readonly method: string
-  readonly percent: number
   readonly targetHost: string
   readonly downtimeMs: number
-  readonly error: string
-  readonly endedAt: string
 }
 
 export function migrationOf(value: unknown): Migration {
   const migration = fieldsOf(value)
   return {
-    status: textOf(migration.status) || 'none',
+    ...progressOf(migration),
     method: textOf(migration.method),
-    percent: numberOf(migration.percent),
     targetHost: textOf(migration.target_host),
     downtimeMs: numberOf(migration.downtime_ms),
-    error: textOf(migration.error),
-    endedAt: textOf(migration.ended_at),
   }
 }
 

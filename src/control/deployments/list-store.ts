@@ -37,7 +37,8 @@ const ofApp = statement<ListedDeployment>(
      WHERE n.project_id = $1 AND o.name = $2 AND o.owner = 'user' AND o.want = 'live' AND n.want <> 'deleted'
      ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
 )
-const aliveOnes = `FROM deployment n JOIN app o ON o.id = n.app_id
+// By project and id: by its id alone PostgreSQL 18 may look through the index of all apps of the project for each row.
+const aliveOnes = `FROM deployment n JOIN app o ON o.project_id = n.project_id AND o.id = n.app_id
      WHERE n.project_id = $1 AND o.owner = 'user' AND n.outcome IS NULL AND n.want <> 'deleted'
      ORDER BY n.id DESC LIMIT $2 OFFSET $3`
 const alive = statement<ListedDeployment>(

@@ -26,7 +26,7 @@ export async function moveAway(tx: Tx, deps: Pick<Deps, 'config'>, d: Deployment
   const source = hosts.find(host => host.id === vm.hostId)
   if (!source || (await migrationsFrom(tx, source.id)) >= mostFromOneHost) return
   const luggage = await luggageOf(tx, vm.id)
-  if (await moveObstacle(tx, vm, luggage)) return
+  if (moveObstacle(vm, luggage)) return
   const { plans } = plansFor(hosts, source, vm, luggage)
   const { host } = placeFor(hosts, plans, d, vm)
   const plan = host && plans.get(host.id)

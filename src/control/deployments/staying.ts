@@ -57,7 +57,7 @@ async function whyHere(
   if (vm.want === 'absent') return waiting('It is ending.')
   const luggage = await luggageOf(sql, vm.id, pools)
   const hasVolumes = luggage.disks.length > 0
-  const obstacle = await moveObstacle(sql, { id: vm.id, want: vm.want }, luggage)
+  const obstacle = moveObstacle(vm, luggage)
   if (obstacle) return staying(obstacle)
   const failed = await failedMoves(sql, vm.id, source.id)
   if (hasVolumes && failed.count >= givenUpAfter)

@@ -1,6 +1,5 @@
 import type { HypervisorName } from '../../contract/agent.ts'
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
-import { keptBySnapshot } from '../moves/index.ts'
 import type { DeployBuild } from './deploy.ts'
 import type { DeploymentFacts, VmFacts } from './rules.ts'
 
@@ -86,11 +85,10 @@ export interface DeploymentVm extends VmFacts {
   readonly steps: readonly { readonly name: string; readonly ms: number }[]
 }
 
-// Nobody else has them, and nothing else has what they held. After two failures it stays for ten minutes: it could not be
+// Nobody else has them. After two failures it stays for ten minutes: it could not be
 // replaced without its volumes.
 const canTakeVolumes = `(EXISTS (SELECT FROM vm_disk k WHERE k.vm_id = v.id)
   AND NOT EXISTS (SELECT FROM vm_disk k JOIN vm_disk other ON other.volume_id = k.volume_id AND other.vm_id <> k.vm_id WHERE k.vm_id = v.id)
-  AND NOT EXISTS (SELECT FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm_snapshot s ON ${keptBySnapshot} WHERE k.vm_id = v.id)
   AND (SELECT count(*) FROM migration g WHERE g.vm_id = v.id AND g.source_host_id = v.host_id AND g.state = 'failed'
        AND g.ended_at > now() - interval '10 minutes') < 2)`
 const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_id AS "appId", a.name AS "appName", a.owner AS "appOwner",

@@ -74,14 +74,17 @@ export async function feed(
       stream.send({ event: 'gap', data: { after: position, first_kept: first, at: new Date().toISOString() } })
   }
 
+  // Apart: what waits below would hold its data as long as the stream is open.
+  const greet = async (): Promise<boolean> => {
+    const data = await options.snapshot()
+    const at = new Date().toISOString()
+    return stream.send({ event: 'snapshot', id: String(position), data: { at, ...asObject(data) } })
+  }
+
   const resumeFrom = /^\d{1,15}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
   let position = resumeFrom ?? (await newest(deps.db, projectId))
   if (resumeFrom !== undefined) await tellGap()
-  const data = await options.snapshot()
-  if (
-    !stream.send({ event: 'snapshot', id: String(position), data: { at: new Date().toISOString(), ...asObject(data) } })
-  )
-    return
+  if (!(await greet())) return
   if (resumeFrom !== undefined && !(await catchUp())) return
 
   while (!stream.signal.aborted) {

@@ -15,7 +15,10 @@ interface Room {
 }
 
 export interface Candidates {
-  /** @param fresh what is known may be too old for this question */
+  /**
+   * @param fresh what is known may be too old for this question
+   * @returns what changes with each `take`
+   */
   list(fresh?: boolean): Promise<readonly HostView[]>
   /** Room there is about to be reserved. */
   take(hostId: string, room: Room): void
@@ -28,15 +31,22 @@ export function createCandidates(
   load: () => Promise<readonly HostView[]>,
   clock: Pick<Clock, 'monotonicMs'>,
 ): Candidates {
-  let known: { hosts: readonly HostView[]; readonly atMs: number } | undefined
+  let known:
+    | { readonly hosts: HostView[]; readonly places: ReadonlyMap<string, number>; readonly atMs: number }
+    | undefined
   return {
     async list(fresh = false) {
       const atMs = clock.monotonicMs()
-      if (fresh || !known || atMs - known.atMs > freshMs) known = { hosts: await load(), atMs }
+      if (fresh || !known || atMs - known.atMs > freshMs) {
+        const hosts = [...(await load())]
+        known = { hosts, places: new Map(hosts.map((host, place) => [host.id, place])), atMs }
+      }
       return known.hosts
     },
     take(hostId, room) {
-      if (known) known.hosts = known.hosts.map(host => (host.id === hostId ? withLess(host, room) : host))
+      const place = known?.places.get(hostId)
+      const host = place === undefined ? undefined : known?.hosts[place]
+      if (known && host && place !== undefined) known.hosts[place] = withLess(host, room)
     },
     forget() {
       known = undefined

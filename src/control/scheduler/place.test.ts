@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { HypervisorFeature } from '../../contract/agent.ts'
-import { type HostView, type PlacementRequest, explain, place } from './place.ts'
+import { type HostView, type PlacementRequest, explain, pick, place } from './place.ts'
 
 const host = (id: string, change: Partial<HostView> = {}): HostView => ({
   id,
@@ -147,6 +147,40 @@ describe('place', () => {
           h => h.up && !h.cordoned && h.usedVcpus + vcpus <= 16 && h.usedMemoryMib + memoryMib <= 16_384,
         )
         expect(chosen ? fitting.some(h => h.id === chosen.id) : fitting.length === 0).toBe(true)
+      }),
+    )
+  })
+
+  it('goes to the best of all, in whatever order they come, and says of each other one why not', () => {
+    const arbitraryHost = fc.record({
+      used: fc.nat(18),
+      cordoned: fc.boolean(),
+      closed: fc.boolean(),
+      sibling: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(arbitraryHost, { maxLength: 20 }), list => {
+        const features = (closed: boolean): HypervisorFeature[] => (closed ? [] : ['private-network'])
+        const hosts = list.map((h, i) =>
+          host(String(i), {
+            ...{ usedVcpus: h.used, cordoned: h.cordoned },
+            hypervisors: [{ name: 'qemu', available: true, features: features(h.closed) }],
+          }),
+        )
+        const siblings = new Set(list.flatMap((h, i) => (h.sibling ? [String(i)] : [])))
+        // A sibling is worse than a closed network, that is worse than any load.
+        const cost = (at: number) => {
+          const { used = 0, sibling = false, closed = false } = list[at] ?? {}
+          return (sibling ? 10_000 : 0) + (closed ? 5000 : 0) + used
+        }
+        const fitting = list.flatMap((h, i) => (!h.cordoned && h.used < 16 ? [i] : []))
+        const best = fitting.toSorted((a, b) => cost(a) - cost(b) || (String(a) < String(b) ? -1 : 1))[0]
+        for (const some of [hosts, hosts.toReversed()]) {
+          expect(pick(some, request({ siblings }))?.id).toBe(best === undefined ? undefined : String(best))
+          const { host: chosen, rejected } = place(some, request({ siblings }))
+          expect(chosen?.id).toBe(best === undefined ? undefined : String(best))
+          expect(rejected).toHaveLength(list.length - fitting.length)
+        }
       }),
     )
   })

@@ -13,7 +13,7 @@ export interface HostView {
     readonly available: boolean
     readonly probing?: boolean
     /** Absent: not told; all are taken for granted. */
-    readonly features?: readonly HypervisorFeature[]
+    readonly features?: readonly string[]
   }[]
   readonly vcpus: number
   readonly memoryMib: number
@@ -82,7 +82,7 @@ export function offered(
   request: Pick<PlacementRequest, 'hypervisor' | 'needs' | 'encryptedOn'>,
 ): HypervisorName | undefined {
   const { hypervisor: wanted, needs = [], encryptedOn } = request
-  const able = (features: readonly HypervisorFeature[] | undefined) =>
+  const able = (features: readonly string[] | undefined) =>
     features === undefined ||
     (needs.every(need => features.includes(need)) &&
       (!encryptedOn?.has(host.id) || features.includes('encrypted-volumes')))
@@ -96,28 +96,47 @@ const permanent: ReadonlySet<Rejection> = new Set([
   ...(['volume elsewhere', 'hypervisor not offered', 'hypervisor cannot do what it needs', 'excluded'] as const),
 ])
 
+/** Where it goes, and why nowhere else. */
 export function place(hosts: readonly HostView[], request: PlacementRequest, policy: Policy = 'spread'): Placement {
+  const host = pick(hosts, request, policy)
   const rejected: { id: string; name: string; reason: Rejection }[] = []
-  let best: { host: HostView; hypervisor: HypervisorName; score: number } | undefined
-  let couldFit = false
-  const open = { ...request, needs: [...(request.needs ?? []), 'private-network' as const] }
-  for (const host of hosts) {
-    const reason = reject(host, request)
-    if (reason) {
-      rejected.push({ id: host.id, name: host.name, reason })
-      if (!permanent.has(reason) && fitsEmpty(host, request)) couldFit = true
-      continue
-    }
-    couldFit = true
-    // Where there is a choice, nobody goes where nothing gets out.
-    const score = rate(host, request, policy) - (offered(host, open) ? 0 : 5)
-    const hypervisor = offered(host, request)
-    if (hypervisor && (!best || score > best.score || (score === best.score && host.id < best.host.id)))
-      best = { host, hypervisor, score }
+  let couldFit = host !== undefined
+  for (const one of hosts) {
+    const reason = reject(one, request)
+    if (!reason) continue
+    rejected.push({ id: one.id, name: one.name, reason })
+    if (!permanent.has(reason) && fitsEmpty(one, request)) couldFit = true
   }
-  const host = best && { id: best.host.id, name: best.host.name, hypervisor: best.hypervisor }
   return { host, rejected, couldFit }
 }
+
+/** Only where it goes: of a thousand hosts nearly all are no better than one before them, and asked nothing else. */
+export function pick(
+  hosts: readonly HostView[],
+  request: PlacementRequest,
+  policy: Policy = 'spread',
+): Placement['host'] {
+  let best: (Scored & { readonly host: HostView; readonly hypervisor: HypervisorName }) | undefined
+  const open = { ...request, needs: [...(request.needs ?? []), 'private-network' as const] }
+  for (const host of hosts) {
+    const most = rate(host, request, policy)
+    if (best && !isBetter({ host, score: most }, best)) continue
+    const hypervisor = reject(host, request) ? undefined : offered(host, request)
+    if (!hypervisor) continue
+    // Where there is a choice, nobody goes where nothing gets out.
+    const score = most - (offered(host, open) ? 0 : 5)
+    if (!best || isBetter({ host, score }, best)) best = { host, hypervisor, score }
+  }
+  return best && { id: best.host.id, name: best.host.name, hypervisor: best.hypervisor }
+}
+
+interface Scored {
+  readonly host: Pick<HostView, 'id'>
+  readonly score: number
+}
+
+const isBetter = (one: Scored, than: Scored) =>
+  one.score > than.score || (one.score === than.score && one.host.id < than.host.id)
 
 function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
   if (request.excluded?.has(host.id)) return 'excluded'

@@ -26,6 +26,7 @@ export { isBeingForked, list as listSnapshots, lockByName as lockSnapshot, type 
 export {
   deploymentsOnHost,
   giveUpRestore,
+  lock as lockVm,
   restore as restoreVm,
   setBalloon,
   type StartFrom,

@@ -11,7 +11,7 @@ import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { abandon, agentClient, release } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { movesOf, type VolumeMove } from '../moves/index.ts'
+import { movesOf, type SnapshotMove, snapshotMovesOf, type VolumeMove } from '../moves/index.ts'
 import * as store from './migration-store.ts'
 import type { Migration } from './migration-store.ts'
 import {
@@ -22,6 +22,7 @@ import {
   lastHostOf,
   preparingCold,
   settled,
+  snapshotsThere,
   untilItRuns,
   volumesAwaited,
   volumesFailed,
@@ -32,6 +33,8 @@ import * as vms from './store.ts'
 import { type VmWishes, vmWishes } from './wish.ts'
 
 const preparingMs = minutes(2)
+/** Snapshots that go along are as large as the VM's memory. */
+const copiedMs = hours(2)
 const copyingMs = minutes(30)
 /** The source has said that the guest runs there; the target may lag behind a little, or have died. */
 const arrivalMs = minutes(1)
@@ -47,6 +50,8 @@ export interface Moving extends Migration {
   readonly row: PlacedVm | undefined
   /** Of the VM, those that are carried over. */
   readonly volumes: readonly VolumeMove[]
+  /** Those that have what the volumes held. */
+  readonly snapshots: readonly SnapshotMove[]
 }
 
 type MigrationDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
@@ -85,7 +90,8 @@ async function load(deps: Pick<Deps, 'db'>, id: string): Promise<Moving | undefi
   const vm = await vms.byId(deps.db, migration.vmId)
   const row = vm?.hostId ? { ...vm, hostId: vm.hostId } : undefined
   const volumes = migration.withVolumes ? await movesOf(deps.db, id) : []
-  return { ...migration, row, vm: row?.want === 'absent' ? undefined : row, volumes }
+  const snapshots = migration.withVolumes ? await snapshotMovesOf(deps.db, id) : []
+  return { ...migration, row, vm: row?.want === 'absent' ? undefined : row, volumes, snapshots }
 }
 
 async function preparing(
@@ -100,7 +106,9 @@ async function preparing(
   if (trouble) return go('cancelling', giveUp(m, trouble))
   // The first copy takes as long as it does.
   if (isCold(m)) return preparingCold(m)
-  if (elapsedMs > preparingMs) return go('cancelling', giveUp(m, 'the target did not get ready in time'))
+  if (!snapshotsThere(m)) return wait(lookAgainMs)
+  if (elapsedMs > (m.snapshots.length > 0 ? copiedMs : preparingMs))
+    return go('cancelling', giveUp(m, 'the target did not get ready in time'))
   if (!volumesAwaited(m)) return wait(lookAgainMs)
   const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }
   const { migration: seen } = await wishes.put({ ...m.vm, hostId: m.targetHostId }, signal, only)

@@ -4,16 +4,16 @@ import { createMachine, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError } from '../http/errors.ts'
-import { startMove } from '../moves/index.ts'
+import { keptWithVolumes, startMove, startSnapshotMove } from '../moves/index.ts'
 import * as store from './migration-store.ts'
 import type { MovePlan } from './moving.ts'
-import { boundDisks } from './moving-store.ts'
+import { boundDisks, isBeingKept } from './moving-store.ts'
 
 const preparingAlertMs = minutes(3)
 
 /**
  * Wishes for the move of a VM; the caller has reserved the room on the target in the same transaction.
- * @param volumes those that go along, see `chooseMove`
+ * @param volumes those that go along, see `chooseMove`; so do the snapshots of VMs that have what they held
  * @throws ApiError 409 `operation_in_progress` when somebody else has begun to do something with one of them
  */
 export async function startMigration(
@@ -29,11 +29,21 @@ export async function startMigration(
     if (!(await startMove(tx, { ...move, with: { migrationId: id, how } })))
       throw new ApiError('operation_in_progress', 'One of its volumes is being changed now. Try again after that.')
   }
+  const targetHostId = migration.targetHostId
+  const kept = await keptWithVolumes(
+    tx,
+    volumes.map(volume => volume.volumeId),
+  )
+  for (const { id: snapshotId, name } of kept)
+    if (!(await startSnapshotMove(tx, { snapshotId, targetHostId, groupId: id, migrationId: id })))
+      throw new ApiError('operation_in_progress', `Snapshot ${name} is being forked or restored. Try again after that.`)
   // The target may have had it before: what it gets now must be newer.
   await store.raise(tx, migration.vmId)
   // Whoever attached one meanwhile held the VM's row.
   if ((await boundDisks(tx, migration.vmId)) !== volumes.length)
     throw new ApiError('operation_in_progress', 'A volume has just been attached to the VM. Try again.')
+  if (await isBeingKept(tx, migration.vmId))
+    throw new ApiError('operation_in_progress', 'A snapshot of the VM is being taken. Try again after that.')
   await createMachine(tx, 'migration', id, 'preparing', { deadlineMs: preparingAlertMs })
   await poke(tx, 'vm', migration.vmId)
   return id

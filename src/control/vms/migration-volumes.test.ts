@@ -254,7 +254,7 @@ describe.each([
     const touch = { name: 'test.touch', text: 'UPDATE volume_move SET percent = percent WHERE migration_id = $1' }
     const acts = [
       (tx: Tx) => finishCopies(tx, s.id),
-      (tx: Tx) => settled(tx, { ...m, row: undefined, vm: undefined, volumes: [] }),
+      (tx: Tx) => settled(tx, { ...m, row: undefined, vm: undefined, volumes: [], snapshots: [] }),
     ]
     for (const act of acts) {
       const held = Promise.withResolvers<void>()
@@ -293,7 +293,7 @@ describe.each([
   it('is not begun while the volume is being kept, and says so', async () => {
     const one = await part.vmWithVolume()
     await db.tx(tx => createVolumeSnapshot(tx, one.volumeId, { name: 'now' }))
-    const obstacle = async (want: string) => moveObstacle(db, { id: one.vmId, want }, await luggageOf(db, one.vmId))
+    const obstacle = async (want: string) => moveObstacle({ want }, await luggageOf(db, one.vmId))
     expect(await obstacle('running')).toContain('is being changed, kept or cloned')
     expect(await obstacle('stopped')).toContain('about to end')
     await world.until(async () => (await obstacle('running')) === undefined)

@@ -28,13 +28,19 @@ type Why = string
 /** It is stopped here and starts there. */
 export const isCold = (m: Pick<Moving, 'withVolumes' | 'method'>) => m.withVolumes && m.method === 'stop-and-copy'
 
-const over: ReadonlySet<VolumeMove['state']> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
+const over: ReadonlySet<string> = new Set(['cancelling', 'dropping', 'cancelled', 'failed'])
 
 /** Why the volumes will not come; undefined as long as they may. */
-export function volumesFailed({ volumes }: Moving): Why | undefined {
+export function volumesFailed({ volumes, snapshots }: Moving): Why | undefined {
+  const left = snapshots.find(one => over.has(one.state) && one.snapshotWant === 'present')
+  if (left) return `snapshot ${left.snapshotName}: ${left.error ?? 'its move was given up'}`
   const failed = volumes.find(one => over.has(one.state) || one.want === 'cancel')
   return failed && `volume ${failed.volumeName}: ${failed.error ?? 'its move was given up'}`
 }
+
+/** All that nobody has given up. A VM does not leave before what was kept of it. */
+export const snapshotsThere = ({ snapshots }: Moving) =>
+  snapshots.every(one => one.state === 'complete' || one.snapshotWant === 'absent')
 
 /** The target waits for all of them. */
 export const volumesAwaited = ({ volumes }: Moving) => volumes.every(one => one.state !== 'preparing')
@@ -50,7 +56,8 @@ export const diskThere =
 
 /** The first copy is made while the VM runs. */
 export function preparingCold(m: Moving): Next<'copying'> {
-  if (!m.volumes.every(one => one.state === 'copied')) return wait(lookAgainMs, tx => tellProgress(tx, m))
+  if (!m.volumes.every(one => one.state === 'copied') || !snapshotsThere(m))
+    return wait(lookAgainMs, tx => tellProgress(tx, m))
   return go(
     'copying',
     async tx => {

@@ -1,5 +1,4 @@
 import { type Sql, type Tx, statement } from '../../db/db.ts'
-import { keptBySnapshot } from '../moves/index.ts'
 
 /** A volume that a VM has, as its move looks at it. */
 export interface DiskToMove {
@@ -18,30 +17,21 @@ export interface DiskToMove {
   readonly readOnly: boolean
 }
 
-/** A snapshot of a VM, and one of the volumes of which it has a copy. */
-export interface Kept {
-  readonly name: string
-  readonly appName: string
-  readonly volumeName: string
-}
-
 const disksOfVm = statement<DiskToMove>(
   'vms.disksToMove',
   `SELECT o.id AS "volumeId", o.name, o.size_mib AS "sizeMib", o.pool_name AS "poolName", o.host_id AS "hostId", o.bound,
      k.want = 'present' AND o.want = 'present' AND o.state = 'ready' AND o.moving_to IS NULL AND o.grown_mib >= o.size_mib
        AND NOT EXISTS (SELECT FROM volume_snapshot s WHERE s.volume_id = o.id AND s.state = 'creating')
        AND NOT EXISTS (SELECT FROM volume c WHERE c.from_volume_id = o.id AND c.want = 'present' AND c.state = 'creating'
-         AND c.arrived_by IS NULL) AS quiet,
+         AND c.arrived_by IS NULL)
+       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE s.vm_id = k.vm_id AND s.want = 'present' AND s.state = 'creating') AS quiet,
      EXISTS (SELECT FROM vm_disk other WHERE other.volume_id = o.id AND other.vm_id <> k.vm_id) AS shared,
      k.read_only AS "readOnly"
    FROM vm_disk k JOIN volume o ON o.id = k.volume_id WHERE k.vm_id = $1 ORDER BY o.id`,
 )
-// Of this VM, or of one that had its volumes before.
-const keptWithVolumes = statement<Kept>(
-  'vms.keptWithVolumes',
-  `SELECT s.name, a.name AS "appName", o.name AS "volumeName"
-   FROM vm_disk k JOIN volume o ON o.id = k.volume_id JOIN vm_snapshot s ON ${keptBySnapshot} JOIN app a ON a.id = s.app_id
-   WHERE k.vm_id = $1 ORDER BY s.id, o.id LIMIT 1`,
+const beingKept = statement<{ is: boolean }>(
+  'vms.beingKept',
+  `SELECT EXISTS (SELECT FROM vm_snapshot s WHERE s.vm_id = $1 AND s.want = 'present' AND s.state = 'creating') AS is`,
 )
 const commitMigration = statement(
   'vms.commitMigration',
@@ -76,10 +66,10 @@ const handOverShared = statement(
 export const disks = (sql: Sql, vmId: string) => sql.rows(disksOfVm, [vmId])
 /** How many of them only its host reaches. */
 export const boundDisks = async (sql: Sql, vmId: string) => (await disks(sql, vmId)).filter(disk => disk.bound).length
-/** A snapshot that has a copy of one of its volumes. */
-export const kept = (sql: Sql, vmId: string) => sql.maybe(keptWithVolumes, [vmId])
 /** False when it is over, or was given up while that was possible. */
 export const commit = async (tx: Tx, id: string) => (await tx.run(commitMigration, [id])) === 1
+/** Whoever asks for a snapshot of the VM holds its row, as whoever asks this does. */
+export const isBeingKept = async (tx: Tx, vmId: string) => (await tx.one(beingKept, [vmId])).is
 export const halt = (tx: Tx, id: string) => tx.run(haltMigration, [id])
 export const ranAgain = (tx: Tx, id: string) => tx.run(recordDowntime, [id])
 export async function move(tx: Tx, vmId: string, hostId: string): Promise<void> {

@@ -8,7 +8,7 @@ import { pokeMany } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
 import type { Deps } from '../deps.ts'
 import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
-import { explain, type HostView, place, type Placement, type PlacementRequest } from '../scheduler/place.ts'
+import { explain, type HostView, pick, place, type Placement, type PlacementRequest } from '../scheduler/place.ts'
 import { claimDisks, type DiskNeeds, diskNeeds, storageRequest, withDisks } from './disks.ts'
 import { hypervisorName } from './rules.ts'
 import * as store from './store.ts'
@@ -44,13 +44,17 @@ export function createPlacer({
 const outrun: Placed = { is: 'outrun' }
 
 async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<Map<string, Placed>> {
-  const ours = await store.claimPlacing(tx, [...new Set(vms.map(vm => vm.deploymentId))])
+  const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
+  // Sent at once, done in this order: what is read is read under the locks. What is not ours is read in vain.
+  const [ours, siblings, special] = await Promise.all([
+    store.claimPlacing(tx, deploymentIds),
+    store.hostsByDeployment(tx, deploymentIds),
+    withDisks(
+      tx,
+      vms.map(vm => vm.id),
+    ),
+  ])
   const mine = vms.filter(vm => ours.has(vm.deploymentId))
-  const siblings = await store.hostsByDeployment(tx, [...ours])
-  const special = await withDisks(
-    tx,
-    mine.map(vm => vm.id),
-  )
   const round: Round = { tx, candidates, siblings, results: new Map(), looked: false }
   await placeSome(
     round,
@@ -110,19 +114,20 @@ async function propose(round: Round, vm: Vm, needs?: DiskNeeds): Promise<Proposa
   const look = async (fresh: boolean) => {
     const hosts = await round.candidates.list(fresh)
     round.looked ||= fresh
-    return place(hosts, requestFor(vm, siblings, needs, hosts))
+    const request = requestFor(vm, siblings, needs, hosts)
+    return { host: pick(hosts, request), why: () => explain(place(hosts, request)) }
   }
-  let placement = await look(false)
+  let found = await look(false)
   // What was known may be too old for a no.
-  if (!placement.host && !round.looked) placement = await look(true)
-  const { host } = placement
+  if (!found.host && !round.looked) found = await look(true)
+  const { host } = found
   if (host) {
     round.candidates.take(host.id, vm)
     siblings.add(host.id)
     return { host }
   }
   if (vm.pinnedHostId && !vm.fromRequired) return { none: { is: 'unpinned' } }
-  return { none: { is: 'nowhere', why: explain(placement) } }
+  return { none: { is: 'nowhere', why: found.why() } }
 }
 
 function requestFor(

@@ -8,6 +8,7 @@ import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { pokeMoveOfSnapshot } from '../moves/index.ts'
 import type { Snapshot } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
@@ -15,11 +16,11 @@ const makingMs = minutes(10)
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(15)
 
-/** The wish as the host gets it. Its removal is a later generation than its making. */
+/** The wish as the host gets it. Its removal is a later generation than its making, and than its moves. */
 const wishOf = (s: Snapshot): SnapshotPut => ({
   snapshotId: s.id,
   vmId: s.vmId,
-  generation: s.want === 'present' ? 1 : 2,
+  generation: s.generation,
   want: s.want,
   // Who sleeps must not write to its volumes between its snapshot and its end.
   ...(s.kind === 'sleep' ? { afterwards: 'stay' as const } : {}),
@@ -56,6 +57,8 @@ export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
       async removing({ subject: s, signal }) {
         if (!s.hostRemoved) {
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
+          // Which host has it is not settled.
+          if (s.moving) return wait(seconds(5))
           // Only the host itself can remove the files; one that is lost may come back.
           if (s.hostLost) return wait(minutes(10))
           const seen = await agentClient(deps.bus, s.hostId).putSnapshot(wishOf(s), signal)
@@ -101,6 +104,7 @@ export async function dropSnapshot(tx: Tx, id: string): Promise<void> {
 /** The one way an observation of a snapshot enters the database. */
 export async function recordSnapshot(tx: Tx, hostId: string, seen: SnapshotObserved): Promise<void> {
   const { state } = seen
+  await pokeMoveOfSnapshot(tx, seen.snapshotId)
   if (state === 'absent') return poke(tx, 'vm-snapshot', seen.snapshotId)
   if (state !== 'ready' && state !== 'failed') return
   const deploymentId = await store.record(tx, hostId, { ...seen, state })

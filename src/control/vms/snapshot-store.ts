@@ -23,6 +23,12 @@ export interface Snapshot {
   /** Volumes that the VM had. */
   readonly disks: readonly SnapshotDisk[]
   readonly createdAt: Date
+  /** Of the wish: its hosts refuse older ones. */
+  readonly generation: number
+  /** Where it goes; until it is usable there nobody starts from it. */
+  readonly movingTo: string | null
+  /** A move is not over, what is left of it at a host included. */
+  readonly moving: boolean
   readonly hostLost: boolean
   readonly hostRemoved: boolean
 }
@@ -30,7 +36,8 @@ export interface Snapshot {
 const columns = `s.id, s.project_id AS "projectId", s.app_id AS "appId", s.deployment_id AS "deploymentId", s.vm_id AS "vmId",
   s.host_id AS "hostId", s.kind, s.name, s.want, s.state, s.vcpus, s.memory_mib AS "memoryMib", s.disk_mib AS "diskMib",
   s.size_bytes AS "sizeBytes", s.sha256, s.made_by AS "madeBy", s.pause_ms AS "pauseMs", s.error, s.disks,
-  s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"`
+  s.generation, s.moving_to AS "movingTo",
+  EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL) AS moving, s.created_at AS "createdAt", h.lost_at IS NOT NULL AS "hostLost", h.removed_at IS NOT NULL AS "hostRemoved"`
 const joined = `FROM vm_snapshot s JOIN host h ON h.id = s.host_id`
 
 const snapshotById = statement<Snapshot>('vms.snapshot', `SELECT ${columns} ${joined} WHERE s.id = $1`)
@@ -69,7 +76,7 @@ const failSnapshot = statement(
 )
 const wishAway = statement(
   'vms.wishSnapshotAway',
-  `UPDATE vm_snapshot SET want = 'absent' WHERE id = $1 AND want = 'present'`,
+  `UPDATE vm_snapshot SET want = 'absent', generation = generation + 1 WHERE id = $1 AND want = 'present'`,
 )
 const idsOfDeployment = statement<{ id: string }>(
   'vms.snapshotIds',

@@ -1,6 +1,7 @@
 import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { copiesOf } from '../moves/index.ts'
 
 /** A VM with what its wish is made of: its own columns and those of its deployment and app. */
 export interface Vm {
@@ -93,7 +94,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri, 'halts', g.with_volumes AND g.method = 'stop-and-copy', 'volumes',
      (SELECT jsonb_agg(jsonb_build_object('volumeId', x.volume_id, 'snapshots', coalesce(
         (SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
-         WHERE n.volume_id = x.volume_id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb)) ORDER BY x.volume_id)
+         WHERE n.volume_id = x.volume_id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) || ${copiesOf('x.volume_id')}) ORDER BY x.volume_id)
       FROM volume_move x WHERE x.migration_id = g.id)) FROM migration g
    WHERE g.vm_id = v.id AND g.state = 'copying' AND g.want = 'move' AND g.source_host_id = v.host_id) AS outgoing`
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id
@@ -189,6 +190,7 @@ const forgetSnapshot = statement(
   'vms.forgetSnapshot',
   `UPDATE vm SET from_snapshot_id = NULL, from_renew = false, pinned_host_id = NULL WHERE id = $1 AND host_id IS NULL`,
 )
+const lockVm = statement<{ id: string }>('vms.lock', `SELECT id FROM vm WHERE id = $1 FOR NO KEY UPDATE`)
 const restoreVm = statement(
   'vms.restore',
   `UPDATE vm SET from_snapshot_id = $2, from_renew = false, restarts = restarts + 1, generation = generation + 1
@@ -279,6 +281,7 @@ export const place = async (
   )
 /** Boots it instead: where its snapshot is there is no room. */
 export const bootInstead = (tx: Tx, id: string) => tx.run(forgetSnapshot, [id])
+export const lock = (tx: Tx, id: string) => tx.rows(lockVm, [id])
 /** Starts it anew from a snapshot that its host has. */
 export const restore = (tx: Tx, id: string, snapshotId: string) => tx.run(restoreVm, [id, snapshotId])
 /** It boots with what its volumes hold now. */

@@ -21,9 +21,11 @@ const same = (disk: DiskSpec) => disk
 export function vmWishes(deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>): VmWishes {
   return {
     async put(vm, signal, { disk: diskHere = same, ...more } = {}) {
-      const sealed = vm.want === 'absent' ? [] : await store.sealedEnv(deps.db, vm.deploymentId)
+      const [sealed, sealedDisks] =
+        vm.want === 'absent'
+          ? [[], []]
+          : await Promise.all([store.sealedEnv(deps.db, vm.deploymentId), wished(deps.db, vm.id)])
       const env = Object.fromEntries(sealed.map(({ name, value }) => [name, deps.vault.open('app.env', value)]))
-      const sealedDisks = vm.want === 'absent' ? [] : await wished(deps.db, vm.id)
       const disks = sealedDisks.map(({ key, cloneOf: _cloneOf, ...disk }) =>
         diskHere({ ...disk, ...(key ? { key: deps.vault.open('volume.key', key) } : {}) }),
       )

@@ -1,0 +1,70 @@
+/**
+ * Commits of steps that write nothing but their machine's row: those that end together are one statement. One for each
+ * was nine tenths of the statements of a thousand placements (docs/decisions/0068-steps-that-end-together.md).
+ */
+import type { Param, Sql, Statement } from '../db/db.ts'
+import { DbUnavailable } from '../db/errors.ts'
+import { batched } from '../lib/batched.ts'
+import type { ClaimedRow, EngineStatements } from './statements.ts'
+
+type Claim = Pick<ClaimedRow, 'kind' | 'id' | 'lease' | 'pokes'>
+
+/** Each answers false when the lease had gone to somebody else. @throws as the database does */
+export interface Settle {
+  go(step: { readonly claim: Claim; readonly to: string; readonly deadlineMs: number | undefined }): Promise<boolean>
+  wait(step: { readonly claim: Claim; readonly ms: number }): Promise<boolean>
+}
+
+type Asked = Pick<Sql, 'one' | 'rows'>
+
+export function createSettle(db: Asked, sql: Pick<EngineStatements, 'go' | 'goAll' | 'wait' | 'waitAll'>): Settle {
+  return {
+    go: together(db, { one: sql.go, many: sql.goAll }, ({ to, deadlineMs }) => [to, deadlineMs ?? null]),
+    wait: together(db, { one: sql.wait, many: sql.waitAll }, ({ claim, ms }) => [Math.max(0, ms), claim.pokes]),
+  }
+}
+
+interface Forms {
+  readonly one: Statement<{ fenced: number }>
+  readonly many: Statement<{ kind: string; id: string }>
+}
+
+type Outcome = { readonly fenced: boolean } | { readonly failed: DbUnavailable }
+
+/** A batch that fails is done again one by one: what was committed although its answer was lost is fenced off then. */
+const limits = { most: 64, atOnce: 2 }
+
+function together<S extends { readonly claim: Claim }>(
+  db: Asked,
+  forms: Forms,
+  paramsOf: (step: S) => readonly [Param, Param],
+): (step: S) => Promise<boolean> {
+  const commit = batched(async (steps: readonly S[]): Promise<Outcome[]> => {
+    try {
+      return (await settle(db, forms, steps, paramsOf)).map(fenced => ({ fenced }))
+    } catch (error) {
+      // Without a database none of them fares better alone, and each would wait for it in its turn.
+      if (error instanceof DbUnavailable) return steps.map(() => ({ failed: error }))
+      throw error
+    }
+  }, limits)
+  return async step => {
+    const outcome = await commit(step)
+    if ('failed' in outcome) throw outcome.failed
+    return outcome.fenced
+  }
+}
+
+async function settle<S extends { readonly claim: Claim }>(
+  db: Asked,
+  { one, many }: Forms,
+  steps: readonly S[],
+  paramsOf: (step: S) => readonly [Param, Param],
+): Promise<boolean[]> {
+  const rows = steps.map(step => [step.claim.kind, step.claim.id, step.claim.lease, ...paramsOf(step)] as const)
+  const [only] = rows
+  if (only && rows.length === 1) return [(await db.one(one, only)).fenced === 1]
+  const columns = ([0, 1, 2, 3, 4] as const).map(at => rows.map(row => row[at]))
+  const fenced = new Set((await db.rows(many, columns)).map(({ kind, id }) => `${kind} ${id}`))
+  return steps.map(({ claim }) => fenced.has(`${claim.kind} ${claim.id}`))
+}

@@ -85,6 +85,8 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     disksOf: vmId => (reconciler.wishOf(vmId)?.spec.disks ?? []).map(disk => disk.volumeId),
     dropCopy: (volumeId, snapshotId) => storage.volumes.dropCopy(volumeId, snapshotId),
     inUse: snapshotId => reconciler.usesSnapshot(snapshotId),
+    kinds: () => kindsOf(drivers.values()),
+    migrationHost: () => arrivalHost(config, network),
     onSeen: seen => {
       reconciler.look(seen.vmId)
       bus.publish(subjects.snapshot(state.hostId), seen).catch((err: unknown) => log.warn({ err }, 'cannot publish'))
@@ -162,6 +164,13 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   }
 }
 
+/** What snapshots that are made here now would say in `madeBy`, where they can come from another host. */
+async function kindsOf(drivers: Iterable<Driver>): Promise<string[]> {
+  const movable = [...drivers].filter(driver => driver.movesSnapshots)
+  const kinds = await Promise.all(movable.map(driver => driver.snapshotKind?.().catch(() => undefined)))
+  return kinds.filter(kind => kind !== undefined)
+}
+
 /** A fake host starts no programs. */
 async function launcherFor({ hypervisor, cacheDir }: AgentConfig, log: Logger): Promise<Launcher> {
   if (hypervisor === 'fake') return noLauncher
@@ -185,7 +194,9 @@ function probeAll(drivers: Iterable<Driver>, signal: AbortSignal) {
     const features = featuresOf(driver)
     offers.set(driver, { name, available: false, probing: true, detail: 'being probed', capabilities, features })
     const result = await driver.probe(signal).catch((error: unknown) => ({ available: false, detail: String(error) }))
-    offers.set(driver, { name, ...result, capabilities, features })
+    const [snapshotKind] = result.available ? await kindsOf([driver]) : []
+    const kind = snapshotKind === undefined ? {} : { snapshotKind }
+    offers.set(driver, { name, ...result, ...kind, capabilities, features })
   })
   return { offers: () => [...offers.values()], done: Promise.all(all).then(() => undefined) }
 }

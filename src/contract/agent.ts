@@ -200,13 +200,14 @@ export type Capabilities = Static<typeof Capabilities>
  * What a VM may need of its hypervisor on this host. `raw-drives`: shows files of the host to the guest (builds).
  * `private-network`: reaches other VMs, and its app's rules hold. `kept-volumes`: snapshots of VMs that have volumes.
  * `moved-volumes`: a VM that moves while it runs takes its volumes along. `paused-moves`: one that is paused moves, too, with
- * its memory.
+ * its memory. `moved-snapshots`: snapshots of VMs go to another host and come from one. An agent may offer what this
+ * program does not know: see tolerant.ts.
  */
-export const HypervisorFeature = Type.Enum([
+export const hypervisorFeatures = [
   ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes', 'moved-volumes'] as const),
-  'paused-moves',
-])
-export type HypervisorFeature = Static<typeof HypervisorFeature>
+  ...(['paused-moves', 'moved-snapshots'] as const),
+] as const
+export type HypervisorFeature = (typeof hypervisorFeatures)[number]
 
 export const HypervisorOffer = Type.Object({
   name: HypervisorName,
@@ -217,9 +218,17 @@ export const HypervisorOffer = Type.Object({
   detail: Type.String(),
   capabilities: Capabilities,
   /** Absent: an agent that does not tell; all are taken for granted. */
-  features: Type.Optional(Type.Array(HypervisorFeature)),
+  features: Type.Optional(Type.Array(Type.String())),
+  /** `SnapshotObserved.madeBy` of a snapshot that is made here now: one of another does not go on here. */
+  snapshotKind: Type.Optional(Type.String()),
 })
 export type HypervisorOffer = Static<typeof HypervisorOffer>
+
+/** Undefined: an agent that does not tell what it offers. */
+export const offersFeature = (
+  { features }: Pick<HypervisorOffer, 'features'>,
+  feature: HypervisorFeature,
+): boolean | undefined => features?.includes(feature)
 
 /** A place for volumes on a host, as its beats tell. */
 export const PoolOffer = Type.Object({
@@ -258,6 +267,23 @@ export const HostBeat = Type.Object({
 export type HostBeat = Static<typeof HostBeat>
 
 /**
+ * A volume, or a snapshot of a VM, on its way, as one of the two hosts sees it. `copied`: all that can be sent while somebody writes has been.
+ * `complete`: the target has read back the same bytes.
+ */
+export const Transfer = Type.Object({
+  transferId: Type.String(),
+  role: Type.Enum(['source', 'target']),
+  phase: Type.Enum(['preparing', 'listening', 'copying', 'copied', 'complete', 'failed']),
+  /** Where the target listens; empty where a VM brings it. */
+  uri: Type.Union([Type.String(), Type.Null()]),
+  percent: Type.Number({ minimum: 0, maximum: 100 }),
+  transferredBytes: Type.Integer(),
+  totalBytes: Type.Integer(),
+  error: Type.Union([Type.String(), Type.Null()]),
+})
+export type Transfer = Static<typeof Transfer>
+
+/**
  * `snapshot.put`: a snapshot of a VM on this host, as a wish of its own, since it outlives the VM. `present` takes it
  * once (pause, memory and scratch disk together, resume); the VM must be running or paused. `absent` removes it, as soon
  * as no VM that was started from it needs its files.
@@ -272,6 +298,16 @@ export const SnapshotPut = Type.Object({
    * and the VM is not let run again as long as the snapshot is there, so that its volumes stay as they are.
    */
   afterwards: Type.Optional(Type.Enum(['go-on', 'stay'])),
+  /** It was taken before: a host that has lost it says so, and takes nothing in its place. */
+  taken: Type.Optional(Type.Literal(true)),
+  /** It comes from another host: this one takes nothing of its own, makes room, and tells where it listens. */
+  incoming: Type.Optional(
+    Type.Object({ transferId: Type.String(), sizeBytes: Type.Integer({ minimum: 0 }), madeBy: Type.String() }),
+  ),
+  /** What came by this transfer counts from here on; without it there is nothing to count. */
+  arrived: Type.Optional(Type.Object({ transferId: Type.String() })),
+  /** Another host gets a copy. What it has of volumes goes with these. */
+  outgoing: Type.Optional(Type.Object({ transferId: Type.String(), uri: Type.String() })),
 })
 export type SnapshotPut = Static<typeof SnapshotPut>
 
@@ -303,6 +339,7 @@ export const SnapshotObserved = Type.Object({
   error: Type.Union([Type.String(), Type.Null()]),
   /** Absent: the VM had no volumes. */
   disks: Type.Optional(Type.Array(SnapshotDisk)),
+  transfer: Type.Optional(Transfer),
 })
 export type SnapshotObserved = Static<typeof SnapshotObserved>
 
@@ -345,23 +382,6 @@ export const VolumePut = Type.Object({
 })
 export type VolumePut = Static<typeof VolumePut>
 
-/**
- * A volume on its way, as one of the two hosts sees it. `copied`: all that can be sent while somebody writes has been.
- * `complete`: the target has read back the same bytes.
- */
-export const VolumeTransfer = Type.Object({
-  transferId: Type.String(),
-  role: Type.Enum(['source', 'target']),
-  phase: Type.Enum(['preparing', 'listening', 'copying', 'copied', 'complete', 'failed']),
-  /** Where the target listens; empty where a VM brings it. */
-  uri: Type.Union([Type.String(), Type.Null()]),
-  percent: Type.Number({ minimum: 0, maximum: 100 }),
-  transferredBytes: Type.Integer(),
-  totalBytes: Type.Integer(),
-  error: Type.Union([Type.String(), Type.Null()]),
-})
-export type VolumeTransfer = Static<typeof VolumeTransfer>
-
 /** Published on `subjects.volume(...)` on every change, and the answer of `volume.put` and `volume.get`. */
 export const VolumeObserved = Type.Object({
   volumeId: Type.String(),
@@ -372,7 +392,7 @@ export const VolumeObserved = Type.Object({
   /** As large as it is; 0 while it is being made. */
   sizeMib: Type.Optional(Type.Integer()),
   error: Type.Union([Type.String(), Type.Null()]),
-  transfer: Type.Optional(VolumeTransfer),
+  transfer: Type.Optional(Transfer),
 })
 export type VolumeObserved = Static<typeof VolumeObserved>
 

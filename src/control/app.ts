@@ -24,7 +24,7 @@ import { healthFeature } from './health/index.ts'
 import { autoscaler, deadHosts, hostFeature, hostMachine, idleApps } from './fleet/index.ts'
 import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
-import { volumeMoveMachine } from './moves/index.ts'
+import { drainedSnapshots, snapshotMoveMachine, volumeMoveMachine } from './moves/index.ts'
 import { networkFeature } from './network/index.ts'
 import { notificationMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
@@ -84,6 +84,7 @@ export const machines = (deps: ControlDeps): readonly AnyMachine[] => [
   volumeMachine(deps),
   volumeSnapshotMachine(deps),
   volumeMoveMachine(deps),
+  snapshotMoveMachine(deps),
   hostMachine(deps),
 ]
 
@@ -105,6 +106,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   usageCounting(deps),
   budgetKeeping(deps),
   deadHosts(deps),
+  drainedSnapshots(deps),
   idleApps(deps),
   autoscaler(deps),
   scheduledSnapshots(deps),

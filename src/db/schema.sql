@@ -966,11 +966,13 @@ CREATE TABLE vm_snapshot (
   disk_mib integer NOT NULL,
   disks jsonb NOT NULL DEFAULT '[]'::jsonb,
   error text,
+  generation integer NOT NULL DEFAULT 1,
   host_id uuid NOT NULL,
   id uuid NOT NULL,
   kind text NOT NULL,
   made_by text,
   memory_mib integer NOT NULL,
+  moving_to uuid,
   name text NOT NULL,
   pause_ms double precision,
   project_id uuid NOT NULL,
@@ -982,9 +984,35 @@ CREATE TABLE vm_snapshot (
   want text NOT NULL DEFAULT 'present'::text,
   CONSTRAINT vm_snapshot_host_id_fkey FOREIGN KEY (host_id) REFERENCES host(id),
   CONSTRAINT vm_snapshot_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'sleep'::text]))),
+  CONSTRAINT vm_snapshot_moving_to_fkey FOREIGN KEY (moving_to) REFERENCES host(id),
   CONSTRAINT vm_snapshot_pkey PRIMARY KEY (id),
   CONSTRAINT vm_snapshot_state_check CHECK ((state = ANY (ARRAY['creating'::text, 'ready'::text, 'failed'::text]))),
   CONSTRAINT vm_snapshot_want_check CHECK ((want = ANY (ARRAY['present'::text, 'absent'::text])))
+);
+
+CREATE TABLE vm_snapshot_move (
+  ended_at timestamp with time zone,
+  error text,
+  group_id uuid NOT NULL,
+  id uuid NOT NULL,
+  migration_id uuid,
+  percent double precision NOT NULL DEFAULT 0,
+  snapshot_id uuid NOT NULL,
+  source_host_id uuid NOT NULL,
+  started_at timestamp with time zone NOT NULL DEFAULT now(),
+  state text NOT NULL DEFAULT 'preparing'::text,
+  target_host_id uuid NOT NULL,
+  total_bytes bigint NOT NULL DEFAULT 0,
+  transferred_bytes bigint NOT NULL DEFAULT 0,
+  uri text,
+  want text NOT NULL DEFAULT 'move'::text,
+  CONSTRAINT vm_snapshot_move_migration_id_fkey FOREIGN KEY (migration_id) REFERENCES migration(id) ON DELETE SET NULL,
+  CONSTRAINT vm_snapshot_move_pkey PRIMARY KEY (id),
+  CONSTRAINT vm_snapshot_move_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES vm_snapshot(id) ON DELETE CASCADE,
+  CONSTRAINT vm_snapshot_move_source_host_id_fkey FOREIGN KEY (source_host_id) REFERENCES host(id),
+  CONSTRAINT vm_snapshot_move_state_check CHECK ((state = ANY (ARRAY['preparing'::text, 'copying'::text, 'complete'::text, 'clearing'::text, 'cancelling'::text, 'dropping'::text, 'completed'::text, 'cancelled'::text, 'failed'::text]))),
+  CONSTRAINT vm_snapshot_move_target_host_id_fkey FOREIGN KEY (target_host_id) REFERENCES host(id),
+  CONSTRAINT vm_snapshot_move_want_check CHECK ((want = ANY (ARRAY['move'::text, 'cancel'::text])))
 );
 
 CREATE TABLE volume (
@@ -1055,6 +1083,7 @@ CREATE TABLE volume_move (
   ended_at timestamp with time zone,
   error text,
   final boolean NOT NULL,
+  group_id uuid,
   how text NOT NULL,
   id uuid NOT NULL,
   migration_id uuid,
@@ -1317,11 +1346,25 @@ CREATE INDEX vm_snapshot_deployment ON public.vm_snapshot USING btree (deploymen
 
 CREATE INDEX vm_snapshot_host ON public.vm_snapshot USING btree (host_id);
 
+CREATE INDEX vm_snapshot_moving ON public.vm_snapshot USING btree (moving_to) WHERE (moving_to IS NOT NULL);
+
 CREATE UNIQUE INDEX vm_snapshot_name ON public.vm_snapshot USING btree (deployment_id, name) WHERE ((want = 'present'::text) AND (kind = 'user'::text));
 
 CREATE UNIQUE INDEX vm_snapshot_sleep ON public.vm_snapshot USING btree (deployment_id) WHERE ((want = 'present'::text) AND (kind = 'sleep'::text));
 
 CREATE INDEX vm_snapshot_vm ON public.vm_snapshot USING btree (vm_id) WHERE (want = 'present'::text);
+
+CREATE INDEX vm_snapshot_move_group ON public.vm_snapshot_move USING btree (group_id);
+
+CREATE UNIQUE INDEX vm_snapshot_move_live ON public.vm_snapshot_move USING btree (snapshot_id) WHERE (state = ANY (ARRAY['preparing'::text, 'copying'::text, 'complete'::text, 'cancelling'::text]));
+
+CREATE INDEX vm_snapshot_move_migration ON public.vm_snapshot_move USING btree (migration_id);
+
+CREATE INDEX vm_snapshot_move_snapshot ON public.vm_snapshot_move USING btree (snapshot_id, id DESC);
+
+CREATE INDEX vm_snapshot_move_source ON public.vm_snapshot_move USING btree (source_host_id) WHERE (ended_at IS NULL);
+
+CREATE INDEX vm_snapshot_move_target ON public.vm_snapshot_move USING btree (target_host_id) WHERE (ended_at IS NULL);
 
 CREATE INDEX volume_from_snapshot ON public.volume USING btree (from_snapshot_id) WHERE (from_snapshot_id IS NOT NULL);
 
@@ -1344,6 +1387,8 @@ CREATE UNIQUE INDEX volume_attachment_mount ON public.volume_attachment USING bt
 CREATE UNIQUE INDEX volume_attachment_volume ON public.volume_attachment USING btree (app_id, volume_id);
 
 CREATE UNIQUE INDEX volume_attachment_writer ON public.volume_attachment USING btree (volume_id) WHERE (access_mode = 0);
+
+CREATE INDEX volume_move_group ON public.volume_move USING btree (group_id) WHERE (group_id IS NOT NULL);
 
 CREATE UNIQUE INDEX volume_move_live ON public.volume_move USING btree (volume_id) WHERE (state = ANY (ARRAY['preparing'::text, 'copying'::text, 'copied'::text, 'complete'::text, 'cancelling'::text]));
 

@@ -4,10 +4,10 @@
  * reached, the routes that are known go on serving.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Value } from 'typebox/value'
 import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
-import { Route, RoutesAnswer, gatewaySubjects } from '../contract/gateway.ts'
+import { type Route, gatewaySubjects } from '../contract/gateway.ts'
+import { readRoute, readRoutes } from '../contract/tolerant.ts'
 
 const refreshMs = 10_000
 const retryMs = 250
@@ -56,13 +56,11 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
       { after: version },
       { timeoutMs: requestTimeoutMs, signal: stopping.signal },
     )
-    const answer = Value.Parse(RoutesAnswer, raw)
+    const answer = readRoutes(raw)
     for (const route of answer.routes) apply(route)
     version = answer.version
   }
-  const subscription = await deps.bus.subscribe(gatewaySubjects.routeChanged, message =>
-    apply(Value.Parse(Route, message.data)),
-  )
+  const subscription = await deps.bus.subscribe(gatewaySubjects.routeChanged, message => apply(readRoute(message.data)))
   const loop = (async () => {
     let failing = false
     while (!stopping.signal.aborted) {

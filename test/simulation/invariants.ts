@@ -225,6 +225,7 @@ export async function settle(sim: Simulation): Promise<void> {
       'volume',
       'volumeSnapshot',
       'volumeMove',
+      'snapshotMove',
     )
     left = (await sim.machines())
       .filter(one => !restingPhases.has(`${one.kind} ${one.phase}`))

@@ -198,7 +198,7 @@ export const operations: readonly Operation[] = [
       const hosts = await listHosts(sim.world.db, 60)
       const [source, there] = [sourceHostId, target.id].map(id => hosts.find(host => host.id === id))
       const luggage = await luggageOf(sim.world.db, vm.id)
-      if (!source || !there || (await moveObstacle(sim.world.db, vm, luggage))) return
+      if (!source || !there || moveObstacle(vm, luggage)) return
       // What the rules refuse is refused.
       const begun = sim.world.db.tx(async tx => {
         const choice = chooseMove(vm, source, there, await luggageOf(tx, vm.id))

@@ -13,7 +13,7 @@ import {
 import type { Deps } from '../../src/control/deps.ts'
 import { hostMachine } from '../../src/control/fleet/index.ts'
 import { recordBeat } from '../../src/control/hosts/index.ts'
-import { volumeMoveMachine } from '../../src/control/moves/index.ts'
+import { snapshotMoveMachine, volumeMoveMachine } from '../../src/control/moves/index.ts'
 import {
   recordSeen,
   migrationMachine,
@@ -92,6 +92,7 @@ export async function computeWorld(
   const wires = new Map()
   const parcels = new Map()
   const truth = new Map()
+  const snapshotParcels = new Map()
   const machines = {
     vm: vmMachine(deps),
     deployment: deploymentMachine(deps),
@@ -101,6 +102,7 @@ export async function computeWorld(
     volume: volumeMachine(deps),
     volumeSnapshot: volumeSnapshotMachine(deps),
     volumeMove: volumeMoveMachine(deps),
+    snapshotMove: snapshotMoveMachine(deps),
     branch: branchMachine(deps),
     databaseSnapshot: databaseSnapshotMachine(deps),
     host: hostMachine(deps),
@@ -123,6 +125,7 @@ export async function computeWorld(
         wires,
         parcels,
         truth,
+        snapshotParcels,
         ...options,
       })
       hosts.push(host)

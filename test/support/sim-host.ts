@@ -3,6 +3,7 @@
  * itself: `tick` moves every VM and snapshot one step on, so that a test (or a seed) decides the order of events.
  */
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
+import { breakSnapshotMoves, comingSnapshot, type SimSnapshotParcel, stepSnapshotMove } from './sim-snapshots.ts'
 import { copyKey, Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
@@ -48,6 +49,10 @@ export interface SimHostOptions {
   readonly wires?: Map<string, SimVm>
   /** Volumes on their way, over all hosts. */
   readonly parcels?: Map<string, SimParcel>
+  /** Snapshots of VMs on their way, over all hosts; without it none moves. */
+  readonly snapshotParcels?: Map<string, SimSnapshotParcel>
+  /** VMM, version and CPU, as snapshots that are made here say; default: `sim`. */
+  readonly snapshotKind?: string
   /** What each of them has to hold. */
   readonly truth?: Map<string, string>
   /** Whether VMs that move while they run take their volumes along; default: they do. */
@@ -59,7 +64,14 @@ export interface SimHostOptions {
 }
 
 export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHost> {
-  const { id, name, wires = new Map<string, SimVm>(), passes = () => true } = options
+  const {
+    id,
+    name,
+    wires = new Map<string, SimVm>(),
+    passes = () => true,
+    snapshotParcels,
+    snapshotKind = 'sim',
+  } = options
   const vms = new Map<string, SimVm>()
   const snapshots = new Map<string, SimSnapshot>()
   const gone = new Map<string, number>()
@@ -89,7 +101,8 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
         state: found?.state ?? 'absent',
       },
       ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null },
-      ...{ madeBy: 'sim', pauseMs: 1, error: null },
+      ...{ madeBy: snapshotKind, pauseMs: 1, error: found?.state === 'failed' ? 'it is not here' : null },
+      ...(found?.transfer ? { transfer: found.transfer } : {}),
       ...(found && found.disks.length > 0 ? { disks: [...found.disks] } : {}),
     }
   }
@@ -119,6 +132,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const source = vms.get(wish.vmId)
     if (known && wish.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
     if (known) known.put = wish
+    else if (wish.incoming || wish.arrived) snapshots.set(wish.snapshotId, comingSnapshot(wish))
     else if (wish.want === 'present') {
       if (!source || !running.has(source.state)) throw new Refused('invalid_state', 'the VM does not run')
       const stays = wish.afterwards === 'stay'
@@ -152,6 +166,8 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       snapshots.delete(snapshotId)
       return true
     }
+    const moved = stepSnapshotMove(snapshot, snapshotParcels ?? new Map(), snapshotKind)
+    if (moved !== undefined) return moved
     if (snapshot.state !== 'creating') return false
     snapshot.state = 'ready'
     return true
@@ -214,10 +230,12 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       hypervisors: [
         {
           ...{ name: 'fake', available: true, detail: 'simulated' },
+          ...(snapshotParcels ? { snapshotKind } : {}),
           features: [
             ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
             ...(options.movesVolumes === false ? [] : (['moved-volumes'] as const)),
             ...(options.movesPaused === false ? [] : (['paused-moves'] as const)),
+            ...(snapshotParcels ? (['moved-snapshots'] as const) : []),
           ],
           capabilities: {
             ...{ pause: true, snapshot: true, hotplugDisk: true, balloon: true },
@@ -238,6 +256,7 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     powerCut() {
       for (const vm of vms.values()) end(vm)
       storage.powerCut()
+      breakSnapshotMoves(snapshots.values())
     },
     observed,
     snapshot: snapshotSeen,

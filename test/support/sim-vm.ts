@@ -14,6 +14,7 @@ import type {
   SnapshotDisk,
   SnapshotObserved,
   SnapshotPut,
+  Transfer,
   VmObserved,
   VmPut,
   VmSpec,
@@ -50,6 +51,9 @@ export interface SimSnapshot {
   disks: readonly SnapshotDisk[]
   contents: ReadonlyMap<string, string>
   stays: boolean
+  transfer?: Transfer
+  /** The transfer by which all of it came. */
+  received?: string
 }
 
 /** Everything of one simulated host that its VMs touch. */
@@ -300,7 +304,7 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       if (!waiting) return note(vm, { ...of, phase: 'failed' })
       wires.delete(`at ${uri}`)
       // The target keeps them before it has the guest run: whoever is told `switched` finds them there.
-      waiting.takes?.(pack(vm.disks.map(disk => disk.volumeId)))
+      waiting.takes?.(pack(vm.wish.spec.outgoing?.volumes ?? []))
       wires.set(uri, { ...vm })
       end(vm)
       note(vm, { ...of, phase: 'switched' })

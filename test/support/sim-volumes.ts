@@ -5,7 +5,7 @@ import type {
   VolumePut,
   VolumeSnapshotObserved,
   VolumeSnapshotPut,
-  VolumeTransfer,
+  Transfer,
 } from '../../src/contract/agent.ts'
 import type { SimVm } from './sim-vm.ts'
 
@@ -19,7 +19,7 @@ export interface SimVolume {
   content: string
   /** The newest attachment that the host has seen. */
   generation: number
-  transfer?: VolumeTransfer
+  transfer?: Transfer
   /** The transfer by which all of it came. */
   received?: string
 }
@@ -28,6 +28,8 @@ export interface SimVolume {
 export interface SimParcel {
   content: string
   snapshots: ReadonlyMap<string, SimVolumeSnapshot>
+  /** Of what snapshots of VMs have of it, by theirs. */
+  copies: ReadonlyMap<string, string>
   /** Nobody writes any more. */
   whole: boolean
   taken: boolean
@@ -55,7 +57,9 @@ export interface SimVolumes {
   /** A guest writes, or its VM is put back. */
   write(volumeId: string, content: string): void
   /** What a VM takes along, and brings to where it goes. */
-  pack(volumeIds: readonly string[]): ReadonlyMap<string, SimParcel>
+  pack(
+    volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[],
+  ): ReadonlyMap<string, SimParcel>
   unpack(parcels: ReadonlyMap<string, SimParcel>): void
   /** What was under way is lost. */
   powerCut(): void
@@ -113,12 +117,20 @@ export function simVolumes(
   const parcelOf = (volumeId: string, ids: readonly string[]): SimParcel => ({
     content: volumes.get(volumeId)?.content ?? 'lost',
     snapshots: new Map([...snapshots].filter(([id]) => ids.includes(id))),
+    copies: new Map(
+      ids.flatMap(snapshotId => {
+        const content = copies.get(copyKey({ snapshotId, volumeId }))
+        return content === undefined ? [] : [[snapshotId, content] as const]
+      }),
+    ),
     ...{ whole: false, taken: false },
   })
   const take = (volume: SimVolume, parcel: SimParcel, transferId: string) => {
     volume.content = parcel.content
     volume.received = transferId
     for (const [id, one] of parcel.snapshots) snapshots.set(id, { ...one })
+    const { volumeId } = volume.put
+    for (const [snapshotId, content] of parcel.copies) copies.set(copyKey({ snapshotId, volumeId }), content)
   }
   const stepTransfer = (volume: SimVolume): boolean => {
     const { volumeId, incoming, outgoing } = volume.put
@@ -260,16 +272,7 @@ export function simVolumes(
       volume.content = content
       truth.set(volumeId, content)
     },
-    pack: ids =>
-      new Map(
-        ids.map(id => [
-          id,
-          parcelOf(
-            id,
-            [...snapshots].flatMap(([key, one]) => (one.put.volumeId === id ? [key] : [])),
-          ),
-        ]),
-      ),
+    pack: all => new Map(all.map(one => [one.volumeId, parcelOf(one.volumeId, one.snapshots)])),
     unpack(all) {
       for (const [volumeId, parcel] of all) {
         const volume = volumes.get(volumeId)

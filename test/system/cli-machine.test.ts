@@ -81,6 +81,27 @@ describe('mote host', () => {
     expect(made.authorization).not.toContain('host.*')
   })
 
+  it('drain: tells of the volumes that are still there, whether somebody has to do something, and what', async () => {
+    const { id } = (await user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
+    await user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
+    const place = async () => (await user.get(`/v1/volumes/${id}/move`)).body.host_id
+    const there = await until(place, { what: 'it has a place', timeoutMs: 20_000 })
+    const other = (await user.get('/v1/admin/hosts')).body.find((one: { id: string }) => one.id !== there)
+    await mote.run(['host', 'cordon', other.id])
+    const { code, out } = await mote.run(['host', 'drain', there])
+    expect(code).toBe(0)
+    expect(out).toMatch(/^VOLUME +STATE +WHY\nledger +staying +No other host has a storage pool with room for it\./m)
+    expect(out).toContain('The same command again tells how far it is.')
+    const json = JSON.parse((await mote.run(['host', 'drain', there, '--json'])).out)
+    expect(json.leaving_volumes).toMatchObject([{ volume_id: id, name: 'ledger', state: 'staying' }])
+    await mote.run(['host', 'uncordon', other.id])
+    const empty = async () => !(await mote.run(['host', 'drain', there])).out.includes('ledger')
+    await until(empty, { what: 'it has left', timeoutMs: 60_000 })
+    expect(await place()).toBe(other.id)
+    await mote.run(['host', 'uncordon', there])
+    await user.delete(`/v1/volumes/${id}`)
+  })
+
   it('cordon, uncordon, drain and remove: what they do is seen', async () => {
     const { id } = await host('host-2')
     const act = async (verb: string, says = 'host-2') =>

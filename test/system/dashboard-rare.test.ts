@@ -68,6 +68,30 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     expect((await newest()).status).toBe('running')
   })
 
+  it('shows what has not left a host that is emptied, and what that waits for', async () => {
+    const { id } = (await ada.user.post('/v1/volumes', { name: 'ledger', size_mib: 32 })).body
+    await ada.user.post(`/v1/volumes/${id}/snapshots`, { name: 'first' })
+    const place = async () => (await ada.user.get(`/v1/volumes/${id}/move`)).body.host_id
+    const there = await until(place, { what: 'it has a place', timeoutMs: 20_000 })
+    const hosts: { id: string; name: string }[] = (await ada.user.get('/v1/admin/hosts')).body
+    const other = hosts.find(one => one.id !== there)?.id
+    await ada.user.post(`/v1/admin/hosts/${other}/cordon`)
+    await ada.open('/hosts', 'Hosts')
+    const name = hosts.find(one => one.id === there)?.name ?? ''
+    await ada.button(`Actions for ${name}`).click()
+    await ada.page.getByRole('menuitem', { name: 'Drain …' }).click()
+    await ada.confirm('Drain', name)
+    const left = ada.page.getByRole('list', { name: 'Still on it' }).getByRole('listitem').filter({ hasText: 'ledger' })
+    await left.getByText('No other host has a storage pool with room for it').waitFor()
+    await left.getByText(/^staying$/i).waitFor()
+    await ada.user.post(`/v1/admin/hosts/${other}/uncordon`)
+    await until(async () => (await place()) === other, { what: 'it has left', timeoutMs: 60_000 })
+    await ada.open('/hosts', 'Hosts')
+    await left.waitFor({ state: 'detached' })
+    await ada.user.post(`/v1/admin/hosts/${there}/uncordon`)
+    await ada.user.delete(`/v1/volumes/${id}`)
+  })
+
   it('gives up a deployment that does not come up', async () => {
     await ada.user.call('PUT', '/v1/apps/web/env/MOTE_FAKE', { value: 'unhealthy' })
     await ada.user.post('/v1/apps/web/deploy', { image: 'nginx:1.28' })

@@ -177,6 +177,11 @@ describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240
         exit_code?: number
         stdout?: string
       }
+    const hash = 'sha256sum < /data/blob'
+    const known = (await sh(`head -c 3000000 /dev/urandom > /data/blob && sync && ${hash}`)).stdout
+    await user.post(at('writer', job, 'snapshot'), { snapshot_name: 'kept' })
+    const kept = async () => (await user.get(at('writer', job, 'snapshots'))).body[0]
+    await until(async () => (await kept()).status === 'ready', { timeoutMs: 60_000, what: 'it is kept' })
     const acknowledged: number[] = []
     const stop = new AbortController()
     const writing = (async () => {
@@ -198,5 +203,21 @@ describe.skipIf(missing.length > 0)(`on real machines ${reason}`, { timeout: 240
     expect((await vmHost('writer', job))?.id).toBe((await hosts()).find(host => host.id !== source.id)?.id)
     await until(async () => (await onDisk(source)).length === 0, { timeoutMs: 20_000, what: 'the old volume has gone' })
     expect(await vmmsIn(join(system.dir, source.name))).toEqual([])
+
+    // What was kept of it has come along: it goes back to that, and another app goes on from it.
+    const snapshots = join(system.dir, source.name, 'snapshots')
+    const left = async () => (await readdir(snapshots)).length
+    await until(async () => (await left()) === 0, { timeoutMs: 60_000, what: 'the old snapshot has gone' })
+    expect(await kept()).toMatchObject({ status: 'ready', host_id: (await vmHost('writer', job))?.id })
+    await sh('echo later > /data/blob && sync')
+    const forked = await user.post(at('writer', job, 'snapshot/kept/fork'), { app_name: 'fork' })
+    expect(forked.body).toMatchObject({ status: 'pending', volumes: [{ of: id }] })
+    const { job_id: fork } = forked.body
+    await runs('fork', fork, 120_000)
+    const command = ['sh', '-c', hash]
+    const found = (await user.post(at('fork', fork, 'exec'), { command })).body
+    expect(found).toMatchObject({ exit_code: 0, stdout: known })
+    await user.post(at('writer', job, 'snapshot/kept/restore'))
+    await until(async () => (await sh(hash)).stdout === known, { timeoutMs: 120_000, what: 'it is as it was' })
   })
 })

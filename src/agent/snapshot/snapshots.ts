@@ -2,9 +2,11 @@ import type { Logger } from 'pino'
 import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import type { SnapshotMade, SnapshotSource } from '../hypervisor/driver.ts'
 import { StepError } from '../vm/errors.ts'
-import { digestOf, type Outcome, type SnapshotStore } from './store.ts'
+import { createTransfers, type Transfers } from '../transfers.ts'
+import { type ReceiveDeps, receiveSnapshot, sendSnapshot } from './move.ts'
+import { digestOf, type Outcome, type SnapshotStore, type Taken } from './store.ts'
 
-export interface SnapshotsDeps {
+export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'migrationHost'> {
   readonly store: SnapshotStore
   /** @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
@@ -52,14 +54,18 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
   const entries = new Map<string, Entry>()
   let stopped = false
 
-  const seen = (entry: Entry) => deps.onSeen(observe(entry))
+  const seen = (entry: Entry) => deps.onSeen(observe(entry, moves))
+  const moves = snapshotMoves(deps, id => entries.get(id), seen)
 
   /** One at a time for each snapshot, until the wish is true or has to wait. */
   const follow = (entry: Entry): void => {
-    if (entry.busy || stopped) return
+    if (stopped) return
+    moves.follow(entry.wish, takenOf(entry)?.received)
+    if (entry.busy) return
     const work = async () => {
-      if (entry.wish.want === 'present' && isDue(entry)) await take(deps, entry)
+      if (entry.wish.want === 'present' && isDue(entry)) await take(deps, entry, seen)
       else if (entry.wish.want === 'absent' && !deps.inUse(entry.wish.snapshotId)) {
+        await moves.ended(entry.wish.snapshotId)
         await dropCopies(deps, entry)
         await store.bury(entry.wish)
         entries.delete(entry.wish.snapshotId)
@@ -104,27 +110,33 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
       if (wish.generation < generation) {
         throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
       }
-      if (wish.generation === generation) return known ? observe(known) : absent(wish)
+      if (wish.generation === generation) {
+        if (known) follow(known)
+        return known ? observe(known, moves) : absent(wish)
+      }
       if (known === undefined && wish.want === 'absent') {
         await store.bury(wish)
         return absent(wish)
       }
-      if (wish.want === 'present') deps.check(wish.vmId)
+      if (wish.incoming && known && takenOf(known) && takenOf(known)?.received !== wish.incoming.transferId)
+        throw new StepError('invalid_snapshot', 'this host has the snapshot already')
+      if (wish.want === 'present' && !isElsewhere(wish)) deps.check(wish.vmId)
       await store.saveWish(wish)
       const entry = known ?? { wish, outcome: undefined, busy: undefined, verified: undefined }
       entry.wish = wish
       entries.set(wish.snapshotId, entry)
       follow(entry)
-      return observe(entry)
+      return observe(entry, moves)
     },
     async get(snapshotId) {
       const entry = entries.get(snapshotId)
-      return entry ? observe(entry) : absent({ snapshotId, vmId: '', generation: 0 })
+      return entry ? observe(entry, moves) : absent({ snapshotId, vmId: '', generation: 0 })
     },
     async source(snapshotId) {
       const entry = entries.get(snapshotId)
-      const outcome = entry?.outcome
-      if (!entry || !outcome || 'error' in outcome || entry.wish.want === 'absent') {
+      const outcome = entry && takenOf(entry)
+      // What comes counts when control says so.
+      if (!entry || !outcome || entry.wish.want === 'absent' || entry.wish.incoming || !isCome(entry)) {
         throw new StepError('snapshot_missing', `this host has no snapshot ${snapshotId}`)
       }
       await verify(entry, outcome.sha256)
@@ -140,19 +152,65 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     },
     async stop() {
       stopped = true
+      moves.stop()
       await Promise.all([...entries.values()].map(entry => entry.busy))
     },
   }
 }
 
+const takenOf = ({ outcome }: Pick<Entry, 'outcome'>): Taken | undefined =>
+  outcome && 'made' in outcome ? outcome : undefined
+
+/** How those that leave or come get at the snapshots of this host. */
+function snapshotMoves(
+  { store, kinds, migrationHost, log }: SnapshotsDeps,
+  find: (snapshotId: string) => Entry | undefined,
+  seen: (entry: Entry) => void,
+): Transfers<SnapshotPut> {
+  const keep = async (snapshotId: string, taken: Taken) => {
+    const entry = find(snapshotId)
+    if (!entry || entry.wish.incoming?.transferId !== taken.received)
+      throw new Error('nobody wants the snapshot here any more')
+    await store.saveOutcome(snapshotId, taken)
+    entry.outcome = taken
+    entry.verified = Promise.resolve()
+  }
+  return createTransfers<SnapshotPut>({
+    idOf: ({ snapshotId }) => snapshotId,
+    async receive(wish, received, move) {
+      if (received !== undefined && received === wish.incoming?.transferId)
+        return move.tell({ phase: 'complete', percent: 100 })
+      await receiveSnapshot(
+        { store, kinds, migrationHost, keep: taken => keep(wish.snapshotId, taken) },
+        ...([wish, move] as const),
+      )
+    },
+    async send(wish, move) {
+      const entry = find(wish.snapshotId)
+      const taken = entry && takenOf(entry)
+      if (!taken) throw new StepError('snapshot_missing', 'this host does not have it')
+      await sendSnapshot(store.filesDir(wish.snapshotId), taken, wish, move)
+    },
+    onChange(snapshotId) {
+      const entry = find(snapshotId)
+      if (entry) seen(entry)
+    },
+    log,
+  })
+}
+
+/** What comes from another host, or was there before. */
+const isElsewhere = ({ incoming, arrived, taken }: SnapshotPut) => Boolean(incoming ?? arrived ?? taken)
+
 /** A failure stands until there is a newer wish. */
 function isDue({ outcome, wish }: Entry): boolean {
+  if (isElsewhere(wish)) return false
   return outcome === undefined || ('error' in outcome && outcome.generation < wish.generation)
 }
 
-async function take(deps: SnapshotsDeps, entry: Entry): Promise<void> {
+async function take(deps: SnapshotsDeps, entry: Entry, seen: (entry: Entry) => void): Promise<void> {
   entry.outcome = undefined
-  deps.onSeen(observe(entry))
+  seen(entry)
   const outcome = await outcomeOf(deps, entry.wish)
   // Stored before it is told: what was ready once stays ready.
   await deps.store.saveOutcome(entry.wish.snapshotId, outcome)
@@ -171,20 +229,32 @@ async function outcomeOf({ store, log, ...deps }: SnapshotsDeps, wish: SnapshotP
   }
 }
 
-function observe({ wish, outcome }: Entry): SnapshotObserved {
+function observe({ wish, outcome }: Entry, moves: Pick<Transfers<SnapshotPut>, 'observed'>): SnapshotObserved {
   const { snapshotId, vmId, generation } = wish
-  const base = { snapshotId, vmId, generation, sizeBytes: 0, sha256: null, madeBy: null, pauseMs: null, error: null }
+  const transfer = moves.observed(snapshotId)
+  const none = { sizeBytes: 0, sha256: null, madeBy: null, pauseMs: null, error: null }
+  const base = { snapshotId, vmId, generation, ...none, ...(transfer ? { transfer } : {}) }
   if (wish.want === 'absent') return { ...base, state: 'removing' }
-  if (outcome === undefined) return { ...base, state: 'creating' }
+  if (wish.incoming) return { ...base, state: 'creating' }
+  if (!isCome({ wish, outcome })) return { ...base, state: 'failed', error: notHere }
+  if (outcome === undefined)
+    return wish.taken ? { ...base, state: 'failed', error: notHere } : { ...base, state: 'creating' }
   if ('error' in outcome) return { ...base, state: 'failed', error: outcome.error }
   const { sha256, sizeBytes, made } = outcome
   const disks = made.disks ? { disks: [...made.disks] } : {}
   return { ...base, state: 'ready', sha256, sizeBytes, madeBy: made.madeBy, pauseMs: made.pauseMs, ...disks }
 }
 
+/** By the transfer that its wish names, if it names one. */
+const isCome = ({ wish, outcome }: Pick<Entry, 'wish' | 'outcome'>) =>
+  wish.arrived === undefined || takenOf({ outcome })?.received === wish.arrived.transferId
+const notHere = 'the snapshot is not here, or not what another host sent'
+
 /** Of one that failed, or was never finished, some may be there. */
 async function dropCopies({ dropCopy, disksOf }: SnapshotsDeps, { wish, outcome }: Entry): Promise<void> {
-  const made = outcome && 'made' in outcome ? (outcome.made.disks ?? []) : undefined
+  const taken = takenOf({ outcome })
+  // What has come of its volumes goes with these.
+  const made = taken?.made.disks ?? (taken || wish.incoming || wish.arrived ? [] : undefined)
   const volumeIds = made?.filter(disk => disk.copied).map(disk => disk.volumeId) ?? disksOf(wish.vmId)
   for (const volumeId of volumeIds) await dropCopy(volumeId, wish.snapshotId)
 }

@@ -18,14 +18,24 @@ const Made = Type.Object({
   healthy: Type.Optional(Type.Boolean()),
 })
 
+/** A snapshot that is whole. */
+export const Taken = Type.Object({
+  made: Made,
+  sha256: Type.String(),
+  sizeBytes: Type.Integer(),
+  /** The transfer by which it came from another host. */
+  received: Type.Optional(Type.String()),
+})
+export interface Taken {
+  readonly made: SnapshotMade
+  readonly sha256: string
+  readonly sizeBytes: number
+  readonly received?: string
+}
+
 /** How the taking of a snapshot ended. Written last: without it, what lies beside it is half-done. */
-const Outcome = Type.Union([
-  Type.Object({ made: Made, sha256: Type.String(), sizeBytes: Type.Integer() }),
-  Type.Object({ error: Type.String(), generation: Type.Integer() }),
-])
-export type Outcome =
-  | { readonly made: SnapshotMade; readonly sha256: string; readonly sizeBytes: number }
-  | { readonly error: string; readonly generation: number }
+const Outcome = Type.Union([Taken, Type.Object({ error: Type.String(), generation: Type.Integer() })])
+export type Outcome = Taken | { readonly error: string; readonly generation: number }
 
 export interface StoredSnapshot {
   readonly wish: SnapshotPut
@@ -34,6 +44,7 @@ export interface StoredSnapshot {
 
 /** The host's snapshot directory: `<id>/wish.json`, `<id>/outcome.json`, `<id>/files/`. */
 export interface SnapshotStore {
+  readonly root: string
   /** Where the finished files are. */
   filesDir(id: string): string
   load(): Promise<StoredSnapshot[]>
@@ -51,6 +62,7 @@ export function snapshotStore(dataDir: string): SnapshotStore {
   const dirOf = (id: string) => join(root, id)
   const tombstone = (id: string) => join(dataDir, 'gone', `snapshot.${id}`)
   return {
+    root,
     filesDir: id => join(dirOf(id), 'files'),
     async load() {
       await mkdir(root, { recursive: true, mode: 0o700 })

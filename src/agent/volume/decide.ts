@@ -1,5 +1,5 @@
 /** What is to be done next to a volume, and what is seen of it: facts in, nothing else. */
-import type { VolumeObserved, VolumePut, VolumeTransfer } from '../../contract/agent.ts'
+import type { VolumeObserved, VolumePut, Transfer } from '../../contract/agent.ts'
 import type { VolumeDone } from './store.ts'
 
 export interface VolumeFacts {
@@ -23,7 +23,7 @@ export function nextAction(entry: VolumeFacts, held: boolean): VolumeAction {
   return (done.sizeMib ?? 0) < wish.sizeMib ? 'grow' : 'rest'
 }
 
-export function observe(entry: VolumeFacts, transfer?: VolumeTransfer): VolumeObserved {
+export function observe(entry: VolumeFacts, transfer?: Transfer): VolumeObserved {
   const { wish, done } = entry
   const { volumeId, generation } = wish
   const failed = done.failure?.generation === generation

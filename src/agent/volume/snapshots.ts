@@ -21,7 +21,10 @@ export interface VolumeSnapshotsDeps extends StorageDeps {
 /** All snapshots of volumes of this host. */
 export interface VolumeSnapshots {
   load(stored: readonly StoredSnapshot[]): void
-  /** Once it is known which VMs have which volumes: half-taken ones are taken anew. */
+  /**
+   * Once it is known which VMs have which volumes: half-taken ones are taken anew. In a pool that several hosts reach only with
+   * the next `put`: another one may have been asked in place of this one, and VMs have written since.
+   */
   resume(): void
   /** @throws StepError `stale_generation`, `invalid_snapshot`, `no_such_pool` */
   put(wish: VolumeSnapshotPut): Promise<VolumeSnapshotObserved>
@@ -31,6 +34,8 @@ export interface VolumeSnapshots {
 }
 
 interface Entry {
+  /** `stored`: left by an earlier agent, and not told again since. */
+  source: 'stored' | 'told'
   wish: VolumeSnapshotPut
   done: SnapshotDone | undefined
   busy: boolean
@@ -67,6 +72,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
 
   const follow = (entry: Entry): void => {
     if (entry.busy || stopped) return
+    if (entry.source === 'stored' && deps.pools.get(entry.wish.pool)?.shared) return
     entry.busy = true
     const { wish } = entry
     work(entry)
@@ -81,7 +87,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
 
   return {
     load(stored) {
-      for (const one of stored) entries.set(one.wish.snapshotId, { ...one, busy: false })
+      for (const one of stored) entries.set(one.wish.snapshotId, { ...one, source: 'stored', busy: false })
     },
     resume() {
       for (const entry of entries.values()) follow(entry)
@@ -95,12 +101,14 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
         throw new StepError('stale_generation', `generation ${wish.generation} is older than ${generation}`)
       if (wish.generation === generation) {
         if (!known) return absent(wish)
+        known.source = 'told'
         follow(known)
         return observe(known)
       }
       poolOf(deps.pools, wish.pool)
       await store.saveSnapshotWish(wish)
-      const entry = known ?? { wish, done: undefined, busy: false }
+      const entry = known ?? { source: 'told', wish, done: undefined, busy: false }
+      entry.source = 'told'
       entry.wish = wish
       entries.set(wish.snapshotId, entry)
       follow(entry)

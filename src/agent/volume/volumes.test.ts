@@ -113,7 +113,9 @@ test('who reads what several hosts reach shuts no other reader out, and what was
   expect(image()?.locker).toBe('client.two')
 })
 
-test('a host that comes back does nothing of what it was told of a shared volume before: others have written since', async () => {
+test('a host that comes back does nothing of what it was told of a shared volume before: others have written since', {
+  timeout: 120_000,
+}, async () => {
   await using dir = await testDir()
   await using rbd = await rbdPrograms(dir.path)
   const pools = (name: string) => [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }] as const
@@ -132,6 +134,9 @@ test('a host that comes back does nothing of what it was told of a shared volume
   await store.saveDone(volumeId, { created: true, restored: 0, failure: null })
   await store.saveWish({ ...made, volumeId: unmade, generation: 1, want: 'present' })
   await store.saveDone(unmade, { created: false, restored: 0, failure: { generation: 1, error: 'there was no room' } })
+  // And to take a snapshot, which another host has been asked for since.
+  const taken = { ...made, snapshotId: 's3', generation: 1, want: 'present' } as const
+  await store.saveSnapshotWish(taken)
   const config = { ...fake, dataDir: join(dir.path, 'lost'), cacheDir: join(dir.path, 'cache') }
   await using back = await testAgent({ ...config, pools: [...pools('back')] })
   const disks = [volumeId, unmade].map((id, n) => disk(2, { ...made, volumeId: id, mountPoint: `/data${n}` }))
@@ -147,7 +152,10 @@ test('a host that comes back does nothing of what it was told of a shared volume
     timeoutMs: 20_000,
   })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('ever since')
+  expect([...(rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.keys() ?? [])].toSorted()).toEqual(['s1', 's2'])
   // Control asks it after all.
+  await back.request('volume.snapshot', taken)
+  await until(() => rbd.cluster.images.get(`v.${volumeId}`)?.snapshots.has('s3'), { what: 'it is taken' })
   expect(await back.volume(putBack)).toMatchObject({ state: 'ready', restored: 1 })
   expect(await contentOf(rbd.fileOf(volumeId))).toBe('as it was')
 })

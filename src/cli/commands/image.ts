@@ -6,7 +6,9 @@ export function imageCommands(): Command {
   const build = image.command('build').description('Make an image in the image directory of this host')
   build
     .command('postgres')
-    .description('The image of managed databases, from packages of the distribution that has that version (needs root, apt and the network)')
+    .description(
+      'The image of managed databases, from packages of the distribution that has that version (needs root, apt and the network)',
+    )
     .option('--version <major>', 'major version of PostgreSQL', '15')
     .option('--data <dir>', 'data directory whose agent shall have it', process.env.MOTE_DATA ?? '.mote')
     .option('--again', 'make it even when it is there')

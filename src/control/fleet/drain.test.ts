@@ -148,7 +148,7 @@ describe('what is still on the host', () => {
     await drain(host)
     expect((await told(host)).map(([, state]) => state)).toEqual(['staying', 'waiting'])
     expect((await told(host))[1]?.[2]).toContain('It is replaced')
-    const other = await world.addHost()
+    const other = await world.addHost({ snapshotKind: 'another VMM' })
     await world.until(async () => (await good(plain)) === 1 && other.vms.size === 1 && (await told(host)).length === 1)
     await rounds(4)
     expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringContaining('Snapshot kept of a VM')]])
@@ -190,9 +190,9 @@ describe('what is still on the host', () => {
   })
 
   it.each([
-    ['has a copy of', 0],
-    ['reads', 1],
-  ] as const)('is a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode) => {
+    ['has a copy of', 0, /Snapshot kept of a VM of .* was made by sim, and host host-2 has another VMM/],
+    ['reads', 1, /Snapshot kept of a VM of .* goes on with what volume one holds/],
+  ] as const)('is a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode, reason) => {
     const host = await world.addHost()
     const one = await withVolume('one', accessMode)
     const kept = { deploymentId: one.id, vmId: one.vmId, hostId: host.id, kind: 'user', name: 'kept' } as const
@@ -202,14 +202,19 @@ describe('what is still on the host', () => {
     const next = await world.deploy(one.app)
     await world.until(serving(next.id, 1), 120)
     await world.until(async () => (await good(one.id)) === 0 && host.vms.size === 1, 120)
-    await world.addHost()
+    await world.addHost({ snapshotKind: 'another VMM' })
     await drain(host)
     await rounds(6)
-    expect(await told(host)).toEqual([
-      [one.app.name, 'staying', expect.stringMatching(/Snapshot kept of a VM of .* has what volume one held/)],
-    ])
+    expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringMatching(reason)]])
     expect(host.storage.volumes.has(one.volumeId)).toBe(true)
     expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
+    if (accessMode === 1) return
+    // One that can take it with all that belongs to it.
+    const able = await world.addHost()
+    await world.until(async () => host.vms.size === 0 && !host.storage.volumes.has(one.volumeId), 120)
+    expect([...able.snapshots.values()]).toMatchObject([{ state: 'ready' }])
+    expect([...able.storage.copies.keys()]).toEqual([expect.stringContaining(one.volumeId)])
+    await world.until(async () => host.snapshots.size === 0)
   })
 
   it.each([

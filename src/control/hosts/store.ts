@@ -146,6 +146,18 @@ const settleStrays = statement<{ gone: number }>(
    SELECT gone FROM room`,
 )
 
+const strayOnHost = statement<{ is: boolean }>(
+  'hosts.isStray',
+  `SELECT EXISTS (SELECT FROM stray WHERE host_id = $1 AND vm_id = $2) AS is`,
+)
+// The room is given back by whoever deletes the row: once.
+const settleStray = statement(
+  'hosts.settleStray',
+  `WITH gone AS (DELETE FROM stray WHERE host_id = $1 AND vm_id = $2 RETURNING vcpus, memory_mib, disk_mib)
+   UPDATE host h SET used_vcpus = h.used_vcpus - gone.vcpus, used_memory_mib = h.used_memory_mib - gone.memory_mib,
+                     used_disk_mib = h.used_disk_mib - gone.disk_mib FROM gone WHERE h.id = $1`,
+)
+
 const reserveRoom = statement(
   'hosts.reserve',
   `UPDATE host SET used_vcpus = used_vcpus + $2, used_memory_mib = used_memory_mib + $3, used_disk_mib = used_disk_mib + $4
@@ -188,6 +200,12 @@ export const abandon = (tx: Tx, hostId: string, vm: Room & { readonly id: string
 /** Gives back the room of strays that are not among what the host has; how many there were. */
 export const settle = async (sql: Sql, hostId: string, present: readonly string[]) =>
   (await sql.one(settleStrays, [hostId, present])).gone
+
+/** A VM that was given up there, and may still run. */
+export const isStray = async (sql: Sql, hostId: string, vmId: string) => (await sql.one(strayOnHost, [hostId, vmId])).is
+/** The host has just answered that it does not have it. False when it was none (any more). */
+export const settleOne = async (sql: Sql, hostId: string, vmId: string) =>
+  (await sql.run(settleStray, [hostId, vmId])) === 1
 
 export const upsert = (db: Db, beat: HostBeat, cpuOvercommit: number) =>
   db.run(upsertHost, [

@@ -1,5 +1,10 @@
-export { keptBySnapshot, keptReason } from './kept.ts'
+export { drainedSnapshots } from './drained.ts'
+export { pokeMoveOfSnapshot } from './group.ts'
+export { copiesOf, keptBySnapshot } from './kept.ts'
+export { type KeptSnapshot, keptBehind, keptWithVolumes, notTaken } from './luggage.ts'
 export { volumeMoveMachine } from './machine.ts'
+export { snapshotMoveMachine } from './snapshot-machine.ts'
+export { type SnapshotMove, snapshotMovesOf } from './snapshot-store.ts'
 export {
   cancelMove,
   cancelMovesOf,
@@ -8,5 +13,6 @@ export {
   type MoveRequest,
   pokeMoveOf,
   startMove,
+  startSnapshotMove,
 } from './start.ts'
 export { lock as lockVolumes, newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'

@@ -3,13 +3,14 @@
  * old one goes after that. Of a VM that moves with it the migration decides when (docs/decisions/0051-volumes-that-move.md).
  */
 import { BusError } from '../../bus/bus.ts'
-import type { VolumePut, VolumeTransfer } from '../../contract/agent.ts'
+import type { VolumePut, Transfer } from '../../contract/agent.ts'
 import type { Tx } from '../../db/db.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { cancelGroup, lockGroup, pokeWhoWaits, settleGroup } from './group.ts'
 import * as store from './store.ts'
 import type { VolumeMove } from './store.ts'
 
@@ -63,9 +64,12 @@ export const volumeMoveMachine = (deps: MoveDeps) =>
         if (m.sourceLost && !m.sourceRemoved) return wait(minutes(1))
         if (!m.sourceRemoved && m.volumeWant === 'present') await tell(deps, m, 'source', {}, signal)
         return go('dropping', async tx => {
+          if (m.groupId !== null) await lockGroup(tx, m.groupId)
           await store.lock(tx, [m.volumeId])
           await store.release(tx, m.id)
           await pokeWhoWaits(tx, m)
+          // Others go without one that nobody wants any more.
+          if (m.groupId !== null) await settleGroup(tx, m.groupId)
         })
       },
       async dropping({ subject: m, signal }) {
@@ -107,18 +111,21 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
   const outgoing = { transferId, uri: uri ?? '', final, snapshots: [...snapshots] }
   const seen = await tell(deps, m, 'source', { outgoing }, signal)
   if (seen.phase === 'failed') return fail(m, seen.error ?? 'the source could not send it')
-  if (seen.phase === 'complete' && m.migrationId === null) return go('clearing', tx => arrived(tx, m, seen))
+  if (seen.phase === 'complete' && m.migrationId === null && m.groupId === null)
+    return go('clearing', tx => arrived(tx, m, seen))
   const state = seen.phase === 'copied' || seen.phase === 'complete' ? seen.phase : undefined
   return wait(lookAgainMs, async tx => {
+    if (m.groupId !== null) await lockGroup(tx, m.groupId)
     await store.progress(tx, m.id, seen)
     if (state === undefined || state === m.state) return
     await store.enter(tx, m.id, state)
     await pokeMigration(tx, m)
+    if (m.groupId !== null && state === 'complete') await settleGroup(tx, m.groupId)
   })
 }
 
 /** In this commit the volume becomes the target's. */
-async function arrived(tx: Tx, m: VolumeMove, seen: VolumeTransfer): Promise<void> {
+async function arrived(tx: Tx, m: VolumeMove, seen: Transfer): Promise<void> {
   await store.lock(tx, [m.volumeId])
   await store.progress(tx, m.id, seen)
   if (!(await store.complete(tx, m.id, m.state))) throw new Error('the move was given up meanwhile')
@@ -127,7 +134,9 @@ async function arrived(tx: Tx, m: VolumeMove, seen: VolumeTransfer): Promise<voi
 
 const fail = (m: VolumeMove, why: string) =>
   go('cancelling', async (tx: Tx) => {
+    if (m.groupId !== null) await lockGroup(tx, m.groupId)
     await store.cancel(tx, m.id, why)
+    if (m.groupId !== null) await cancelGroup(tx, m.groupId, `volume ${m.volumeName}: ${why}`)
     await pokeMigration(tx, m)
   })
 
@@ -141,11 +150,7 @@ async function pokeMigration(tx: Tx, m: VolumeMove): Promise<void> {
   if (m.migrationId !== null) await poke(tx, 'migration', m.migrationId)
 }
 
-export async function pokeWhoWaits(tx: Tx, m: Pick<VolumeMove, 'volumeId'>): Promise<void> {
-  for (const { kind, id } of await store.waiting(tx, m.volumeId)) await poke(tx, kind, id)
-}
-
-const nothingYet: VolumeTransfer = {
+const nothingYet: Transfer = {
   ...{ transferId: '', role: 'source', phase: 'preparing', uri: null, percent: 0, transferredBytes: 0, totalBytes: 0 },
   error: null,
 }
@@ -160,7 +165,7 @@ async function tell(
   side: Side,
   more: Pick<VolumePut, 'incoming' | 'outgoing'>,
   signal: AbortSignal,
-): Promise<VolumeTransfer> {
+): Promise<Transfer> {
   try {
     const seen = await agentClient(deps.bus, hostOf(m, side)).putVolume({ ...wishOf(deps, m, side), ...more }, signal)
     return seen.transfer?.transferId === m.id ? seen.transfer : nothingYet

@@ -1,5 +1,6 @@
-import type { VolumeTransfer } from '../../contract/agent.ts'
+import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { copiesOf } from './kept.ts'
 
 export interface VolumeMove {
   readonly id: string
@@ -12,6 +13,8 @@ export interface VolumeMove {
   readonly targetHostId: string
   readonly sourcePool: string
   readonly targetPool: string
+  /** What becomes the target's in one commit with it, where no VM has it; null: it alone. */
+  readonly groupId: string | null
   readonly how: 'copied' | 'brought'
   readonly want: 'move' | 'cancel'
   readonly state:
@@ -50,14 +53,14 @@ export interface VolumeMove {
   readonly snapshots: readonly string[]
 }
 
-const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migration_id AS "migrationId", g.vm_id AS "vmId",
+const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migration_id AS "migrationId", x.group_id AS "groupId", g.vm_id AS "vmId",
   x.source_host_id AS "sourceHostId", x.target_host_id AS "targetHostId", x.source_pool AS "sourcePool", x.target_pool AS "targetPool",
   x.how, x.want, x.state, x.final, x.uri, x.percent, x.transferred_bytes AS "transferredBytes", x.total_bytes AS "totalBytes",
   x.error, x.started_at AS "startedAt", x.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost",
   s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved",
   o.want AS "volumeWant", o.state AS "volumeState", o.arrived_by AS "arrivedBy", o.generation, o.size_mib AS "sizeMib", o.key,
   coalesce((SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
-            WHERE n.volume_id = o.id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) AS snapshots`
+            WHERE n.volume_id = o.id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) || ${copiesOf('o.id')} AS snapshots`
 const joined = `FROM volume_move x JOIN volume o ON o.id = x.volume_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id LEFT JOIN migration g ON g.id = x.migration_id`
 const underWay = `('preparing', 'copying', 'copied', 'complete')`
@@ -69,6 +72,10 @@ const moveById = statement<VolumeMove>(
 const movesOfMigration = statement<VolumeMove>(
   'moves.ofMigration',
   `SELECT ${columns} ${joined} WHERE x.migration_id = $1 ORDER BY x.volume_id`,
+)
+const movesOfGroup = statement<VolumeMove>(
+  'moves.ofGroup',
+  `SELECT ${columns} ${joined} WHERE x.group_id = $1 ORDER BY x.volume_id`,
 )
 const newestOfVolume = statement<VolumeMove>(
   'moves.newest',
@@ -93,8 +100,8 @@ const beginMove = statement<{ id: string }>(
          (x.state = 'clearing' AND x.source_host_id = $3) OR (x.state = 'dropping' AND x.target_host_id = $3)))
      RETURNING id, host_id, pool_name
    )
-   INSERT INTO volume_move (id, volume_id, migration_id, source_host_id, target_host_id, source_pool, target_pool, how, final)
-   SELECT $1, id, $4, host_id, $3, pool_name, $5, $6, $7 FROM leaving RETURNING id`,
+   INSERT INTO volume_move (id, volume_id, migration_id, source_host_id, target_host_id, source_pool, target_pool, how, final, group_id)
+   SELECT $1, id, $4, host_id, $3, pool_name, $5, $6, $7, $8 FROM leaving RETURNING id`,
 )
 const setState = statement(
   'moves.state',
@@ -157,6 +164,7 @@ const whoWaits = statement<{ kind: string; id: string }>(
 
 export const byId = (sql: Sql, id: string) => sql.maybe(moveById, [id])
 export const ofMigration = (sql: Sql, migrationId: string) => sql.rows(movesOfMigration, [migrationId])
+export const ofGroup = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
 /** The last move of a volume, over or not. */
 export const newest = (sql: Sql, volumeId: string) => sql.maybe(newestOfVolume, [volumeId])
 /** In one order, whoever locks several; and before the rows of their moves. */
@@ -167,20 +175,18 @@ export interface NewMove {
   readonly targetHostId: string
   readonly targetPool: string
   readonly migrationId: string | null
+  readonly groupId: string | null
   readonly how: VolumeMove['how']
   readonly final: boolean
 }
 /** False when it is not where it was, or somebody else does something with it. */
 export const begin = async (tx: Tx, m: NewMove) =>
-  (await tx.rows(beginMove, [m.id, m.volumeId, m.targetHostId, m.migrationId, m.targetPool, m.how, m.final])).length ===
-  1
+  (await tx.rows(beginMove, [m.id, m.volumeId, m.targetHostId, m.migrationId, m.targetPool, m.how, m.final, m.groupId]))
+    .length === 1
 export const enter = (tx: Tx, id: string, state: VolumeMove['state'], uri: string | null = null) =>
   tx.run(setState, [id, state, uri])
-export const progress = (
-  tx: Tx,
-  id: string,
-  seen: Pick<VolumeTransfer, 'percent' | 'transferredBytes' | 'totalBytes'>,
-) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes])
+export const progress = (tx: Tx, id: string, seen: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>) =>
+  tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes])
 export const cancel = async (tx: Tx, id: string, error: string | null = null) =>
   (await tx.run(wishCancel, [id, error])) === 1
 /** Ids of those to which it is news that nobody writes any more. */

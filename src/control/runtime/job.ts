@@ -1,6 +1,6 @@
 /** What every operation on a running VM begins with: the deployment, its VM, and whether its hypervisor can. */
 import { BusError } from '../../bus/bus.ts'
-import type { Capabilities, HypervisorFeature } from '../../contract/agent.ts'
+import { type Capabilities, type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import type { Sql, Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type Deployment, type DeploymentVm, findDeployment, lockDeployment } from '../deployments/index.ts'
@@ -30,7 +30,7 @@ export interface Placed {
   readonly vm: DeploymentVm & { readonly hostId: string; readonly hypervisor: string }
   readonly host: HostRow
   readonly capabilities: Capabilities
-  readonly features: readonly HypervisorFeature[]
+  readonly offer: HypervisorOffer
 }
 
 /** The oldest VM that runs or is paused, and its host. @throws ApiError 409 `invalid_state` when there is none */
@@ -46,7 +46,7 @@ export async function placedVm(deps: Pick<Deps, 'config'>, sql: Sql, d: Deployme
     vm: { ...vm, hostId: vm.hostId, hypervisor: vm.hypervisor },
     host,
     capabilities: offer.capabilities,
-    features: offer.features ?? [],
+    offer,
   }
 }
 
@@ -60,8 +60,8 @@ export function requireCapability(
 }
 
 /** @throws ApiError 409 `unsupported_by_hypervisor` when the VM has volumes and its host cannot keep them with it */
-export async function requireKeptVolumes(sql: Sql, { vm, features }: Placed): Promise<void> {
-  if (features.includes('kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return
+export async function requireKeptVolumes(sql: Sql, { vm, offer }: Placed): Promise<void> {
+  if (offersFeature(offer, 'kept-volumes') || (await disksOf(sql, vm.id)).length === 0) return
   throw unsupported(vm.hypervisor, 'keptVolumes')
 }
 

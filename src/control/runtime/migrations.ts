@@ -24,7 +24,7 @@ export const migrationHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<M
       const d = await lockedJob(tx, call)
       const placed = await placedVm(deps, tx, d)
       const luggage = await luggageOf(tx, placed.vm.id)
-      const obstacle = await moveObstacle(tx, placed.vm, luggage)
+      const obstacle = moveObstacle(placed.vm, luggage)
       if (obstacle) throw invalidState(obstacle)
       const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
       if (!target)

@@ -1,7 +1,7 @@
 /** A VM goes back to a snapshot of it, with its volumes. docs/decisions/0048-volumes-in-snapshots-of-vms.md */
 import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
-import { invalidState } from '../http/errors.ts'
+import { ApiError, invalidState } from '../http/errors.ts'
 import { disksOf, pokeVm, restoreVm, type Snapshot } from '../vms/index.ts'
 import { createVolumeSnapshot } from '../volumes/index.ts'
 
@@ -20,8 +20,12 @@ export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
   await pokeVm(tx, snapshot.vmId)
 }
 
-/** @throws ApiError 409 `invalid_state` when there is nothing to go on from (yet) */
-export function assertReady(snapshot: Pick<Snapshot, 'name' | 'state' | 'error'>): void {
+export const onItsWay = ({ name }: Pick<Snapshot, 'name'>) =>
+  new ApiError('operation_in_progress', `Snapshot ${name} is on its way to another host. Wait until it is there.`)
+
+/** @throws ApiError 409 `invalid_state` when there is nothing to go on from (yet), `operation_in_progress` while it moves */
+export function assertReady(snapshot: Pick<Snapshot, 'name' | 'state' | 'error' | 'movingTo'>): void {
+  if (snapshot.movingTo !== null) throw onItsWay(snapshot)
   if (snapshot.state !== 'ready')
     throw invalidState(`Snapshot ${snapshot.name} is ${snapshot.state}${snapshot.error ? `: ${snapshot.error}` : ''}.`)
 }

@@ -9,12 +9,13 @@ import {
   isBeingForked,
   listSnapshots,
   lockSnapshot,
+  lockVm,
   newestMigration,
   type Snapshot,
   type vmOperations,
 } from '../vms/index.ts'
 import { jobOf, lockedJob, placedVm, requireCapability, requireKeptVolumes } from './job.ts'
-import { assertReady, putBack } from './restore.ts'
+import { assertReady, onItsWay, putBack } from './restore.ts'
 
 type SnapshotOperations = Pick<
   typeof vmOperations,
@@ -36,6 +37,11 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       if (known.length >= mostSnapshots)
         throw invalidState(`A deployment has at most ${mostSnapshots} snapshots. Delete one first.`)
       const { vm } = placed
+      // Whoever begins its move holds it, too.
+      await lockVm(tx, vm.id)
+      const moving = await newestMigration(tx, d.id)
+      if (moving && !moving.endedAt && moving.vmId === vm.id)
+        throw new ApiError('operation_in_progress', 'The VM is on its way to another host. Wait, or cancel that.')
       try {
         await createSnapshot(tx, { ...d, deploymentId: d.id, vmId: vm.id, hostId: vm.hostId, kind: 'user', name })
       } catch (cause) {
@@ -93,6 +99,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
 export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
   const snapshot = await lockSnapshot(tx, deploymentId, name)
   if (!snapshot) throw notFound()
+  if (snapshot.movingTo !== null) throw onItsWay(snapshot)
   if (await isBeingForked(tx, snapshot.id))
     throw new ApiError(
       'operation_in_progress',

@@ -2,8 +2,9 @@
 import { type Sql, statement } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
-import { keptBySnapshot, keptReason } from '../moves/index.ts'
+import { keptBySnapshot, notTaken } from '../moves/index.ts'
 import { fitMoved, type PoolView } from '../scheduler/pools.ts'
+import { type Together, togetherWith } from './together.ts'
 
 export interface LeavingVolume {
   readonly volumeId: string
@@ -24,7 +25,8 @@ interface AtRest {
   readonly poolName: string
   readonly hostId: string
   readonly bound: boolean
-  readonly kept: { readonly name: string; readonly appName: string } | null
+  /** Snapshots of VMs have what it held. */
+  readonly kept: boolean
   readonly going: { readonly target: string; readonly percent: number } | null
   /** Its last try, not long ago. */
   readonly ended: { readonly error: string | null } | null
@@ -35,10 +37,9 @@ interface AtRest {
 const atRestOn = statement<AtRest>(
   'volumes.atRestOn',
   `SELECT o.id AS "volumeId", o.project_id AS "projectId", o.name, o.state = 'ready' AS "isReady", o.size_mib AS "sizeMib",
-     o.pool_name AS "poolName", o.host_id AS "hostId", o.bound, kept.kept, going.going, ended.ended
+     o.pool_name AS "poolName", o.host_id AS "hostId", o.bound, EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot}) AS kept,
+     going.going, ended.ended
    FROM volume o
-   LEFT JOIN LATERAL (SELECT jsonb_build_object('name', s.name, 'appName', a.name) AS kept
-     FROM vm_snapshot s JOIN app a ON a.id = s.app_id WHERE ${keptBySnapshot} ORDER BY s.id LIMIT 1) kept ON true
    LEFT JOIN LATERAL (SELECT jsonb_build_object('target', t.name, 'percent', x.percent) AS going
      FROM volume_move x JOIN host t ON t.id = x.target_host_id
      WHERE x.volume_id = o.id AND x.ended_at IS NULL AND x.target_host_id <> o.host_id ORDER BY x.id LIMIT 1) going ON true
@@ -47,40 +48,59 @@ const atRestOn = statement<AtRest>(
        AND x.ended_at > now() - interval '10 minutes' ORDER BY x.id DESC LIMIT 1) ended ON true
    WHERE o.host_id = $1 AND o.bound AND o.want = 'present' AND o.state <> 'failed'
      AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
-   ORDER BY kept.kept IS NULL, o.id LIMIT 100`,
+   ORDER BY kept DESC, o.id LIMIT 100`,
 )
 
 /** The first hundred; those that a snapshot keeps there come first. */
 export async function leavingVolumes(
   sql: Sql,
   { config }: Pick<Deps, 'config'>,
-  source: Pick<HostRow, 'id'>,
+  { id: sourceId }: Pick<HostRow, 'id'>,
 ): Promise<LeavingVolume[]> {
-  const volumes = await sql.rows(atRestOn, [source.id])
+  const volumes = await sql.rows(atRestOn, [sourceId])
   if (volumes.length === 0) return []
   const hosts = await listHosts(sql, config.hostTimeoutSeconds)
-  const targets = hosts.filter(host => host.id !== source.id && host.up && !host.cordoned)
+  const source = hosts.find(host => host.id === sourceId)
+  if (!source) return []
+  const targets = hosts.filter(host => host.id !== sourceId && host.up && !host.cordoned)
   const pools = await listPools(sql)
-  return volumes.map(volume => {
+  const told: LeavingVolume[] = []
+  for (const volume of volumes) {
     const { volumeId, projectId, name } = volume
-    return { volumeId, projectId, name, ...whyHere(volume, targets, pools) }
-  })
+    const together = volume.kept ? await togetherWith(sql, volumeId) : nothing
+    told.push({ volumeId, projectId, name, ...whyHere(volume, { source, targets, pools, together }) })
+  }
+  return told
+}
+
+const nothing: Together = { volumeIds: [], snapshots: [], behind: undefined }
+
+interface Elsewhere {
+  readonly source: HostRow
+  readonly targets: readonly HostRow[]
+  readonly pools: readonly PoolView[]
+  readonly together: Together
 }
 
 type Why = Pick<LeavingVolume, 'state' | 'reason'>
 const waiting = (reason: string): Why => ({ state: 'waiting', reason })
 const staying = (reason: string): Why => ({ state: 'staying', reason })
 
-function whyHere(volume: AtRest, targets: readonly HostRow[], pools: readonly PoolView[]): Why {
-  const { going, kept, ended } = volume
+function whyHere(volume: AtRest, { source, targets, pools, together }: Elsewhere): Why {
+  const { going, ended } = volume
   if (going) {
     const percent = going.percent > 0 ? ` (${Math.round(going.percent)} %)` : ''
     return { state: 'moving', reason: `On its way to ${going.target}${percent}.` }
   }
-  if (kept) return staying(keptReason({ ...kept, volumeName: volume.name }))
+  const { behind, snapshots } = together
+  if (behind) return behind.passes ? waiting(behind.why) : staying(behind.why)
   if (!volume.isReady) return waiting('It is being made, or restored.')
-  if (!targets.some(({ id }) => fitMoved(pools, id, [volume])))
+  const roomy = targets.filter(({ id }) => fitMoved(pools, id, [volume]))
+  if (roomy.length === 0)
     return staying('No other host has a storage pool with room for it. Add one, or delete the volume.')
+  const refusals = roomy.map(target => notTaken(snapshots, source, target))
+  if (refusals.every(why => why !== undefined))
+    return staying(`${refusals.join(' ')} Delete the snapshot, or add a host like this one.`)
   if (ended)
     return waiting(`Its move ended (${ended.error ?? 'it was cancelled'}); it is tried again after ten minutes.`)
   return waiting('Others leave first: two of a host at a time.')

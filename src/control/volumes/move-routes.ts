@@ -21,7 +21,8 @@ export const moveHandlers = (deps: Pick<Deps, 'db' | 'config'>): MoveHandlers =>
       const target = await findHost(tx, deps.config.hostTimeoutSeconds, call.body.target_host)
       if (!target)
         throw invalidField('target_host', 'must be the id or name of a registered host; see GET /v1/admin/hosts')
-      await moveVolume(tx, volume.id, target)
+      const source = volume.hostId && (await findHost(tx, deps.config.hostTimeoutSeconds, volume.hostId))
+      await moveVolume(tx, volume.id, target, source || undefined)
       const details = { name: volume.name, to: target.name }
       call.audit({ action: 'volume.move', resourceType: 'volume', resourceId: volume.id, details })
       return viewOf(tx, await own(tx, call))

@@ -5,26 +5,31 @@ import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { ApiError, invalidField, invalidState, notFound } from '../http/errors.ts'
-import { keptBySnapshot, keptReason, startMove } from '../moves/index.ts'
+import { newId } from '../../lib/ids.ts'
+import {
+  type KeptSnapshot,
+  keptBySnapshot,
+  lockVolumes,
+  notTaken,
+  startMove,
+  startSnapshotMove,
+} from '../moves/index.ts'
 import { fitMoved, type PoolView } from '../scheduler/pools.ts'
 import * as rules from './rules.ts'
 import * as store from './store.ts'
 import type { Volume } from './store.ts'
-
-const snapshotWith = statement<{ name: string; appName: string; volumeName: string }>(
-  'volumes.keptBySnapshot',
-  `SELECT s.name, a.name AS "appName", o.name AS "volumeName"
-   FROM volume o JOIN vm_snapshot s ON ${keptBySnapshot} JOIN app a ON a.id = s.app_id WHERE o.id = $1 ORDER BY s.id LIMIT 1`,
-)
+import { togetherWith } from './together.ts'
 
 /** Each is read and written as fast as the disks are: more at once would only make all of them slow. */
 const mostFromOneHost = 2
 
 /**
- * Wishes for the volume, with its snapshots, on another host; its machine has it carried there.
+ * Wishes for the volume, with its snapshots and what has to move with it, on another host; its machine has it carried there.
  * @throws ApiError 400 (`target_host`), 404, 409 `volume_in_use` while a VM has it, `operation_in_progress`, `invalid_state`
  */
-export async function moveVolume(tx: Tx, id: string, target: HostRow): Promise<void> {
+export async function moveVolume(tx: Tx, id: string, target: HostRow, source?: HostRow): Promise<void> {
+  const before = await togetherWith(tx, id)
+  await lockVolumes(tx, before.volumeIds)
   const volume = await store.lock(tx, id)
   if (!volume) throw notFound()
   const obstacle = await whyNotMoved(tx, volume)
@@ -32,11 +37,47 @@ export async function moveVolume(tx: Tx, id: string, target: HostRow): Promise<v
   if (volume.hostId === target.id) throw invalidField('target_host', `the volume is on ${target.name} already`)
   if (!target.up || target.cordoned)
     throw invalidState(`Host ${target.name} takes nothing now: it is ${target.up ? 'cordoned' : 'not heard of'}.`)
-  const pool = poolThere(await listPools(tx), volume, target.id)
-  if (pool === undefined)
-    throw new ApiError('no_capacity', `Host ${target.name} has no storage pool with room for volume ${volume.name}.`)
-  if (!(await startMove(tx, { volumeId: id, targetHostId: target.id, targetPool: pool })))
-    throw rules.underWay(`Volume ${volume.name} is being changed, kept or cloned. Wait until that is done.`)
+  const group = await groupOf(tx, volume)
+  if (group.volumes.some(one => !before.volumeIds.includes(one.id)))
+    throw rules.underWay(`Volume ${volume.name} is being kept. Wait until that is done.`)
+  const refused = source && notTaken(group.snapshots, source, target)
+  if (refused) throw invalidState(refused)
+  const pools = poolsThere(await listPools(tx), group.volumes, target.id)
+  if (pools === undefined)
+    throw new ApiError(
+      'no_capacity',
+      `Host ${target.name} has no storage pool with room for ${namesOf(group.volumes)}.`,
+    )
+  await start(tx, group, target.id, pools)
+}
+
+const namesOf = (volumes: readonly Volume[]) =>
+  `${volumes.length === 1 ? 'volume' : 'volumes'} ${volumes.map(one => one.name).join(' and ')}`
+
+interface Group {
+  readonly volumes: readonly Volume[]
+  readonly snapshots: readonly KeptSnapshot[]
+}
+
+async function groupOf(sql: Sql, volume: Volume): Promise<Group> {
+  const { volumeIds, snapshots } = await togetherWith(sql, volume.id)
+  const others = volumeIds.filter(id => id !== volume.id)
+  const found = await Promise.all(others.map(id => store.byId(sql, id)))
+  return { volumes: [volume, ...found.filter(one => one !== undefined)], snapshots }
+}
+
+/** All of it or nothing. @throws ApiError 409 `operation_in_progress` */
+async function start(tx: Tx, group: Group, targetHostId: string, pools: ReadonlyMap<string, PoolView>): Promise<void> {
+  const groupId = newId()
+  const together = group.snapshots.length > 0 ? { groupId } : {}
+  for (const { id: volumeId, name } of group.volumes) {
+    const targetPool = pools.get(volumeId)?.name ?? ''
+    if (!(await startMove(tx, { volumeId, targetHostId, targetPool, ...together })))
+      throw rules.underWay(`Volume ${name} is being changed, kept or cloned. Wait until that is done.`)
+  }
+  for (const { id: snapshotId, name } of group.snapshots)
+    if (!(await startSnapshotMove(tx, { snapshotId, targetHostId, groupId, migrationId: null })))
+      throw rules.underWay(`Snapshot ${name} is being forked, restored or moved. Wait until that is done.`)
 }
 
 /** What keeps the volume where it is, whatever the other host is: 409 `operation_in_progress`, `invalid_state`, `volume_in_use`. */
@@ -49,15 +90,19 @@ export async function whyNotMoved(sql: Sql, volume: Volume): Promise<ApiError | 
   if (!bound) return invalidState(`Every host reaches volume ${name}: it need not move.`)
   if ((await store.vmIds(sql, id)).length > 0)
     return new ApiError('volume_in_use', `A VM has volume ${name}. Move that, and the volume goes along.`)
-  const kept = await sql.maybe(snapshotWith, [id])
-  return kept && invalidState(keptReason(kept))
+  const { behind } = await togetherWith(sql, id)
+  return behind && (behind.passes ? rules.underWay(behind.why) : invalidState(behind.why))
 }
 
-const poolThere = (pools: readonly PoolView[], volume: Volume, hostId: string): string | undefined =>
-  fitMoved(pools, hostId, [{ ...volume, volumeId: volume.id }])?.get(volume.id)?.name
+const poolsThere = (pools: readonly PoolView[], volumes: readonly Volume[], hostId: string) =>
+  fitMoved(
+    pools,
+    hostId,
+    volumes.map(one => ({ ...one, volumeId: one.id })),
+  )
 
-// Those of VMs go with these. One that could not be moved, or whose move was cancelled, stays for a while, one that a snapshot
-// has a copy of as long as that is there. A few of each host: one whose volumes cannot leave holds up no other. The smallest
+// Those of VMs go with these. One that could not be moved, or whose move was cancelled, stays for a while, one with a snapshot that no
+// other host goes on with as long as that is so. A few of each host: one whose volumes cannot leave holds up no other. The smallest
 // first: what finds no room elsewhere is behind what does.
 const leftBehind = statement<{ id: string; hostId: string }>(
   'volumes.leftBehind',
@@ -67,7 +112,10 @@ const leftBehind = statement<{ id: string; hostId: string }>(
        AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
        AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
          AND x.ended_at > now() - interval '10 minutes')
-       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot})
+       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot} AND (
+         NOT s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true))
+         OR NOT EXISTS (SELECT FROM host t WHERE t.id <> h.id AND NOT t.cordoned AND t.lost_at IS NULL AND t.removed_at IS NULL
+           AND t.hypervisors @> jsonb_build_array(jsonb_build_object('snapshotKind', s.made_by)))))
      ORDER BY o.size_mib, o.id LIMIT 50) left_behind
    WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )
@@ -98,16 +146,19 @@ export const drainedVolumes = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep
   },
 })
 
-/** False when enough others leave the host now, or no other has room. */
+/** False when enough others leave the host now, or no other can take it. */
 async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, hostId: string): Promise<boolean> {
   if ((await tx.one(movesFrom, [hostId])).count >= mostFromOneHost) return false
-  const volume = await store.lock(tx, id)
+  const volume = await store.byId(tx, id)
   if (!volume) return false
-  const pools = await listPools(tx)
-  for (const target of await listHosts(tx, config.hostTimeoutSeconds)) {
+  const [group, pools] = [await groupOf(tx, volume), await listPools(tx)]
+  const hosts = await listHosts(tx, config.hostTimeoutSeconds)
+  const source = hosts.find(host => host.id === hostId)
+  for (const target of hosts) {
     if (target.id === hostId || !target.up || target.cordoned) continue
-    if (poolThere(pools, volume, target.id) === undefined) continue
-    await moveVolume(tx, id, target)
+    if (poolsThere(pools, group.volumes, target.id) === undefined) continue
+    if (!source || notTaken(group.snapshots, source, target)) continue
+    await moveVolume(tx, id, target, source)
     return true
   }
   return false

@@ -1,0 +1,128 @@
+/** A snapshot of a VM from one host to another: its files, and what is known of it. Content of volumes goes with these. */
+import { readdir, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Value } from 'typebox/value'
+import type { SnapshotPut } from '../../contract/agent.ts'
+import { fileReceiver } from '../hypervisor/transfer/files.ts'
+import type { Wire } from '../hypervisor/transfer/wire.ts'
+import { awaitWire, reachWire, type UnderWay } from '../transfers.ts'
+import { StepError } from '../vm/errors.ts'
+import { chunksOf, dataIn, hashOf } from '../volume/move/content.ts'
+import { digestOf, type SnapshotStore, Taken } from './store.ts'
+
+/** Named in the greeting: both hosts have to speak the same. */
+const protocol = 'mote snapshot 1'
+/** Left to the host beside what comes. */
+const spareBytes = 64 << 20
+const fileName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
+
+export interface ReceiveDeps {
+  readonly store: Pick<SnapshotStore, 'make' | 'root'>
+  /** What snapshots that are made here now say in `madeBy`, of each hypervisor. */
+  readonly kinds: () => Promise<readonly string[]>
+  /** The address where snapshots of other hosts arrive. */
+  readonly migrationHost: () => string
+  /** After it resolves what has come survives a power cut, and so does that it is whole. */
+  readonly keep: (taken: Taken) => Promise<void>
+}
+
+/**
+ * Takes what the other host sends, and counts it as come when what was read back has the same hash.
+ * @throws StepError `snapshot_mismatch` (made by another VMM or CPU), `no_space`, `snapshot_damaged`
+ */
+export async function receiveSnapshot(
+  { store, kinds, migrationHost, keep }: ReceiveDeps,
+  { snapshotId, incoming }: SnapshotPut,
+  move: UnderWay,
+): Promise<void> {
+  if (!incoming) return
+  const { signal, tell } = move
+  const here = await kinds()
+  if (!here.includes(incoming.madeBy))
+    throw new StepError('snapshot_mismatch', `it was made by ${incoming.madeBy}, this host has ${here.join(' and ')}`)
+  await assertFits(store.root, incoming.sizeBytes)
+  using use = await awaitWire(migrationHost(), protocol, move)
+  const { wire } = use
+  try {
+    const taken = await store.make(snapshotId, async dir => {
+      const come = await takeFiles(wire, dir)
+      signal.throwIfAborted()
+      return come
+    })
+    signal.throwIfAborted()
+    await keep({ ...taken, received: incoming.transferId })
+    await wire.say({ say: 'loaded' })
+  } catch (error) {
+    await wire.say({ say: 'failed', reason: StepError.of(error).message }).catch(() => undefined)
+    throw error
+  }
+  tell({ phase: 'complete', percent: 100 })
+}
+
+async function assertFits(dir: string, sizeBytes: number): Promise<void> {
+  const { bavail, bsize } = await statfs(dir)
+  const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20)
+  if (bavail * bsize >= sizeBytes + spareBytes) return
+  throw new StepError('no_space', `it takes ${mib(sizeBytes)} MiB, and this host has ${mib(bavail * bsize)} MiB free`)
+}
+
+/** Into an empty directory. */
+async function takeFiles(wire: Wire, dir: string): Promise<Taken> {
+  const { names, taken } = await wire.expect('snapshot')
+  if (!names.every(name => fileName.test(name)) || !Value.Check(Taken, taken))
+    throw new Error('the other host sent no snapshot that is known here')
+  const files = fileReceiver(Object.fromEntries(names.map(name => [name, join(dir, name)])))
+  try {
+    for (;;) {
+      const frame = await wire.next()
+      if (frame?.kind === 'data') await files.data(frame.offset, frame.data)
+      else if (frame?.kind === 'message' && frame.message.say === 'file')
+        await files.take(frame.message.name, frame.message.size)
+      else if (frame?.kind === 'message' && frame.message.say === 'complete') break
+      else throw new Error('the source ended before it had sent all')
+    }
+  } finally {
+    await files.close()
+  }
+  const arrived = await digestOf(dir)
+  if (arrived.sha256 !== taken.sha256)
+    throw new StepError('snapshot_damaged', 'what arrived of the snapshot is not what was taken')
+  return { made: taken.made, ...arrived }
+}
+
+/** @throws StepError with the other host's reason, Error when the connection breaks */
+export async function sendSnapshot(
+  dir: string,
+  taken: Taken,
+  { outgoing }: SnapshotPut,
+  { signal, tell }: UnderWay,
+): Promise<void> {
+  if (!outgoing) return
+  using use = await reachWire(outgoing.uri, protocol, signal)
+  const { wire } = use
+  const names = (await readdir(dir)).sort()
+  const sizes = await Promise.all(names.map(async name => (await stat(join(dir, name))).size))
+  const totalBytes = sizes.reduce((sum, size) => sum + size, 0)
+  const { made, sha256, sizeBytes } = taken
+  await wire.say({ say: 'snapshot', names, taken: { made, sha256, sizeBytes } })
+  tell({ phase: 'copying', totalBytes })
+  let [transferredBytes, doneBytes, told] = [0, 0, 0]
+  for (const [n, name] of names.entries()) {
+    const path = join(dir, name)
+    await wire.say({ say: 'file', name, size: sizes[n] ?? 0 })
+    for await (const { offset, data } of chunksOf(path, await dataIn(path))) {
+      signal.throwIfAborted()
+      if (hashOf(data) !== undefined) {
+        await wire.data(offset, data)
+        transferredBytes += data.length
+      }
+      const percent = Math.min(99, Math.floor((100 * (doneBytes + offset)) / Math.max(1, totalBytes)))
+      if (percent > told) tell({ percent, transferredBytes })
+      told = Math.max(told, percent)
+    }
+    doneBytes += sizes[n] ?? 0
+  }
+  await wire.say({ say: 'complete' })
+  await wire.expect('loaded')
+  tell({ phase: 'complete', percent: 100, transferredBytes })
+}

@@ -1,0 +1,224 @@
+/** A snapshot of a VM that has a volume goes to another host, with the volume: forks of it start there, with what was written before it. */
+import { existsSync } from 'node:fs'
+import { appendFile, chmod, readdir, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { DiskSpec, SnapshotObserved, SnapshotPut, Transfer, VolumeObserved, VmSpec } from '../../contract/agent.ts'
+import type { AgentConfig } from '../config.ts'
+import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
+import { until } from '../../../test/support/wait.ts'
+import { digestOf } from './store.ts'
+
+const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
+const network = process.getuid?.() === 0 ? 'tap' : 'user'
+
+const disk = (volumeId: string, generation: number): DiskSpec => ({
+  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+})
+const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
+const seenOf = async (host: TestAgent) =>
+  (await host.request('snapshot.get', { snapshotId: 'snap-1' })) as SnapshotObserved
+const put = (host: TestAgent, generation: number, more: Partial<SnapshotPut> = {}) =>
+  host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'parent', generation, want: 'present', ...more })
+
+/** The transfer once it is in one of these phases. */
+const phase = (host: TestAgent, ...phases: Transfer['phase'][]) =>
+  until(
+    async () => {
+      const { transfer } = await seenOf(host)
+      return transfer && phases.includes(transfer.phase) ? transfer : undefined
+    },
+    { what: `the snapshot is ${phases.join(' or ')}`, timeoutMs: 30_000 },
+  )
+
+interface Kept {
+  readonly source: TestAgent
+  readonly kept: SnapshotObserved
+}
+
+/** A VM that has written to its volume, kept, and has written since. */
+async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promise<Kept> {
+  await source.volume({ volumeId: 'vol-1' })
+  const spec = testSpec({ hypervisor, disks: [disk('vol-1', 1)] })
+  await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
+  await source.until('parent', 'healthy', vm => vm.healthy)
+  return { source, kept: await source.snapshot('snap-1', 'parent') }
+}
+
+/** Both sides of the way, until both say that it is over. */
+async function send({ source, kept }: Kept, target: TestAgent, transferId: string, generation: number) {
+  const { sizeBytes, madeBy } = kept
+  await put(target, generation, { incoming: { transferId, sizeBytes, madeBy: madeBy ?? '' } })
+  const { uri } = await phase(target, 'listening')
+  await put(source, generation, { outgoing: { transferId, uri: uri ?? '' } })
+  return Promise.all([phase(source, 'complete', 'failed'), phase(target, 'complete', 'failed')])
+}
+
+describe('between two agents with simulated VMs', () => {
+  const fake: Partial<AgentConfig> = { hypervisor: 'fake' }
+
+  test('arrives whole, counts when control says so, and survives both agents', { timeout: 60_000 }, async () => {
+    await using source = await testAgent(fake)
+    await using target = await testAgent(fake)
+    const one = await kept(source, 'fake')
+    expect((await send(one, target, 't1', 2)).map(({ phase, error }) => [phase, error])).toEqual([
+      ['complete', null],
+      ['complete', null],
+    ])
+    expect(await digestOf(filesOf(target))).toMatchObject({ sha256: one.kept.sha256 })
+    // It does not count yet, and an agent that starts now knows what has come.
+    expect(await seenOf(target)).toMatchObject({ state: 'creating' })
+    await target.restart()
+    expect(await phase(target, 'complete')).toMatchObject({ transferId: 't1' })
+    await put(target, 3, { arrived: { transferId: 't1' } })
+    const { sha256, madeBy, disks } = one.kept
+    expect(await seenOf(target)).toMatchObject({ state: 'ready', sha256, madeBy, disks })
+    await target.restart()
+    expect(await seenOf(target)).toMatchObject({ state: 'ready', sha256 })
+    expect(await seenOf(source)).toMatchObject({ state: 'ready', sha256 })
+    await put(source, 3, { want: 'absent' })
+    await until(async () => (await seenOf(source)).state === 'absent', { what: 'the old one has gone' })
+    expect(await readdir(join(source.config.dataDir, 'snapshots'))).toEqual([])
+  })
+
+  test('counts only by the transfer by which it came', { timeout: 60_000 }, async () => {
+    await using source = await testAgent(fake)
+    await using target = await testAgent(fake)
+    await put(target, 2, { arrived: { transferId: 't1' } })
+    expect(await seenOf(target)).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
+    const one = await kept(source, 'fake')
+    await send(one, target, 't2', 3)
+    await put(target, 4, { arrived: { transferId: 't1' } })
+    expect(await seenOf(target)).toMatchObject({ state: 'failed' })
+    await expect(
+      put(target, 5, { incoming: { transferId: 't3', sizeBytes: 1, madeBy: one.kept.madeBy ?? '' } }),
+    ).rejects.toThrow('has the snapshot already')
+    await put(target, 6, { want: 'absent' })
+    await until(async () => (await seenOf(target)).state === 'absent', { what: 'nothing of it is there' })
+  })
+
+  test('that a host has lost is not taken anew in its place', { timeout: 60_000 }, async () => {
+    await using source = await testAgent(fake)
+    await kept(source, 'fake')
+    const lost = { snapshotId: 'snap-2', vmId: 'parent', generation: 2, want: 'present', taken: true } as const
+    await source.request('snapshot.put', { ...lost, outgoing: { transferId: 't1', uri: 'tcp://127.0.0.1:1?key=none' } })
+    const seen = async () => (await source.request('snapshot.get', { snapshotId: 'snap-2' })) as SnapshotObserved
+    await until(async () => (await seen()).transfer?.phase === 'failed', { what: 'it cannot be sent' })
+    await source.request('snapshot.put', { ...lost, generation: 3 })
+    expect(await seen()).toMatchObject({ state: 'failed', error: expect.stringContaining('not here') })
+    await source.restart()
+    expect(await seen()).toMatchObject({ state: 'failed' })
+    expect(existsSync(join(source.config.dataDir, 'snapshots/snap-2/files'))).toBe(false)
+  })
+
+  test('that was damaged is refused where it arrives, and nothing is kept there', { timeout: 60_000 }, async () => {
+    await using source = await testAgent(fake)
+    await using target = await testAgent(fake)
+    const one = await kept(source, 'fake')
+    const [name = ''] = await readdir(filesOf(source))
+    await chmod(join(filesOf(source), name), 0o600)
+    await appendFile(join(filesOf(source), name), 'rot')
+    const ends = await send(one, target, 't1', 2)
+    for (const { phase, error } of ends) {
+      expect(phase).toBe('failed')
+      expect(error).toContain('is not what was taken')
+    }
+    expect(existsSync(filesOf(target))).toBe(false)
+    await put(target, 3, { arrived: { transferId: 't1' } })
+    expect(await seenOf(target)).toMatchObject({ state: 'failed' })
+  })
+
+  test('of another VMM, or larger than the room that there is, is refused at once', { timeout: 60_000 }, async () => {
+    await using target = await testAgent(fake)
+    await put(target, 2, { incoming: { transferId: 't1', sizeBytes: 1, madeBy: 'qemu 9 of elsewhere' } })
+    expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('qemu 9 of elsewhere') })
+    const { snapshotKind } = (await target.agent.probed)[0] ?? {}
+    const huge = { transferId: 't2', sizeBytes: 2 ** 50, madeBy: snapshotKind ?? '' }
+    await put(target, 3, { incoming: huge })
+    expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('MiB free') })
+  })
+
+  test('whose other host goes away in the middle stays where it is, and can be sent again', {
+    timeout: 60_000,
+  }, async () => {
+    await using source = await testAgent(fake)
+    await using target = await testAgent(fake)
+    const one = await kept(source, 'fake')
+    const { sizeBytes, madeBy, sha256 } = one.kept
+    await put(target, 2, { incoming: { transferId: 't1', sizeBytes, madeBy: madeBy ?? '' } })
+    const { uri } = await phase(target, 'listening')
+    await target.restart()
+    await put(source, 2, { outgoing: { transferId: 't1', uri: uri ?? '' } })
+    await phase(source, 'failed')
+    expect(await seenOf(source)).toMatchObject({ state: 'ready', sha256 })
+    await put(target, 3, { want: 'absent' })
+    await until(async () => (await seenOf(target)).state === 'absent', { what: 'given up' })
+    expect((await send(one, target, 't2', 4)).map(each => each.phase)).toEqual(['complete', 'complete'])
+  })
+})
+
+test.skipIf(!hasQemu)(
+  'a fork of it goes on there, on a clone of what the volume held',
+  { timeout: 240_000 },
+  async () => {
+    await using source = await testAgent({ hypervisor: 'qemu', network })
+    // The image's base is elsewhere there than the snapshot says, and has to be made first.
+    await using cache = await testDir()
+    const cacheDir = await cacheWithoutImages(source.config.cacheDir, cache.path)
+    await using target = await testAgent({ hypervisor: 'qemu', network, cacheDir })
+    const sh = async (host: TestAgent, vmId: string, script: string) => {
+      const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
+      return (stdout + stderr).trim()
+    }
+    await source.volume({ volumeId: 'vol-1' })
+    const spec = testSpec({ hostname: 'parent', disks: [disk('vol-1', 1)] })
+    await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
+    await source.until('parent', 'healthy', vm => vm.healthy)
+    const writes = 'head -c 3000000 /dev/urandom > /data/file; echo memory > /tmp/state; sync'
+    const known = await sh(source, 'parent', `${writes}; sha256sum < /data/file; cat /proc/sys/kernel/random/boot_id`)
+    const taken = await source.snapshot('snap-1', 'parent')
+    expect(taken).toMatchObject({ state: 'ready', disks: [{ volumeId: 'vol-1', copied: true }] })
+    await sh(source, 'parent', 'echo later > /data/file; echo later > /tmp/state; sync')
+    await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
+    await source.until('parent', 'gone', vm => vm.state === 'absent')
+
+    const [there] = await send({ source, kept: taken }, target, 't1', 2)
+    expect(there).toMatchObject({ phase: 'complete', error: null })
+    const volume = { volumeId: 'vol-1', want: 'present', pool: 'local', sizeMib: 32 } as const
+    const volumeAt = async (host: TestAgent, phase: Transfer['phase']) =>
+      until(
+        async () => {
+          const { transfer } = (await host.request('volume.get', { volumeId: 'vol-1' })) as VolumeObserved
+          return transfer?.phase === phase ? transfer : undefined
+        },
+        { what: `the volume is ${phase}`, timeoutMs: 30_000 },
+      )
+    await target.request('volume.put', { ...volume, generation: 2, incoming: { transferId: 'v1' } })
+    const { uri } = await volumeAt(target, 'listening')
+    const outgoing = { transferId: 'v1', uri, final: true, snapshots: ['snap-1'] }
+    await source.request('volume.put', { ...volume, generation: 2, outgoing })
+    await volumeAt(source, 'complete')
+    await target.volume({ ...volume, generation: 3, arrived: { transferId: 'v1' } })
+    await put(target, 3, { arrived: { transferId: 't1' } })
+    await put(source, 3, { want: 'absent' })
+    await source.volume({ ...volume, generation: 3, want: 'absent' })
+
+    await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
+    const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }
+    const fork = testSpec({ hostname: 'fork', disks: [disk('clone-1', 1)], from })
+    await target.put({ vmId: 'fork', generation: 1, want: 'running', spec: fork })
+    await target.until('fork', 'healthy', vm => vm.healthy)
+    const found = await sh(target, 'fork', 'sha256sum < /data/file; cat /proc/sys/kernel/random/boot_id /tmp/state')
+    expect(found).toBe(`${known}\nmemory`)
+    // And so is what is on the disk, without the memory that came along.
+    await target.put({ vmId: 'fork', generation: 2, want: 'running', spec: { ...fork, vcpus: 2 } })
+    await target.until('fork', 'booted', vm => vm.generation === 2 && vm.healthy)
+    expect(await sh(target, 'fork', 'sha256sum < /data/file')).toBe(known.split('\n')[0])
+  },
+)
+
+/** All that an agent has fetched and built, but no images. */
+async function cacheWithoutImages(cacheDir: string, dir: string): Promise<string> {
+  for (const name of await readdir(cacheDir)) if (name !== 'bases') await symlink(join(cacheDir, name), join(dir, name))
+  return dir
+}

@@ -1,0 +1,170 @@
+/** What leaves for another host or comes from one: what the wishes say of it is carried out here, once for each transfer. */
+import type { Logger } from 'pino'
+import type { Transfer } from '../contract/agent.ts'
+import { abortable } from '../lib/abortable.ts'
+import { listenForVm, openWire, type Wire } from './hypervisor/transfer/wire.ts'
+import { StepError } from './vm/errors.ts'
+
+/** A wish for something that may be on its way. */
+export interface Movable {
+  readonly want: 'present' | 'absent'
+  readonly incoming?: { readonly transferId: string }
+  readonly outgoing?: { readonly transferId: string; readonly final?: boolean }
+}
+
+export type Tell = (change: Partial<Transfer>) => void
+
+/** A transfer while it is under way. */
+export interface UnderWay {
+  readonly signal: AbortSignal
+  /** Nobody writes any more. */
+  final(): boolean
+  /** Resolves when there may be something new. @throws the signal's reason */
+  news(): Promise<void>
+  readonly tell: Tell
+}
+
+export interface TransfersDeps<W extends Movable> {
+  readonly idOf: (wish: W) => string
+  /** @param received the transfer by which all of it has come already */
+  readonly receive: (wish: W, received: string | undefined, move: UnderWay) => Promise<void>
+  readonly send: (wish: W, move: UnderWay) => Promise<void>
+  readonly onChange: (id: string) => void
+  readonly log: Logger
+}
+
+export interface Transfers<W extends Movable> {
+  /** The wish may be a new one, or something it waits for has happened. */
+  follow(wish: W, received: string | undefined): void
+  /** Undefined where nothing of it is under way. */
+  observed(id: string): Transfer | undefined
+  /** Aborted as soon as what is under way is not wanted any more; undefined where nothing is. */
+  signalOf(id: string): AbortSignal | undefined
+  /** Of what is not wanted any more and still at work: when it has ended. Undefined where there is nothing of that kind. */
+  ended(id: string): Promise<void> | undefined
+  stop(): void
+}
+
+interface Move {
+  transfer: Transfer
+  final: boolean
+  look: PromiseWithResolvers<void>
+  readonly abort: AbortController
+  readonly over: Promise<void>
+}
+
+export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Transfers<W> {
+  const { log, onChange, idOf } = deps
+  const moves = new Map<string, Move>()
+  // An aborted one may be reading, or waiting for a program, for minutes: nothing else begins with the same thing before.
+  const ending = new Map<string, Promise<void>>()
+  let stopped = false
+
+  const begin = (wish: W, role: Transfer['role'], transferId: string, received: string | undefined) => {
+    const id = idOf(wish)
+    const before = ending.get(id)
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    const nothing = { percent: 0, transferredBytes: 0, totalBytes: 0, error: null, uri: null } as const
+    const move: Move = {
+      ...{ transfer: { transferId, role, phase: 'preparing', ...nothing }, final: false, over },
+      ...{ look: Promise.withResolvers(), abort: new AbortController() },
+    }
+    moves.set(id, move)
+    const { signal } = move.abort
+    const tell = (change: Partial<Transfer>) => {
+      move.transfer = { ...move.transfer, ...change }
+      if (moves.get(id) === move && !signal.aborted) onChange(id)
+    }
+    const underWay: UnderWay = {
+      ...{ signal, tell },
+      final: () => move.final,
+      news: () => abortable(move.look.promise, signal),
+    }
+    const carryOut = async () => {
+      await before
+      signal.throwIfAborted()
+      if (role === 'target') await deps.receive(wish, received, underWay)
+      else await deps.send(wish, underWay)
+    }
+    carryOut()
+      .catch((err: unknown) => {
+        if (signal.aborted) return
+        log.warn({ id, transferId, err }, 'a move to another host has failed')
+        tell({ phase: 'failed', error: StepError.of(err).message })
+      })
+      .finally(resolve)
+    return move
+  }
+  const end = (id: string, { abort, over }: Move) => {
+    abort.abort(new Error('nobody wants it moved any more'))
+    moves.delete(id)
+    ending.set(id, over)
+    void over.then(() => ending.get(id) === over && ending.delete(id))
+  }
+
+  return {
+    follow(wish, received) {
+      const id = idOf(wish)
+      const { incoming, outgoing } = wish
+      const wanted = wish.want === 'present' && !stopped ? (incoming ?? outgoing) : undefined
+      const known = moves.get(id)
+      const isKnown = known !== undefined && known.transfer.transferId === wanted?.transferId
+      if (known && !isKnown) end(id, known)
+      if (!wanted) return
+      const move = isKnown ? known : begin(wish, incoming ? 'target' : 'source', wanted.transferId, received)
+      move.final ||= outgoing?.final === true
+      move.look.resolve()
+      move.look = Promise.withResolvers()
+    },
+    observed: id => moves.get(id)?.transfer,
+    signalOf: id => moves.get(id)?.abort.signal,
+    ended: id => ending.get(id),
+    stop() {
+      stopped = true
+      for (const { abort } of moves.values()) abort.abort(new Error('the agent ends'))
+    },
+  }
+}
+
+/** Waits for the one connection to a listener of this host, which ends when the transfer is given up. */
+export async function awaitWire(host: string, protocol: string, { signal, tell }: UnderWay): Promise<WireInUse> {
+  const undo = new DisposableStack()
+  const onAbort = (close: () => void) => {
+    signal.addEventListener('abort', close, { once: true })
+    undo.defer(() => {
+      signal.removeEventListener('abort', close)
+      close()
+    })
+  }
+  try {
+    const listener = await listenForVm(host, protocol)
+    onAbort(listener.close)
+    signal.throwIfAborted()
+    tell({ phase: 'listening', uri: listener.uri })
+    const wire = await listener.wire
+    onAbort(wire.close)
+    tell({ phase: 'copying' })
+    return { wire, [Symbol.dispose]: () => undo.dispose() }
+  } catch (error) {
+    undo.dispose()
+    throw error
+  }
+}
+
+export interface WireInUse extends Disposable {
+  readonly wire: Wire
+}
+
+/** Connects to the host that waits. Closed when the transfer is given up. */
+export async function reachWire(uri: string, protocol: string, signal: AbortSignal): Promise<WireInUse> {
+  signal.throwIfAborted()
+  const wire = await openWire(uri, protocol)
+  signal.addEventListener('abort', wire.close, { once: true })
+  return {
+    wire,
+    [Symbol.dispose]() {
+      signal.removeEventListener('abort', wire.close)
+      wire.close()
+    },
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * What a newer agent says to an older control plane. Fields that are not known are ignored by every schema; this is for words that
+ * are not known where one of a list is expected. A host is heard of in any case: what it offers and nobody here knows is not used,
+ * and a VM in a state that nobody here knows is there, and nothing more is known of it.
+ */
+import { Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { Value } from 'typebox/value'
+import { HostBeat, HypervisorName, hypervisorFeatures, VmObserved } from './agent.ts'
+import { Route, RoutesAnswer } from './gateway.ts'
+
+export interface ReadBeat {
+  readonly beat: HostBeat
+  /** What was not understood, for the log: `feature x`, `hypervisor y`. */
+  readonly unknown: readonly string[]
+}
+
+/** Compiled: a beat with a hundred VMs is read in a tenth of the time. */
+const beatSchema = Compile(HostBeat)
+
+/** Of a beat, what has to be there to find the words that are not known. */
+const Outline = Type.Object({
+  hypervisors: Type.Array(Type.Object({ name: Type.String(), capabilities: Type.Object({ migrate: Type.String() }) })),
+  vms: Type.Union([Type.Array(Type.Object({ vmId: Type.String() })), Type.Null()]),
+})
+
+/** @throws Error when it is no beat even so */
+export function readBeat(data: unknown): ReadBeat {
+  if (beatSchema.Check(data)) return { beat: data, unknown: unknownFeatures(data) }
+  if (!Value.Check(Outline, data)) return { beat: Value.Parse(HostBeat, data), unknown: [] }
+  const words: string[] = []
+  const hypervisors = data.hypervisors.flatMap(offer => {
+    if (!Value.Check(HypervisorName, offer.name)) {
+      words.push(`hypervisor ${offer.name}`)
+      return []
+    }
+    const { capabilities } = offer
+    if (migrations.has(capabilities.migrate)) return [offer]
+    words.push(`way to move VMs ${capabilities.migrate}`)
+    return [{ ...offer, capabilities: { ...capabilities, migrate: 'none' } }]
+  })
+  const vms = data.vms?.map(vm => {
+    if (Value.Check(VmObserved, vm)) return vm
+    words.push('state of a VM')
+    return unread(vm.vmId)
+  })
+  const beat = Value.Parse(HostBeat, { ...data, hypervisors, vms: vms ?? null })
+  return { beat, unknown: [...words, ...unknownFeatures(beat)] }
+}
+
+const migrations: ReadonlySet<string> = new Set(['none', 'live', 'stop-and-copy'])
+const features: ReadonlySet<string> = new Set(hypervisorFeatures)
+
+const unknownFeatures = ({ hypervisors }: HostBeat): string[] =>
+  hypervisors.flatMap(offer => (offer.features ?? []).filter(one => !features.has(one)).map(one => `feature ${one}`))
+
+const RouteOutline = Type.Object({ state: Type.String() })
+
+/** In a state that nobody here knows nothing can be served: as one that is down. @throws Error when it is no route */
+export const readRoute = (data: unknown): Route =>
+  Value.Check(Route, data) || !Value.Check(RouteOutline, data)
+    ? Value.Parse(Route, data)
+    : Value.Parse(Route, { ...data, state: 'down' })
+
+const RoutesOutline = Type.Object({ version: Type.Integer(), routes: Type.Array(Type.Unknown()) })
+
+/** @throws Error when it is no answer, or one of them no route */
+export function readRoutes(data: unknown): RoutesAnswer {
+  if (Value.Check(RoutesAnswer, data)) return data
+  const { version, routes } = Value.Parse(RoutesOutline, data)
+  return { version, routes: routes.map(readRoute) }
+}
+
+/** It is there: under generation 0 that is no news of the VM, and its room stays taken. */
+const unread = (vmId: string): VmObserved => ({
+  ...{ vmId, generation: 0, state: 'crashed', healthy: false, endpoint: null, imageDigest: null, hypervisor: 'qemu' },
+  ...{ error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
+})

@@ -1,0 +1,77 @@
+/** Snapshots of VMs that leave hosts that are being emptied, where no volume takes them along. */
+import { type Tx, statement } from '../../db/db.ts'
+import type { Sweep } from '../../engine/sweep.ts'
+import { seconds } from '../../lib/duration.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Deps } from '../deps.ts'
+import { type HostRow, listHosts } from '../hosts/index.ts'
+import { keptBySnapshot } from './kept.ts'
+import { notTaken } from './luggage.ts'
+import { startSnapshotMove } from './start.ts'
+
+interface LeftBehind {
+  readonly id: string
+  readonly name: string
+  readonly appName: string
+  readonly madeBy: string | null
+  readonly hostId: string
+  /** Where its VM is now, which can go back to it there only. */
+  readonly vmHostId: string | null
+}
+
+// As long as its VM is there it stays: the VM could not go back to it otherwise. A few of each host, as of volumes; one that could
+// not be moved stays for a while.
+const leftBehind = statement<LeftBehind>(
+  'moves.snapshotsLeftBehind',
+  `SELECT left_behind.* FROM host h CROSS JOIN LATERAL (
+     SELECT s.id, s.name, a.name AS "appName", s.made_by AS "madeBy", s.host_id AS "hostId", v.host_id AS "vmHostId"
+     FROM vm_snapshot s JOIN app a ON a.id = s.app_id LEFT JOIN vm v ON v.id = s.vm_id AND v.want <> 'absent'
+     WHERE s.host_id = h.id AND s.kind = 'user' AND s.want = 'present' AND s.state = 'ready' AND s.moving_to IS NULL
+       AND v.host_id IS DISTINCT FROM s.host_id
+       AND NOT EXISTS (SELECT FROM volume o WHERE o.host_id = s.host_id AND ${keptBySnapshot})
+       AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND (x.ended_at IS NULL
+         OR (x.state IN ('failed', 'cancelled') AND x.ended_at > now() - interval '10 minutes')))
+     ORDER BY s.size_bytes, s.id LIMIT 50) left_behind
+   WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
+)
+const movesFrom = statement<{ count: number }>(
+  'moves.snapshotsFrom',
+  `SELECT count(*)::int AS count FROM vm_snapshot_move WHERE source_host_id = $1 AND ended_at IS NULL
+     AND state IN ('preparing', 'copying', 'complete') AND migration_id IS NULL`,
+)
+const mostFromOneHost = 2
+
+export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
+  name: 'drained-snapshots',
+  everyMs: seconds(10),
+  async run() {
+    const counts = { found: 0, moved: 0 }
+    const all = await deps.db.rows(leftBehind)
+    if (all.length === 0) return counts
+    const hosts = await listHosts(deps.db, deps.config.hostTimeoutSeconds)
+    for (const snapshot of all) {
+      counts.found++
+      if (await deps.db.tx(tx => moveAway(tx, hosts, snapshot))) counts.moved++
+    }
+    return counts
+  },
+})
+
+/** False when enough others leave the host now, no other can take it, or somebody needs it there. */
+async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind): Promise<boolean> {
+  const source = hosts.find(host => host.id === snapshot.hostId)
+  if (!source || (await tx.one(movesFrom, [source.id])).count >= mostFromOneHost) return false
+  const target = targetOf(hosts, source, snapshot)
+  if (!target) return false
+  const move = { snapshotId: snapshot.id, targetHostId: target.id, groupId: newId(), migrationId: null }
+  return (await startSnapshotMove(tx, move)) !== undefined
+}
+
+/** Where its VM is, if that can take it. */
+function targetOf(hosts: readonly HostRow[], source: HostRow, snapshot: LeftBehind): HostRow | undefined {
+  const kept = [{ ...snapshot, busy: false, volumes: [] }]
+  const able = hosts.filter(
+    host => host.id !== source.id && host.up && !host.cordoned && notTaken(kept, source, host) === undefined,
+  )
+  return able.find(host => host.id === snapshot.vmHostId) ?? able[0]
+}

@@ -1,0 +1,89 @@
+/** Snapshots of VMs that have copies of volumes, and so go where these go, or keep them where they are. */
+import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
+import { type Sql, statement } from '../../db/db.ts'
+import { keptBySnapshot } from './kept.ts'
+
+/** A snapshot of a VM, with the volumes on its host that its guest has mounted. */
+export interface KeptSnapshot {
+  readonly id: string
+  readonly name: string
+  readonly appName: string
+  /** VMM, version and CPU: on another one it does not go on. */
+  readonly madeBy: string | null
+  /** It is on its way, or somebody needs it where it is: a fork that has not started, a VM that goes back to it. */
+  readonly busy: boolean
+  readonly volumes: readonly {
+    readonly volumeId: string
+    readonly name: string
+    /** It has no copy: its guest goes on with what the volume holds. */
+    readonly reads: boolean
+    /** A VM has it. */
+    readonly held: boolean
+  }[]
+}
+
+const keptWith = statement<KeptSnapshot>(
+  'moves.keptWith',
+  `SELECT s.id, s.name, a.name AS "appName", s.made_by AS "madeBy",
+     s.moving_to IS NOT NULL
+       OR EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = s.id AND c.want = 'present' AND c.state = 'creating' AND c.arrived_by IS NULL)
+       OR EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL)
+       OR EXISTS (SELECT FROM vm v WHERE v.project_id = s.project_id AND v.from_snapshot_id = s.id AND v.want <> 'absent'
+         AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation))) AS busy,
+     (SELECT coalesce(jsonb_agg(jsonb_build_object('volumeId', o.id, 'name', o.name,
+         'reads', NOT s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true)),
+         'held', EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)) ORDER BY o.id), '[]'::jsonb)
+       FROM volume o WHERE ${keptBySnapshot} AND o.want = 'present') AS volumes
+   FROM vm_snapshot s JOIN app a ON a.id = s.app_id
+   WHERE s.host_id = ANY (SELECT host_id FROM volume WHERE id = ANY($1::uuid[]))
+     AND EXISTS (SELECT FROM volume o WHERE o.id = ANY($1::uuid[]) AND ${keptBySnapshot}) ORDER BY s.id`,
+)
+
+/** Snapshots that have what one of these volumes held. */
+export const keptWithVolumes = (sql: Sql, volumeIds: readonly string[]): Promise<KeptSnapshot[]> =>
+  volumeIds.length === 0 ? Promise.resolve([]) : sql.rows(keptWith, [volumeIds])
+
+const of = ({ name, appName }: KeptSnapshot) => `Snapshot ${name} of a VM of ${appName}`
+
+/** Why the snapshots cannot leave with these volumes and no others, whatever the other host is; undefined: they can. */
+export function keptBehind(
+  snapshots: readonly KeptSnapshot[],
+  volumeIds: ReadonlySet<string>,
+): { readonly why: string; readonly passes: boolean } | undefined {
+  for (const snapshot of snapshots) {
+    const read = snapshot.volumes.find(one => one.reads)
+    if (read)
+      return {
+        why: `${of(snapshot)} goes on with what volume ${read.name} holds, and could not go along. Delete it first.`,
+        passes: false,
+      }
+    const other = snapshot.volumes.find(one => !volumeIds.has(one.volumeId))
+    if (other)
+      return {
+        why: `${of(snapshot)} has what volume ${other.name} held, too, which ${other.held ? 'a VM has' : 'no VM has'} and does not go with it. Delete the snapshot first.`,
+        passes: false,
+      }
+  }
+  const busy = snapshots.find(one => one.busy)
+  return busy && { why: `${of(busy)} is being forked, restored or moved. Try again after that.`, passes: true }
+}
+
+interface End {
+  readonly name: string
+  readonly hypervisors: readonly HypervisorOffer[]
+}
+
+/** Why the snapshots cannot go from one host to the other; undefined: they can. */
+export function notTaken(snapshots: readonly KeptSnapshot[], source: End, target: End): string | undefined {
+  const [first] = snapshots
+  if (!first) return undefined
+  const able = (end: End) => end.hypervisors.filter(offer => offersFeature(offer, 'moved-snapshots') === true)
+  const old = [source, target].find(end => able(end).length === 0)
+  if (old) return `${of(first)} has what its volumes held, and host ${old.name} can neither send nor take it.`
+  const kinds = able(target).flatMap(offer => (offer.available && offer.snapshotKind ? [offer.snapshotKind] : []))
+  const foreign = snapshots.find(({ madeBy }) => madeBy === null || !kinds.includes(madeBy))
+  return (
+    foreign &&
+    `${of(foreign)} was made by ${foreign.madeBy}, and host ${target.name} has ${kinds.join(' and ') || 'nothing that it goes on with'}.`
+  )
+}

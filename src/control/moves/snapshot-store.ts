@@ -1,0 +1,166 @@
+import type { Transfer } from '../../contract/agent.ts'
+import { type Sql, type Tx, statement } from '../../db/db.ts'
+
+export interface SnapshotMove {
+  readonly id: string
+  readonly snapshotId: string
+  readonly snapshotName: string
+  readonly vmId: string
+  /** What becomes the target's in one commit with it. */
+  readonly groupId: string
+  /** With the VM that has the volumes; null: nobody has them. */
+  readonly migrationId: string | null
+  readonly sourceHostId: string
+  readonly targetHostId: string
+  readonly want: 'move' | 'cancel'
+  readonly state:
+    | 'preparing'
+    | 'copying'
+    | 'complete'
+    | 'clearing'
+    | 'cancelling'
+    | 'dropping'
+    | 'completed'
+    | 'cancelled'
+    | 'failed'
+  readonly uri: string | null
+  readonly error: string | null
+  readonly sourceLost: boolean
+  readonly sourceRemoved: boolean
+  readonly targetLost: boolean
+  readonly targetRemoved: boolean
+  /** Of the snapshot, as it is now. */
+  readonly snapshotWant: 'present' | 'absent'
+  readonly generation: number
+  readonly sizeBytes: number
+  readonly sha256: string | null
+  readonly madeBy: string | null
+  /** Nobody may start from it before it has landed. */
+  readonly landed: boolean
+}
+
+const columns = `x.id, x.snapshot_id AS "snapshotId", n.name AS "snapshotName", n.vm_id AS "vmId", x.group_id AS "groupId",
+  x.migration_id AS "migrationId", x.source_host_id AS "sourceHostId", x.target_host_id AS "targetHostId", x.want, x.state, x.uri, x.error,
+  s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost",
+  t.removed_at IS NOT NULL AS "targetRemoved", n.want AS "snapshotWant", n.generation, n.size_bytes AS "sizeBytes", n.sha256,
+  n.made_by AS "madeBy", n.moving_to IS NULL AS landed`
+const joined = `FROM vm_snapshot_move x JOIN vm_snapshot n ON n.id = x.snapshot_id JOIN host s ON s.id = x.source_host_id
+  JOIN host t ON t.id = x.target_host_id`
+const underWay = `('preparing', 'copying', 'complete')`
+
+const moveById = statement<SnapshotMove>(
+  'moves.snapshotMove',
+  `SELECT ${columns} ${joined} WHERE x.id = $1 AND x.ended_at IS NULL`,
+)
+const movesOfGroup = statement<SnapshotMove>(
+  'moves.snapshotsOfGroup',
+  `SELECT ${columns} ${joined} WHERE x.group_id = $1 ORDER BY x.snapshot_id`,
+)
+const lockMoves = statement<{ id: string }>(
+  'moves.lockSnapshots',
+  `SELECT id FROM vm_snapshot_move WHERE group_id = $1 ORDER BY id FOR UPDATE`,
+)
+const liveMoves = statement<{ id: string }>(
+  'moves.liveOfSnapshot',
+  `SELECT id FROM vm_snapshot_move WHERE snapshot_id = $1 AND ended_at IS NULL`,
+)
+// Clones are made of it, a fork has yet to start from it, or a VM is about to go back to it: not now.
+const begin = statement<{ id: string }>(
+  'moves.beginSnapshot',
+  `WITH leaving AS (
+     UPDATE vm_snapshot s SET moving_to = $3, generation = s.generation + 1
+     WHERE s.id = $2 AND s.moving_to IS NULL AND s.want = 'present' AND s.state = 'ready' AND s.host_id <> $3
+       AND NOT EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = s.id AND c.want = 'present' AND c.state = 'creating'
+         AND c.arrived_by IS NULL)
+       AND NOT EXISTS (SELECT FROM vm v WHERE v.project_id = s.project_id AND v.from_snapshot_id = s.id AND v.want <> 'absent'
+         AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation)))
+       -- What is left of it there goes first.
+       AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL)
+     RETURNING s.id, s.host_id
+   )
+   INSERT INTO vm_snapshot_move (id, snapshot_id, group_id, migration_id, source_host_id, target_host_id)
+   SELECT $1, id, $4, $5, host_id, $3 FROM leaving RETURNING id`,
+)
+const setState = statement(
+  'moves.snapshotState',
+  `UPDATE vm_snapshot_move SET state = $2, uri = coalesce($3, uri) WHERE id = $1 AND state IN ${underWay}`,
+)
+const recordProgress = statement(
+  'moves.snapshotProgress',
+  `UPDATE vm_snapshot_move SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4 WHERE id = $1 AND ended_at IS NULL`,
+)
+const wishCancel = statement(
+  'moves.cancelSnapshot',
+  `UPDATE vm_snapshot_move SET want = 'cancel', error = coalesce(error, $2) WHERE id = $1 AND state IN ${underWay}`,
+)
+const arrive = statement<{ id: string }>(
+  'moves.arriveSnapshot',
+  `WITH done AS (
+     UPDATE vm_snapshot_move SET state = 'clearing', percent = 100 WHERE id = $1 AND want = 'move' AND state = 'complete'
+     RETURNING snapshot_id, target_host_id
+   )
+   UPDATE vm_snapshot s SET host_id = d.target_host_id, generation = s.generation + 1 FROM done d WHERE s.id = d.snapshot_id
+   RETURNING s.id`,
+)
+const land = statement(
+  'moves.landSnapshot',
+  `UPDATE vm_snapshot s SET moving_to = NULL FROM vm_snapshot_move x WHERE x.id = $1 AND s.id = x.snapshot_id AND x.state = 'clearing'`,
+)
+const lose = statement(
+  'moves.loseSnapshot',
+  `UPDATE vm_snapshot s SET moving_to = NULL, state = 'failed', error = $2 FROM vm_snapshot_move x
+   WHERE x.id = $1 AND s.id = x.snapshot_id AND x.state = 'clearing'`,
+)
+const giveUp = statement(
+  'moves.giveUpSnapshot',
+  `WITH given_up AS (UPDATE vm_snapshot_move SET state = 'cancelling' WHERE id = $1 AND state IN ${underWay} RETURNING snapshot_id)
+   UPDATE vm_snapshot s SET generation = s.generation + 1 FROM given_up d WHERE s.id = d.snapshot_id`,
+)
+const stay = statement(
+  'moves.staySnapshot',
+  `WITH stays AS (UPDATE vm_snapshot_move SET state = 'dropping' WHERE id = $1 AND state = 'cancelling' RETURNING snapshot_id)
+   UPDATE vm_snapshot s SET moving_to = NULL FROM stays d WHERE s.id = d.snapshot_id`,
+)
+const end = statement(
+  'moves.endSnapshot',
+  `UPDATE vm_snapshot_move SET state = $2, ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
+)
+
+export const snapshotMove = (sql: Sql, id: string) => sql.maybe(moveById, [id])
+/** Of a migration, or of a group of volumes that no VM has. */
+export const snapshotMovesOf = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
+/** Whoever changes them holds them. */
+export const lockGroup = (tx: Tx, groupId: string) => tx.rows(lockMoves, [groupId])
+/** What is not over, what is left of it at a host included. */
+export const liveSnapshotMoves = async (sql: Sql, snapshotId: string) =>
+  (await sql.rows(liveMoves, [snapshotId])).map(row => row.id)
+
+export interface NewSnapshotMove {
+  readonly id: string
+  readonly snapshotId: string
+  readonly targetHostId: string
+  readonly groupId: string
+  readonly migrationId: string | null
+}
+/** False when it is not where it was, or somebody needs it there now. */
+export const beginSnapshot = async (tx: Tx, m: NewSnapshotMove) =>
+  (await tx.rows(begin, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
+export const enterSnapshot = (tx: Tx, id: string, state: SnapshotMove['state'], uri: string | null = null) =>
+  tx.run(setState, [id, state, uri])
+export const progressSnapshot = (
+  tx: Tx,
+  id: string,
+  seen: Pick<Transfer, 'percent' | 'transferredBytes' | 'totalBytes'>,
+) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes])
+export const cancelSnapshot = async (tx: Tx, id: string, error: string | null = null) =>
+  (await tx.run(wishCancel, [id, error])) === 1
+/** From here on it is the target's. False when it was given up meanwhile, or is not all there. */
+export const completeSnapshot = async (tx: Tx, id: string) => (await tx.rows(arrive, [id])).length === 1
+/** Its new host has it whole. */
+export const landSnapshot = (tx: Tx, id: string) => tx.run(land, [id])
+/** Its new host has lost it. */
+export const loseSnapshot = (tx: Tx, id: string, error: string) => tx.run(lose, [id, error])
+export const giveUpSnapshot = (tx: Tx, id: string) => tx.run(giveUp, [id])
+/** Its host knows: it is as usable there as before. */
+export const releaseSnapshot = (tx: Tx, id: string) => tx.run(stay, [id])
+export const endSnapshot = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') => tx.run(end, [id, state])

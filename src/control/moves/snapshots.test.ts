@@ -1,0 +1,348 @@
+/**
+ * A snapshot of a VM on its way to another host with the volume that it has a copy of, interrupted in every way: both are whole on
+ * one host, and nothing of either is on the other.
+ */
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { computeWorld, shape } from '../../../test/support/compute.ts'
+import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
+import { copyKey } from '../../../test/support/sim-volumes.ts'
+import { cordon, listHosts, recordBeat, reserve } from '../hosts/index.ts'
+import { assertReady } from '../runtime/restore.ts'
+import { startFork } from '../runtime/index.ts'
+import { chooseMove, createSnapshot, dropSnapshot, luggageOf, moveObstacle, startMigration } from '../vms/index.ts'
+import * as snapshots from '../vms/snapshot-store.ts'
+import * as vms from '../vms/store.ts'
+import {
+  attachVolume,
+  createVolume,
+  deleteVolume,
+  drainedVolumes,
+  findVolume,
+  leavingVolumes,
+  lockKept,
+} from '../volumes/index.ts'
+import { moveVolume } from '../volumes/move.ts'
+import { cancelMove, drainedSnapshots, newestMove, startSnapshotMove } from './index.ts'
+import { liveSnapshotMoves } from './snapshot-store.ts'
+
+// Some hundred steps of machines each, on cores that others use, too.
+vi.setConfig({ testTimeout: 120_000 })
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const hosts = [await world.addHost({ vcpus: 1000 }), await world.addHost({ vcpus: 1000 })]
+const other = (id: string) => hosts.find(host => host.id !== id)!
+const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)!
+const rowOf = async (id: string) => (await listHosts(db, 3600)).find(host => host.id === id)!
+let made = 0
+
+interface Kept {
+  readonly appId: string
+  readonly deploymentId: string
+  readonly vmId: string
+  readonly volumeId: string
+  readonly snapshotId: string
+  /** What the VM had in memory. */
+  readonly memory: string
+}
+
+async function snapshotOf(vmId: string, deploymentId: string): Promise<string> {
+  const vm = (await vms.byId(db, vmId))!
+  const of = { deploymentId, vmId, hostId: vm.hostId!, kind: 'user' as const, name: `s${++made}` }
+  const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of }))
+  await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
+  return id
+}
+
+/** A VM that runs and has a volume, which held `then` when the snapshot was taken, and holds `now`. */
+async function running(): Promise<Kept> {
+  const app = await world.app()
+  await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+  const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+  const mount = { mountPoint: '/data', accessMode: 0, by: 'user' } as const
+  await db.tx(tx => attachVolume(tx, { projectId, appId: app.id, volumeId, ...mount }))
+  const { id: deploymentId, vmIds } = await world.deploy(app)
+  const vmId = vmIds[0]!
+  await world.until(async () => (await vms.byId(db, vmId))?.healthy === true)
+  const host = hostOf((await vms.byId(db, vmId))?.hostId)
+  host.storage.write(volumeId, 'then')
+  const snapshotId = await snapshotOf(vmId, deploymentId)
+  host.storage.write(volumeId, 'now')
+  return { ...{ appId: app.id, deploymentId, vmId, volumeId, snapshotId }, memory: host.vms.get(vmId)!.memory }
+}
+async function atRest(): Promise<Kept> {
+  const one = await running()
+  await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
+  await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
+  return one
+}
+
+/** Snapshot and volume are whole on this host, and nothing of them is on the other. */
+async function isOn(hostId: string, { snapshotId, volumeId, memory }: Kept): Promise<void> {
+  const [here, there] = [hostOf(hostId), other(hostId)]
+  await world.until(async () => {
+    const [snapshot, volume] = [await snapshots.byId(db, snapshotId), await findVolume(db, volumeId)]
+    const rests = snapshot?.moving === false && snapshot.movingTo === null
+    return rests && volume?.state === 'ready' && volume.movingTo === null && !there.storage.volumes.has(volumeId)
+  })
+  expect((await findVolume(db, volumeId))?.hostId).toBe(hostId)
+  expect(await snapshots.byId(db, snapshotId)).toMatchObject({ hostId, state: 'ready' })
+  expect(here.snapshots.get(snapshotId)).toMatchObject({ state: 'ready', memory })
+  expect(here.storage.copies.get(copyKey({ snapshotId, volumeId }))).toBe('then')
+  expect(here.storage.volumes.get(volumeId)).toMatchObject({ content: 'now', state: 'ready' })
+  expect(there.snapshots.has(snapshotId)).toBe(false)
+  expect(there.storage.copies.has(copyKey({ snapshotId, volumeId }))).toBe(false)
+}
+const stateOf = async (id: string) =>
+  (await world.rows<{ state: string }>(`SELECT state FROM vm_snapshot_move WHERE id = $1`, id))[0]?.state
+
+interface Subject extends Kept {
+  readonly id: string
+  readonly source: string
+}
+/** The one that is sent there and back again, as long as nobody has deleted it. */
+let traveller: Kept | undefined
+async function leave(): Promise<Subject> {
+  const known = traveller && (await snapshots.byId(db, traveller.snapshotId))
+  if (!traveller || known?.want !== 'present') traveller = await atRest()
+  const kept = traveller
+  const source = (await findVolume(db, kept.volumeId))!.hostId!
+  await db.tx(async tx => moveVolume(tx, kept.volumeId, await rowOf(other(source).id), await rowOf(source)))
+  const [id] = await liveSnapshotMoves(db, kept.snapshotId)
+  return { ...kept, id: id!, source }
+}
+const advance = async () => {
+  await world.hostsMove()
+  await world.run('volume', 'volumeMove')
+}
+const remove = (s: Subject) => db.tx(tx => dropSnapshot(tx, s.snapshotId))
+const check = async (s: Subject, { fault }: { fault: string }) => {
+  const arrived = (await stateOf(s.id)) === 'completed'
+  if (fault !== 'deletion') return isOn(arrived ? other(s.source).id : s.source, s)
+  await world.until(async () => (await snapshots.byId(db, s.snapshotId)) === undefined)
+  // The volume goes without it.
+  await world.until(async () => {
+    const volume = await findVolume(db, s.volumeId)
+    const places = hosts.filter(host => host.storage.volumes.has(s.volumeId))
+    return (
+      volume?.state === 'ready' && volume.movingTo === null && places.length === 1 && places[0]?.id === volume.hostId
+    )
+  })
+  const { hostId } = (await findVolume(db, s.volumeId))!
+  expect(hostOf(hostId).storage.volumes.get(s.volumeId)?.content).toBe('now')
+  for (const host of hosts) {
+    expect(host.snapshots.has(s.snapshotId)).toBe(false)
+    expect([...host.storage.copies.keys()].filter(key => key.startsWith(s.snapshotId))).toEqual([])
+  }
+}
+const moved = crashMatrix<Subject>({
+  ...{ db, machine: world.machines.snapshotMove, makeSubject: leave, advance, remove, check },
+  unreachable: { cancelling: 'reached by those that are cancelled', dropping: 'reached by those that are cancelled' },
+})
+const cancelled = crashMatrix<Subject>({
+  ...{ db, machine: world.machines.snapshotMove, makeSubject: leave, remove, check },
+  advance: async (s, phase) => {
+    if (phase === 'copying') await db.tx(async tx => cancelMove(tx, (await newestMove(tx, s.volumeId))!.id))
+    await advance()
+  },
+  unreachable: Object.fromEntries(['preparing', 'copying', 'clearing'].map(phase => [phase, 'in the other matrix'])),
+})
+
+describe('crash matrix of a snapshot that moves', () => {
+  it('has every phase with every fault', () =>
+    expect(new Set([...moved, ...cancelled].map(one => one.name)).size).toBe(
+      Object.keys(world.machines.snapshotMove.phases).length * faults.length,
+    ))
+  describe('and arrives', () => {
+    it.each(moved)('$name', ({ run }) => run())
+  })
+  describe('and is given up', () => {
+    it.each(cancelled)('$name', ({ run }) => run())
+  })
+})
+
+describe('a VM with a volume of which snapshots have copies', () => {
+  const migrate = async (one: Kept) => {
+    const vm = (await vms.byId(db, one.vmId))!
+    const [source, target] = [await rowOf(vm.hostId!), await rowOf(other(vm.hostId!).id)]
+    const luggage = await luggageOf(db, vm.id)
+    expect(moveObstacle(vm, luggage)).toBeUndefined()
+    const choice = chooseMove(vm, source, target, luggage)
+    if (!('plan' in choice)) throw new Error(choice.why)
+    const id = await db.tx(async tx => {
+      expect(await reserve(tx, target.id, vm)).toBe(true)
+      const ends = { sourceHostId: source.id, targetHostId: target.id, method: choice.plan.method, withVolumes: true }
+      return startMigration(tx, { ...vm, vmId: vm.id, ...ends }, choice.plan.volumes)
+    })
+    return { id, source: source.id, target: target.id }
+  }
+  const migrationOf = async (id: string) =>
+    (
+      await world.rows<{ state: string; error: string | null }>(`SELECT state, error FROM migration WHERE id = $1`, id)
+    )[0]
+  const ends = (id: string) =>
+    world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id))?.state ?? ''), 100)
+
+  it('takes them along, and what is forked of them there has what they held', async () => {
+    const one = await running()
+    const { id, source, target } = await migrate(one)
+    await expect(db.tx(async tx => assertReady((await snapshots.byId(tx, one.snapshotId))!))).rejects.toThrow(
+      'on its way',
+    )
+    await ends(id)
+    expect(await migrationOf(id)).toMatchObject({ state: 'completed' })
+    await isOn(target, one)
+    expect(hostOf(source).vms.has(one.vmId)).toBe(false)
+    expect((await vms.byId(db, one.vmId))?.hostId).toBe(target)
+
+    const app = await world.app()
+    await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
+    const fork = await db.tx(async tx => {
+      const snapshot = (await snapshots.byId(tx, one.snapshotId))!
+      assertReady(snapshot)
+      const of = { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }
+      return startFork(tx, of, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
+    })
+    const vmId = fork.vmIds[0]!
+    await world.until(async () => (await vms.byId(db, vmId))?.healthy === true)
+    const forked = hostOf(target).vms.get(vmId)!
+    expect(forked.memory).toBe(one.memory)
+    expect(hostOf(target).storage.volumes.get(fork.volumes[0]!.volume.id)?.content).toBe('then')
+    await world.deploymentsEnd(app)
+  })
+
+  it('stays with them when one breaks off, and goes at the next try', async () => {
+    const one = await running()
+    const first = await migrate(one)
+    await world.until(async () => hostOf(first.source).snapshots.get(one.snapshotId)?.transfer?.phase === 'copying')
+    hostOf(first.source).snapshots.get(one.snapshotId)!.transfer = {
+      ...hostOf(first.source).snapshots.get(one.snapshotId)!.transfer!,
+      ...{ phase: 'failed', error: 'the wire broke' },
+    }
+    await ends(first.id)
+    expect(await migrationOf(first.id)).toMatchObject({
+      ...{ state: 'failed', error: expect.stringContaining('the wire broke') },
+    })
+    await isOn(first.source, one)
+    expect((await vms.byId(db, one.vmId))?.hostId).toBe(first.source)
+    const again = await migrate(one)
+    await ends(again.id)
+    await isOn(again.target, one)
+  })
+
+  it('does not leave while one is being taken, and none is taken while it leaves', async () => {
+    const one = await running()
+    const vm = (await vms.byId(db, one.vmId))!
+    const of = { deploymentId: one.deploymentId, vmId: vm.id, hostId: vm.hostId!, kind: 'user' as const }
+    const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of, name: 'now' }))
+    expect(moveObstacle(vm, await luggageOf(db, vm.id))).toContain('is being changed, kept or cloned')
+    await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
+    expect(moveObstacle(vm, await luggageOf(db, vm.id))).toBeUndefined()
+  })
+})
+
+describe('a host that is emptied', () => {
+  const round = { now: new Date(), signal: new AbortController().signal }
+  const drain = (id: string, draining: boolean) => db.tx(tx => cordon(tx, id, { cordoned: draining, draining }))
+
+  it('loses a volume at rest with its snapshot, and a snapshot without volumes', async () => {
+    const one = await atRest()
+    const source = (await findVolume(db, one.volumeId))!.hostId!
+    await drain(source, true)
+    await drainedVolumes(world.deps).run(round)
+    expect(await leavingVolumes(db, world.deps, { id: source })).toMatchObject(
+      expect.arrayContaining([expect.objectContaining({ volumeId: one.volumeId, state: 'moving' })]),
+    )
+    await isOn(other(source).id, one)
+    await drain(source, false)
+
+    const app = await world.app()
+    const { id: deploymentId, vmIds } = await world.deploy(app)
+    await world.until(async () => (await vms.byId(db, vmIds[0]!))?.healthy === true)
+    const snapshotId = await snapshotOf(vmIds[0]!, deploymentId)
+    const from = (await snapshots.byId(db, snapshotId))!.hostId
+    await drain(from, true)
+    await drainedSnapshots(world.deps).run(round)
+    // Its VM is there, and could not go back to it.
+    expect(await liveSnapshotMoves(db, snapshotId)).toEqual([])
+    await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
+    await world.until(async () => (await vms.byId(db, vmIds[0]!)) === undefined)
+    await world.until(async () => {
+      await drainedSnapshots(world.deps).run(round)
+      return (await liveSnapshotMoves(db, snapshotId)).length > 0
+    })
+    await world.until(async () => (await snapshots.byId(db, snapshotId))?.moving === false)
+    expect(await snapshots.byId(db, snapshotId)).toMatchObject({ hostId: other(from).id, state: 'ready' })
+    expect(hostOf(from).snapshots.has(snapshotId)).toBe(false)
+    await drain(from, false)
+  })
+
+  it('keeps what no other host goes on with, and says so', async () => {
+    const one = await atRest()
+    const source = (await findVolume(db, one.volumeId))!.hostId!
+    const target = other(source)
+    const beat = target.beat()
+    const hypervisors = beat.hypervisors.map(offer => ({ ...offer, snapshotKind: 'another VMM' }))
+    await recordBeat(db, { ...beat, hypervisors }, 1)
+    await drain(source, true)
+    await drainedVolumes(world.deps).run(round)
+    const told = (await leavingVolumes(db, world.deps, { id: source })).find(each => each.volumeId === one.volumeId)
+    expect(told).toMatchObject({ state: 'staying', reason: expect.stringContaining('another VMM') })
+    expect(await liveSnapshotMoves(db, one.snapshotId)).toEqual([])
+    await recordBeat(db, beat, 1)
+    await drainedVolumes(world.deps).run(round)
+    await isOn(target.id, one)
+    await drain(source, false)
+  })
+})
+
+describe('two volumes of one snapshot', () => {
+  it('move in one commit', async () => {
+    const one = await running()
+    const { id: second } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+    const source = (await findVolume(db, one.volumeId))!.hostId!
+    const mount = { mountPoint: '/more', accessMode: 0, by: 'user' } as const
+    await db.tx(tx => attachVolume(tx, { projectId, appId: one.appId, volumeId: second, ...mount }))
+    await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
+    await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
+    const app = { id: one.appId, projectId, name: '' }
+    const { id: deploymentId, vmIds } = await world.deploy(app)
+    await world.until(async () => (await vms.byId(db, vmIds[0]!))?.healthy === true)
+    const both = await snapshotOf(vmIds[0]!, deploymentId)
+    expect((await snapshots.byId(db, both))?.disks).toHaveLength(2)
+    await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, deploymentId)
+    await world.until(async () => (await vms.byId(db, vmIds[0]!)) === undefined)
+
+    await db.tx(async tx => moveVolume(tx, second, await rowOf(other(source).id), await rowOf(source)))
+    const places = async () => {
+      const ids = [(await findVolume(db, one.volumeId))?.hostId, (await findVolume(db, second))?.hostId]
+      return [...ids, (await snapshots.byId(db, both))?.hostId, (await snapshots.byId(db, one.snapshotId))?.hostId]
+    }
+    await world.until(async () => {
+      const all = new Set(await places())
+      expect(all.size).toBe(1)
+      return all.has(other(source).id)
+    })
+    await world.until(async () => !hostOf(source).storage.volumes.has(second) && !hostOf(source).snapshots.has(both))
+    const copies = hostOf(other(source).id).storage.copies
+    for (const volumeId of [one.volumeId, second])
+      expect(copies.has(copyKey({ snapshotId: both, volumeId }))).toBe(true)
+    await db.tx(tx => dropSnapshot(tx, both))
+    await world.until(async () => (await snapshots.byId(db, both)) === undefined)
+    await db.tx(tx => deleteVolume(tx, second)).catch(() => undefined)
+  })
+})
+
+it('a snapshot moves once at a time', async () => {
+  const one = await atRest()
+  const source = (await findVolume(db, one.volumeId))!.hostId!
+  await db.tx(async tx => moveVolume(tx, one.volumeId, await rowOf(other(source).id), await rowOf(source)))
+  const again = {
+    snapshotId: one.snapshotId,
+    targetHostId: other(source).id,
+    groupId: one.snapshotId,
+    migrationId: null,
+  }
+  expect(await db.tx(tx => startSnapshotMove(tx, again))).toBeUndefined()
+  await isOn(other(source).id, one)
+})

@@ -12,7 +12,8 @@ const backend = () =>
 const join = (client: Duplex, socket: Duplex) =>
   joinStreams(client, { socket, head: Buffer.alloc(0), answer: new IncomingMessage(new Socket()) })
 
-it('brings a slow client all that the backend said before it closed', async () => {
+/** Takes a message whenever it is told to. */
+function slowReader() {
   const heard: Buffer[] = []
   let take = () => {}
   const client = new Duplex({
@@ -22,17 +23,32 @@ it('brings a slow client all that the backend said before it closed', async () =
       take = done
     },
   })
+  return {
+    client,
+    async readAll(): Promise<string> {
+      while (!client.writableFinished && !client.destroyed) {
+        take()
+        await new Promise(setImmediate)
+      }
+      return Buffer.concat(heard).toString()
+    },
+  }
+}
+
+it.each([
+  ['is silent', []],
+  ['still talks', ['more']],
+])('brings a slow client that %s all that the backend said before it closed', async (_how, said) => {
+  const { client, readAll } = slowReader()
   const socket = backend()
   join(client, socket)
   for (const text of ['one ', 'two ', 'three']) socket.push(text)
   socket.push(null)
-  await once(socket, 'close')
+  await once(socket, 'end')
+  for (const text of said) client.push(text)
+  if (!socket.closed) await once(socket, 'close').catch(() => undefined)
   expect(client.destroyed).toBe(false)
-  while (!client.writableFinished) {
-    take()
-    await new Promise(setImmediate)
-  }
-  expect(Buffer.concat(heard).toString()).toBe('one two three')
+  expect(await readAll()).toBe('one two three')
   client.push(null)
   await once(client, 'close')
 })

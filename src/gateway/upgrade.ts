@@ -60,12 +60,9 @@ export async function handleUpgrade(
  */
 export function joinStreams(client: Duplex, { socket, head }: Agreement): void {
   if (head.length > 0) client.write(head)
-  for (const [side, other] of [
-    [client, socket],
-    [socket, client],
-  ] as const)
-    side.on('error', () => other.destroy())
-  client.once('close', () => socket.destroy())
+  client.on('error', () => socket.destroy()).once('close', () => socket.destroy())
+  // A client that still talks to a backend that has closed makes an error, too: it hears the rest all the same.
+  socket.on('error', () => socket.destroy())
   socket.once('close', () => (socket.readableEnded ? letFinish(client) : client.destroy()))
   socket.pipe(client)
   client.pipe(socket)

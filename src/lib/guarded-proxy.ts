@@ -19,6 +19,8 @@ export interface GuardedProxy extends AsyncDisposable {
 }
 
 const connectLimitMs = 10_000
+/** For the second direction of a tunnel once the first has ended: a large layer over a slow line is on its way. */
+const lingerMs = 600_000
 
 /** Where a program in a network namespace of its own finds a proxy: something there leads from the port to the socket. */
 export interface InsidePlace {
@@ -124,13 +126,16 @@ async function connectTo(addresses: readonly string[], port: number): Promise<So
   throw failure
 }
 
+/** Each direction ends by itself; when one has ended, the other has a while to do so, too. */
 function both(one: Duplex, other: Duplex): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
-  ] as const)
-    pipeline(from, to).catch(() => {
-      one.destroy()
-      other.destroy()
-    })
+  const destroy = () => {
+    one.destroy()
+    other.destroy()
+  }
+  const ways = [pipeline(one, other), pipeline(other, one)]
+  void Promise.race(ways).then(() => {
+    const late = setTimeout(destroy, lingerMs).unref()
+    void Promise.allSettled(ways).then(() => clearTimeout(late))
+  }, destroy)
+  void Promise.all(ways).catch(destroy)
 }

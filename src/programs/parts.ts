@@ -63,6 +63,8 @@ export async function openBus(
   const manageStreams = name === 'control' || name === 'mote'
   if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
   const busMib = mebibytesOf(programSettings.busMib, settings.busMib)
+  if (busMib < 1 || busMib > 1024)
+    throw new Error(`${programSettings.busMib.env}: "${busMib}" is not from 1 to 1024 MiB`)
   return createMemoryBus({ log, maxStreamBytes: busMib * 1024 * 1024 })
 }
 

@@ -143,7 +143,7 @@ export const programSettings = {
     flag: '--bus-mib <MiB>',
     env: 'MOTE_BUS_MIB',
     fallback: '64',
-    help: 'memory for log lines of the last day in the in-process bus; the oldest go first',
+    help: 'memory for log lines of the last day in the in-process bus, 1 to 1024; the oldest go first',
   },
   logLevel: {
     flag: '--log-level <level>',

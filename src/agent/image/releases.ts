@@ -25,6 +25,7 @@ const debian = (name: string): Release => ({
   keyring: '/usr/share/keyrings/debian-archive-keyring.gpg',
   keyringPackage: 'debian-archive-keyring',
 })
+/** For amd64: other architectures are on other servers. */
 const ubuntu = (name: string): Release => ({
   name: `Ubuntu ${name}`,
   archives: [
@@ -66,6 +67,11 @@ export async function aptOf(release: Release, dir: string): Promise<Apt> {
     'Dir::Cache': join(dir, 'cache'),
     'Acquire::Languages': 'none',
     'Acquire::Retries': '3',
+    // An archive that cannot be had (security updates, say) is no reason to go on without it.
+    'APT::Update::Error-Mode': 'any',
+    // What the host prefers is about its own packages.
+    'Dir::Etc::preferences': '-',
+    'Dir::Etc::preferencesparts': '-',
     // `_apt` may not read where only root may.
     'APT::Sandbox::User': 'root',
   }

@@ -32,7 +32,7 @@ export const guestFiles = fileURLToPath(new URL('../../../../guest/postgres/', i
 export async function recipeDigest(): Promise<string> {
   const hash = createHash('sha256')
   for (const file of (await readdir(guestFiles)).toSorted()) hash.update(await readFile(join(guestFiles, file)))
-  for (const file of ['build.ts', 'cluster.ts', 'recipe.ts', 'warm.ts'])
+  for (const file of ['build.ts', 'cluster.ts', 'recipe.ts', 'warm.ts', '../debian.ts', '../releases.ts'])
     hash.update(await readFile(join(import.meta.dirname, file)))
   return hash.digest('hex').slice(0, 16)
 }

@@ -22,6 +22,7 @@ import { createBuilds } from './build/builds.ts'
 import { createReconciler, type Reconciler } from './reconcile.ts'
 import { reclaim } from './reclaim.ts'
 import { serveHost } from './serve.ts'
+import { basesOfSnapshots } from './snapshot/base.ts'
 import { createSnapshots } from './snapshot/snapshots.ts'
 import { snapshotStore } from './snapshot/store.ts'
 import { openStateDir } from './state.ts'
@@ -84,8 +85,10 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     take: (wish, dir) => reconciler.takeSnapshot(wish, dir),
     disksOf: vmId => (reconciler.wishOf(vmId)?.spec.disks ?? []).map(disk => disk.volumeId),
     dropCopy: (volumeId, snapshotId) => storage.volumes.dropCopy(volumeId, snapshotId),
+    dropCopies: snapshotId => storage.volumes.dropCopies(snapshotId),
     inUse: snapshotId => reconciler.usesSnapshot(snapshotId),
     kinds: () => kindsOf(drivers.values()),
+    makeBase: basesOfSnapshots(config, line => log.info(line)),
     migrationHost: () => arrivalHost(config, network),
     onSeen: seen => {
       reconciler.look(seen.vmId)
@@ -100,6 +103,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     grow: (vmId, volumeId, sizeMib) => reconciler.growVolume(vmId, volumeId, sizeMib),
     copierOf: vmId => [...drivers.values()].map(driver => driver.copierOf?.(vmId)).find(copier => copier !== undefined),
     migrationHost: () => arrivalHost(config, network),
+    isGone: snapshots.isGone,
     contentOf: contentOfImages(config, line => log.info(line), end.signal),
   })
   const reconciler: Reconciler = createReconciler({

@@ -28,7 +28,8 @@ const route = {
 }
 
 describe('a beat of tomorrow', () => {
-  it('that says nothing new is taken as it is', () => expect(readBeat(beat)).toEqual({ beat, unknown: [] }))
+  it('that says nothing new is taken as it is', () =>
+    expect(readBeat(beat)).toEqual({ beat, unknown: [], generations: new Map() }))
 
   it('with fields that nobody knows counts', () => {
     const more = {
@@ -62,10 +63,11 @@ describe('a beat of tomorrow', () => {
 
   it('with a VM in a state that nobody knows has that VM, and says nothing of it', () => {
     const odd = { ...vm, vmId: 'vm-2', state: 'dreaming' }
-    const { beat: read, unknown } = readBeat({ ...beat, vms: [vm, odd] })
+    const { beat: read, unknown, generations } = readBeat({ ...beat, vms: [vm, odd] })
     expect(unknown).toEqual(['state of a VM'])
     expect(read.vms).toEqual([vm, expect.objectContaining({ vmId: 'vm-2', generation: 0 })])
     expect(read.vms?.[1]?.state).not.toBe('absent')
+    expect([...generations]).toEqual([['vm-2', 3]])
   })
 
   it('that is none is refused, with what is wrong', () => {

@@ -572,6 +572,7 @@ CREATE TABLE migration (
   ended_at timestamp with time zone,
   error text,
   id uuid NOT NULL,
+  luggage_at timestamp with time zone,
   memory_mib integer NOT NULL,
   method text NOT NULL,
   percent double precision NOT NULL DEFAULT 0,
@@ -711,6 +712,13 @@ CREATE TABLE route (
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
   CONSTRAINT route_pkey PRIMARY KEY (hostname),
   CONSTRAINT route_state_check CHECK ((state = ANY (ARRAY['live'::text, 'sleeping'::text, 'down'::text, 'gone'::text])))
+);
+
+CREATE TABLE runner (
+  id uuid NOT NULL,
+  kinds text[] NOT NULL,
+  since timestamp with time zone NOT NULL DEFAULT now(),
+  CONSTRAINT runner_pkey PRIMARY KEY (id)
 );
 
 CREATE TABLE scm_binding (
@@ -997,6 +1005,7 @@ CREATE TABLE vm_snapshot_move (
   id uuid NOT NULL,
   migration_id uuid,
   percent double precision NOT NULL DEFAULT 0,
+  progressed_at timestamp with time zone NOT NULL DEFAULT now(),
   snapshot_id uuid NOT NULL,
   source_host_id uuid NOT NULL,
   started_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -1100,6 +1109,7 @@ CREATE TABLE volume_move (
   volume_id uuid NOT NULL,
   want text NOT NULL DEFAULT 'move'::text,
   CONSTRAINT volume_move_how_check CHECK ((how = ANY (ARRAY['copied'::text, 'brought'::text]))),
+  CONSTRAINT volume_move_luggage TRIGGER DEFERRABLE INITIALLY DEFERRED,
   CONSTRAINT volume_move_migration_id_fkey FOREIGN KEY (migration_id) REFERENCES migration(id) ON DELETE SET NULL,
   CONSTRAINT volume_move_pkey PRIMARY KEY (id),
   CONSTRAINT volume_move_source_host_id_fkey FOREIGN KEY (source_host_id) REFERENCES host(id),
@@ -1439,6 +1449,30 @@ BEGIN
   RETURN NULL;
 END $function$;
 
+CREATE OR REPLACE FUNCTION public.raise_removed_snapshot()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  NEW.generation := OLD.generation + 1;
+  RETURN NEW;
+END
+$function$;
+
+CREATE OR REPLACE FUNCTION public.refuse_to_leave_luggage()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF EXISTS (SELECT FROM vm_snapshot_move x JOIN vm_snapshot s ON s.id = x.snapshot_id
+             WHERE x.group_id IN (NEW.group_id, NEW.migration_id) AND x.want = 'move'
+               AND x.state IN ('preparing', 'copying', 'complete') AND s.want = 'present') THEN
+    RAISE EXCEPTION 'volume % would become another host''s without the snapshots of VMs that have copies of it', NEW.volume_id;
+  END IF;
+  RETURN NULL;
+END
+$function$;
+
 CREATE TRIGGER app_network AFTER UPDATE ON public.app FOR EACH ROW WHEN ((((old.active_deployment_id IS DISTINCT FROM new.active_deployment_id) OR (old.want IS DISTINCT FROM new.want)) OR (old.name IS DISTINCT FROM new.name))) EXECUTE FUNCTION notify_network_of_project();
 
 CREATE TRIGGER app_network_new AFTER INSERT ON public.app FOR EACH ROW EXECUTE FUNCTION notify_network_of_project();
@@ -1460,3 +1494,7 @@ CREATE TRIGGER prefix_network AFTER UPDATE ON public.private_network FOR EACH RO
 CREATE TRIGGER vm_network AFTER UPDATE ON public.vm FOR EACH ROW WHEN ((((old.host_id IS DISTINCT FROM new.host_id) OR (old.healthy IS DISTINCT FROM new.healthy)) OR (old.want IS DISTINCT FROM new.want))) EXECUTE FUNCTION notify_network_of_project();
 
 CREATE TRIGGER vm_network_gone AFTER DELETE ON public.vm FOR EACH ROW EXECUTE FUNCTION notify_network_of_project();
+
+CREATE TRIGGER vm_snapshot_removed BEFORE UPDATE ON public.vm_snapshot FOR EACH ROW WHEN (((old.want = 'present'::text) AND (new.want = 'absent'::text) AND (new.generation = old.generation))) EXECUTE FUNCTION raise_removed_snapshot();
+
+CREATE CONSTRAINT TRIGGER volume_move_luggage AFTER UPDATE ON public.volume_move DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (((old.state IS DISTINCT FROM 'clearing'::text) AND (new.state = 'clearing'::text))) EXECUTE FUNCTION refuse_to_leave_luggage();

@@ -6,7 +6,7 @@ import { connectDb } from '../db/connect.ts'
 import { type Db, statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { type AnyMachine, done, go, machine, wait } from './machine.ts'
-import { createMachine, createRunner, poke, readMachine } from './runner.ts'
+import { createMachine, createRunner, poke, readMachine, type Runner } from './runner.ts'
 import { createSettle } from './settle.ts'
 import { type EngineStatements, engineStatements } from './statements.ts'
 
@@ -161,8 +161,8 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await settledTogether(deaf, 'wait')).toEqual(['true a free later', 'false a leased soon'])
   })
 
-  /** The row is locked by a transaction that stays open. True when a claim waits for it instead of passing by. */
-  async function claimWaits(statements: EngineStatements): Promise<boolean> {
+  /** The row is locked by a transaction that stays open. True when what is done waits for it instead of passing by. */
+  async function waits(statements: EngineStatements, act: (runner: Runner) => Promise<unknown>): Promise<boolean> {
     const impatient = await connectDb({ url: `${database.url}&options=-c%20lock_timeout%3D200`, log })
     try {
       return await db.tx(async tx => {
@@ -173,7 +173,7 @@ describeEachPostgres('mutants of the engine', which => {
           log,
           statements,
         })
-        return runner.tickOnce().then(
+        return act(runner).then(
           () => false,
           () => true,
         )
@@ -182,6 +182,7 @@ describeEachPostgres('mutants of the engine', which => {
       await impatient.close()
     }
   }
+  const claimWaits = (statements: EngineStatements) => waits(statements, runner => runner.tickOnce())
 
   test('SKIP LOCKED', async () => {
     expect(await claimWaits(engineStatements)).toBe(false)
@@ -196,6 +197,16 @@ describeEachPostgres('mutants of the engine', which => {
     expect(await claimWaits(mutant('deliver', 'FOR NO KEY UPDATE SKIP LOCKED', 'FOR NO KEY UPDATE'))).toBe(true)
     await deliver(db)
     expect(await db.rows(pending)).toEqual([])
+  })
+
+  test('SKIP LOCKED where dead runners are taken over, which leaves what is locked to the next upkeep', async () => {
+    await db.rows(engineStatements.claim, [['m'], 1, newId(), 60_000, newId()])
+    const upkeepWaits = (statements: EngineStatements) => waits(statements, runner => runner.upkeepOnce())
+    expect(await upkeepWaits(mutant('releaseDead', 'SKIP LOCKED', ''))).toBe(true)
+    expect(await upkeepWaits(engineStatements)).toBe(false)
+    expect((await readMachine(db, 'm', id))?.leased).toBe(true)
+    await createRunner({ db, machines: [], log }).upkeepOnce()
+    expect((await readMachine(db, 'm', id))?.leased).toBe(false)
   })
 
   /** True when a second claim takes what the first one holds. */

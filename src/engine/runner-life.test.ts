@@ -7,6 +7,7 @@ import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { done, go, type Next, wait } from './machine.ts'
 import { createMachine, createRunner, poke, pokeMany } from './runner.ts'
+import { runnerLock, someRunnerLacks } from './statements.ts'
 import { expireLeases, log, sample, sampleWorld } from './testing.ts'
 
 const alerts = statement<{ phase: string; open: boolean }>(
@@ -166,6 +167,34 @@ describeEachPostgres('the life of a runner', which => {
     await until(async () => (await world.read(id))?.phase === 'two', { what: 'the take-over' })
     await dead.stop({ drainMs: 0 })
     await doomed.close()
+  })
+
+  test('a runner says which kinds it runs as long as it lives, and one of an older program is known by its silence', async () => {
+    const lacks = async (kind: string) => {
+      const [row] = await world.db.rows(
+        statement<{ is: boolean }>(`test.lacks.${kind}`, `SELECT ${someRunnerLacks(kind)} AS is`),
+      )
+      return row?.is
+    }
+    const announced = statement<{ id: string }>('test.announced', 'SELECT id FROM runner')
+    const idle = sample({ one: async () => wait(60_000) })
+    const { kind } = idle
+    const [runner, other] = [world.runnerOf(idle), world.runnerOf(idle)]
+    await runner.start()
+    expect(await lacks(kind)).toBe(false)
+    expect(await lacks('unheard-of')).toBe(true)
+    await world.db.withLock(runnerLock(newId()), async () => expect(await lacks(kind)).toBe(true))
+    await until(async () => !(await lacks(kind)), { what: 'the older one has gone' })
+    await other.upkeepOnce()
+    expect(await world.db.rows(announced)).toHaveLength(1)
+    await runner.stop()
+    await until(
+      async () => {
+        await other.upkeepOnce()
+        return (await world.db.rows(announced)).length === 0
+      },
+      { what: 'what it said is forgotten' },
+    )
   })
 
   test('eight runners on connections of their own: every step once for each commit', async () => {

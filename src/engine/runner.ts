@@ -153,6 +153,7 @@ class MachineRunner implements Runner {
       log.warn({ machines: freed.length }, 'took over machines of a runner that died')
       this.#wake.resolve()
     }
+    await db.run(statements.forgetDead)
     const tell = (state: 'opened' | 'closed') => (row: AlertRow) =>
       hooks.alert?.({ kind: row.kind, id: row.machine_id, phase: row.phase, state })
     for (const row of await db.rows(statements.openAlerts)) {
@@ -168,11 +169,12 @@ class MachineRunner implements Runner {
 
   /** Holds the lock that says that this runner lives, under a new identity after each loss. */
   async #bePresent(onHeld: () => void): Promise<void> {
-    const { db, log } = this.#options
+    const { db, log, statements } = this.#options
     while (!this.#gone.signal.aborted) {
       const id = newId()
       try {
         await db.withLock(runnerLock(id), async lost => {
+          await db.run(statements.announce, [id, [...this.#machines.keys()]])
           this.#id = id
           onHeld()
           this.#wake.resolve()

@@ -1,9 +1,11 @@
 /** What becomes of steps whose common commit fails. That each has a fence of its own: mutants.test.ts. */
-import { expect, it } from 'vitest'
+import { expect, it, test } from 'vitest'
+import { describeEachPostgres } from '../../test/support/database.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { newId } from '../lib/ids.ts'
 import { createSettle } from './settle.ts'
 import { engineStatements } from './statements.ts'
+import { expireLeases, sampleWorld } from './testing.ts'
 
 /** A database that refuses everything, and the statements that it was asked. */
 function refusing(refusal: Error) {
@@ -29,4 +31,22 @@ it('fails all at once when the database is away', async () => {
   const { asked, ended } = refusing(error)
   for (const end of await ended) expect(end).toMatchObject({ status: 'rejected', reason: error })
   expect(asked).toEqual([engineStatements.waitAll.name])
+})
+
+describeEachPostgres('steps of one machine that end together', which => {
+  const world = sampleWorld(which)
+
+  test.each(['go', 'wait'] as const)('%s: the one that was overtaken is told so', async end => {
+    const id = await world.create()
+    const claim = () => world.db.one(engineStatements.claim, [['sample'], 1, newId(), 60_000, newId()])
+    const overtaken = await claim()
+    await world.db.run(expireLeases)
+    const newer = await claim()
+    const settle = createSettle(world.db, engineStatements)
+    const ends = [overtaken, newer].map(claim =>
+      end === 'go' ? settle.go({ claim, to: 'two', deadlineMs: 1000 }) : settle.wait({ claim, ms: 60_000 }),
+    )
+    expect(await Promise.all(ends)).toEqual([false, true])
+    expect(await world.read(id)).toMatchObject({ phase: end === 'go' ? 'two' : 'one', leased: false })
+  })
 })

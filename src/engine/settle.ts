@@ -5,7 +5,7 @@
 import type { Param, Sql, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { batched } from '../lib/batched.ts'
-import type { ClaimedRow, EngineStatements } from './statements.ts'
+import type { ClaimedRow, EngineStatements, Fenced } from './statements.ts'
 
 type Claim = Pick<ClaimedRow, 'kind' | 'id' | 'lease' | 'pokes'>
 
@@ -26,7 +26,7 @@ export function createSettle(db: Asked, sql: Pick<EngineStatements, 'go' | 'goAl
 
 interface Forms {
   readonly one: Statement<{ fenced: number }>
-  readonly many: Statement<{ kind: string; id: string }>
+  readonly many: Statement<Fenced>
 }
 
 type Outcome = { readonly fenced: boolean } | { readonly failed: DbUnavailable }
@@ -65,6 +65,9 @@ async function settle<S extends { readonly claim: Claim }>(
   const [only] = rows
   if (only && rows.length === 1) return [(await db.one(one, only)).fenced === 1]
   const columns = ([0, 1, 2, 3, 4] as const).map(at => rows.map(row => row[at]))
-  const fenced = new Set((await db.rows(many, columns)).map(({ kind, id }) => `${kind} ${id}`))
-  return steps.map(({ claim }) => fenced.has(`${claim.kind} ${claim.id}`))
+  const fenced = new Set((await db.rows(many, columns)).map(keyOf))
+  return steps.map(({ claim }) => fenced.has(keyOf(claim)))
 }
+
+/** With the lease: a step that was overtaken and the one that overtook it, of one machine, may end together. */
+const keyOf = ({ kind, id, lease }: Fenced) => `${kind} ${id} ${lease}`

@@ -15,6 +15,9 @@ export interface ClaimedRow {
   readonly now: Date
 }
 
+/** A step of many that was committed. */
+export type Fenced = Pick<ClaimedRow, 'kind' | 'id' | 'lease'>
+
 export interface AlertRow {
   readonly kind: string
   readonly machine_id: string
@@ -37,6 +40,14 @@ export const wakeChannel = 'machine'
 const lockPrefix = 'runner '
 /** The lock that a runner holds as long as it lives. */
 export const runnerLock = (runnerId: string) => lockPrefix + runnerId
+
+/**
+ * SQL: some runner that lives does not run machines of this kind, and may run others without what goes with it. Each session that holds
+ * the lock of a runner is named after it, and older programs announce nothing.
+ */
+export const someRunnerLacks = (kind: string) => `EXISTS (
+  SELECT FROM pg_stat_activity a WHERE a.datname = current_database() AND starts_with(a.application_name, 'mote-lock ${lockPrefix}')
+    AND NOT EXISTS (SELECT FROM runner r WHERE a.application_name = 'mote-lock ${lockPrefix}' || r.id AND '${kind}' = ANY (r.kinds)))`
 
 const unleased = 'lease = NULL, lease_until = NULL, runner = NULL'
 const fence = 'kind = $1 AND id = $2 AND lease = $3'
@@ -126,27 +137,27 @@ export const engineStatements = {
      SELECT count(*) AS fenced FROM fenced`,
   ),
   /** `go` of many: $1 kinds, $2 ids, $3 leases, $4 phases, $5 deadlines. The inner SELECTs hide how many: one plan for all. */
-  goAll: statement<{ kind: string; id: string }>(
+  goAll: statement<Fenced>(
     'engine.go_all',
     `WITH fenced AS (
        UPDATE machine m SET phase = s.phase, entered_at = now(), wake_at = now(), attempt = 0, last_error = NULL,
          deadline = ${ms('s.deadline_ms')}, ${unleased}
        FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::uuid[]), (SELECT $4::text[]), (SELECT $5::float8[]))
          AS s (kind, id, lease, phase, deadline_ms)
-       WHERE ${fenceOfMany} RETURNING m.kind, m.id),
+       WHERE ${fenceOfMany} RETURNING m.kind, m.id, s.lease),
      closed AS (
        UPDATE alert a SET closed_at = now() FROM fenced f
        WHERE a.kind = f.kind AND a.machine_id = f.id AND a.closed_at IS NULL)
-     SELECT kind, id FROM fenced`,
+     SELECT kind, id, lease FROM fenced`,
   ),
   /** `wait` of many: $1 kinds, $2 ids, $3 leases, $4 how long, $5 pokes. */
-  waitAll: statement<{ kind: string; id: string }>(
+  waitAll: statement<Fenced>(
     'engine.wait_all',
     `UPDATE machine m SET wake_at = CASE WHEN m.pokes = s.pokes THEN ${ms('s.wait_ms')} ELSE now() END,
        attempt = 0, last_error = NULL, ${unleased}
      FROM unnest((SELECT $1::text[]), (SELECT $2::uuid[]), (SELECT $3::uuid[]), (SELECT $4::float8[]), (SELECT $5::bigint[]))
        AS s (kind, id, lease, wait_ms, pokes)
-     WHERE ${fenceOfMany} RETURNING m.kind, m.id`,
+     WHERE ${fenceOfMany} RETURNING m.kind, m.id, s.lease`,
   ),
   done: statement<{ fenced: number }>(
     'engine.done',
@@ -175,16 +186,33 @@ export const engineStatements = {
   /**
    * Machines of runners that died, at once and not only when their lease runs out. Dying in the middle counts as a
    * failed try; after the second one there is a growing pause, so that a step that kills its process cannot spin.
+   * What somebody commits at this moment is passed by, until the next upkeep: whoever locks many waits for none.
    */
   releaseDead: statement<{ id: string }>(
     'engine.release_dead',
-    `UPDATE machine m SET ${unleased}, attempt = attempt + 1, last_error = 'the runner died during this step',
+    `WITH orphan AS (
+       SELECT kind, id FROM machine m
+       WHERE lease IS NOT NULL AND NOT EXISTS (
+         SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+           AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+           AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('${lockPrefix}' || m.runner, 0))
+       FOR UPDATE OF m SKIP LOCKED)
+     UPDATE machine m SET ${unleased}, attempt = attempt + 1, last_error = 'the runner died during this step',
        wake_at = CASE WHEN attempt = 0 THEN wake_at ELSE ${ms('least(60000, 250 * 2 ^ least(attempt, 10))')} END
-     WHERE lease IS NOT NULL AND NOT EXISTS (
+     FROM orphan WHERE m.kind = orphan.kind AND m.id = orphan.id
+     RETURNING m.id`,
+  ),
+  /** What a runner that lives runs. $1 its id, $2 kinds. */
+  announce: statement(
+    'engine.announce',
+    `INSERT INTO runner (id, kinds) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET kinds = excluded.kinds`,
+  ),
+  forgetDead: statement(
+    'engine.forget_dead',
+    `DELETE FROM runner r WHERE NOT EXISTS (
        SELECT FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-         AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('${lockPrefix}' || m.runner, 0))
-     RETURNING id`,
+         AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('${lockPrefix}' || r.id, 0))`,
   ),
   openAlerts: statement<AlertRow>(
     'engine.open_alerts',

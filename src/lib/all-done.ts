@@ -6,6 +6,8 @@ export async function allDone<T extends readonly unknown[] | []>(
   parts: T,
 ): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
   const results = Promise.all(parts)
+  // Told at the end. Until then nobody else listens, and a failure that nobody listens to ends the process.
+  results.catch(() => undefined)
   await Promise.allSettled(parts)
   return results
 }

@@ -131,7 +131,9 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const known = snapshots.get(wish.snapshotId)
     const source = vms.get(wish.vmId)
     if (known && wish.generation < known.put.generation) throw new Refused('stale_generation', 'newer')
-    if (known) known.put = wish
+    // The same generation is the same wish.
+    if (known && wish.generation > known.put.generation) known.put = wish
+    else if (known) return snapshotSeen(wish.snapshotId)
     else if (wish.incoming || wish.arrived) snapshots.set(wish.snapshotId, comingSnapshot(wish))
     else if (wish.want === 'present') {
       if (!source || !running.has(source.state)) throw new Refused('invalid_state', 'the VM does not run')

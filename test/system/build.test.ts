@@ -52,7 +52,7 @@ afterAll(async () => {
   await ended
   reaper.finish()
   for (const dir of [outDir, dataDir]) await rm(dir, { recursive: true, force: true })
-}, 60_000)
+}, 120_000)
 
 it('is a few files without a type to strip', async () => {
   expect(await run(process.execPath, [join(outDir, 'mote.js'), '--version'])).toBe(`${productVersion}\n`)

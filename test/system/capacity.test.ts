@@ -50,4 +50,4 @@ it('places exactly as many as fit of many deploys at once, and the next one when
     },
   )
   expect(await db.one(room)).toEqual({ used: 5, vcpus: 5 })
-}, 60_000)
+}, 120_000)

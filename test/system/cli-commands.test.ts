@@ -21,7 +21,7 @@ beforeAll(async () => {
   await user.post('/v1/apps', { name: 'web', git_url: '' })
   await user.post('/v1/apps/web/deploy', { image: 'oci:hello' })
   await running()
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await system[Symbol.asyncDispose]()
   await rm(home, { recursive: true, force: true })

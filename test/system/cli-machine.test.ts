@@ -28,7 +28,7 @@ beforeAll(async () => {
   const env = { MOTE_URL: system.control.url, PATH: `${join(home, 'bin')}:${process.env.PATH ?? ''}` }
   mote = cli({ home, env: { ...env, MOTE_TOKEN: user.token ?? '' } })
   signedOut = cli({ home, env })
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await system[Symbol.asyncDispose]()
   await rm(home, { recursive: true, force: true })

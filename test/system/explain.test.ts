@@ -45,7 +45,7 @@ it('an app that crashes again and again has failed, with its last lines, and not
   expect(body.notifications[0]).toMatchObject({ kind: 'deployment.failed', body: error_message })
   await until(async () => fake.vms.size === 0, { timeoutMs: 10_000, what: 'nothing is started again' })
   await until(async () => (await counts())?.['vms' as never] === 0, { timeoutMs: 10_000, what: 'no VM is left' })
-}, 40_000)
+}, 120_000)
 
 it('a dry run says where it would go, why not elsewhere, what it means for the plan, and changes nothing', async () => {
   await user.post('/v1/apps', { name: 'plan', git_url: '' })
@@ -93,4 +93,4 @@ it('a request that can never fit is refused, and one that could fit waits and sa
     async () => (await user.get(`/v1/apps/plan/deployments/${waits.body.job_id}`)).body.status === 'running',
     { timeoutMs: 15_000, what: 'it has its place' },
   )
-}, 40_000)
+}, 120_000)

@@ -63,7 +63,7 @@ it('is also a command', async () => {
   expect(await run('cordon', 'host-2')).toMatch(/host-2 +up, cordoned/)
   expect(JSON.parse(await run('uncordon', 'host-2', '--json'))).toMatchObject({ name: 'host-2', cordoned: false })
   await expect(run('drain', 'none')).rejects.toThrow('Not found')
-}, 30_000)
+}, 120_000)
 
 it('empties a host while requests go on, without one that fails; then the host can go', async () => {
   await admin.post('/v1/apps', { name: 'busy', git_url: '', desired_replicas: 2, drain_timeout: 1 })
@@ -89,7 +89,7 @@ it('empties a host while requests go on, without one that fails; then the host c
   expect(statuses.filter(status => status !== 200)).toEqual([])
   expect((await admin.delete(`/v1/admin/hosts/${taken.name}`)).body).toEqual({ status: 'removed' })
   expect((await admin.get(`/v1/admin/hosts/${taken.id}`)).status).toBe(404)
-}, 40_000)
+}, 120_000)
 
 it('brings the VMs of a host that dies up elsewhere', async () => {
   const extra = await system.addAgent()
@@ -105,4 +105,4 @@ it('brings the VMs of a host that dies up elsewhere', async () => {
   await until(() => running('survivor'), { timeoutMs: 10_000, what: 'it runs again' })
   expect(await host(extra.hostId)).toMatchObject({ vms: 0, strays: 1, used_vcpus: 1 })
   expect((await admin.call('DELETE', `/v1/admin/hosts/${extra.hostId}?force=true`)).status).toBe(200)
-}, 40_000)
+}, 120_000)

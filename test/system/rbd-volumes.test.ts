@@ -80,7 +80,7 @@ beforeAll(async () => {
   await user.post(`/v1/apps/${appId}/volumes/attach`, { volume_id: volumeId, mount_point: '/data' })
   job = (await user.post('/v1/apps/keeper/deploy', { image: 'example/app:1' })).body.job_id
   await runs()
-}, 60_000)
+}, 120_000)
 afterAll(async () => {
   await system[Symbol.asyncDispose]()
   await rbd[Symbol.asyncDispose]()
@@ -104,7 +104,7 @@ it('goes with its VM: nothing is copied, and the host that it leaves has let go 
   expect([...rbd.cluster.blocklist]).toEqual([])
   expect([...rbd.cluster.images.keys()]).toEqual([`v.${volumeId}`])
   expect(await holds('before the move')).toBe(true)
-}, 60_000)
+}, 120_000)
 
 it('is taken from a host that is lost, which cannot write any more, and lets go of it when it is back', async () => {
   const lost = await machineOf()
@@ -126,7 +126,7 @@ it('is taken from a host that is lost, which cannot write any more, and lets go 
   await until(async () => (await mappedAt(lost)).length === 0, { ...patient, what: 'it has let go' })
   expect(image()?.locker).toBe(`client.${saviour.name}`)
   expect((await user.get(at())).body.status).toBe('running')
-}, 60_000)
+}, 120_000)
 
 it('is not put back once more by another host after the one that did is lost', async () => {
   const { id } = (await user.post('/v1/volumes', { name: 'history', size_mib: 32, pool_name: 'ceph' })).body
@@ -175,4 +175,4 @@ it('is removed from the cluster with the volume', async () => {
   })
   await until(() => rbd.cluster.images.size === 0, { ...patient, what: 'the image is gone' })
   for (const machine of machines) expect(await mappedAt(machine)).toEqual([])
-}, 60_000)
+}, 120_000)

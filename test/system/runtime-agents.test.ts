@@ -62,7 +62,7 @@ it('a VM goes back to its snapshot, and clones of it are somebody else', async (
   expect(clone.memory).toBe(before.memory)
   expect(clone.identity).not.toBe(before.identity)
   expect(clone.vm).not.toBe(before.vm)
-}, 60_000)
+}, 120_000)
 
 it('a VM moves to the other host and goes on there', async () => {
   const job = await deploy('mover')
@@ -83,7 +83,7 @@ it('a VM moves to the other host and goes on there', async () => {
   await runs('mover', job)
   expect((await status('mover', job)).host_id).toBe(target?.id)
   expect(await guestOf(name)).toEqual(before)
-}, 60_000)
+}, 120_000)
 
 it('a move that is cancelled leaves the VM where it was, running once', async () => {
   const slow = { imageMs: 0, bootMs: 5, healthyMs: 0, stopMs: 0, logEveryMs: 0, copyMs: 20_000 }
@@ -116,7 +116,7 @@ it('a move that is cancelled leaves the VM where it was, running once', async ()
     { timeoutMs: 1000 },
   )
   expect(held).toMatchObject({ state: 'absent' })
-}, 60_000)
+}, 120_000)
 
 it('an app that sleeps wakes with what it had in memory', async () => {
   const job = await deploy('sleeper', { min_replicas: 0 })
@@ -137,7 +137,7 @@ it('an app that sleeps wakes with what it had in memory', async () => {
     { timeoutMs: 10_000, what: 'no VM is left' },
   )
   expect((await guestOf(name)).memory).toBe(memory)
-}, 60_000)
+}, 120_000)
 
 it('a command runs in the guest; the balloon follows', async () => {
   const job = await deploy('tools')
@@ -151,4 +151,4 @@ it('a command runs in the guest; the balloon follows', async () => {
     timeoutMs: 10_000,
     what: 'the guest has less',
   })
-}, 30_000)
+}, 120_000)

@@ -43,7 +43,7 @@ it('goes to sleep when nobody asks, and one request of many wakes it once', asyn
   expect(answers.map(answer => answer.status)).toEqual(answers.map(() => 200))
   expect(await vms()).toHaveLength(1)
   expect(await state()).toBe('active')
-}, 40_000)
+}, 120_000)
 
 it('does not sleep while somebody asks', async () => {
   await until(async () => (await ask()).status === 200, { timeoutMs: 10_000, what: 'it answers' })
@@ -53,11 +53,11 @@ it('does not sleep while somebody asks', async () => {
   while (performance.now() < endMs) statuses.add((await ask()).status)
   expect([...statuses]).toEqual([200])
   expect(await vms()).toEqual([before])
-}, 30_000)
+}, 120_000)
 
 it('is woken by a new minimum', async () => {
   await reaches('scaled_to_zero')
   await user.call('PATCH', '/v1/apps/sleeper/scale', { min_replicas: 1 })
   await reaches('active')
   await until(async () => (await vms()).length === 1, { what: 'a VM is back' })
-}, 30_000)
+}, 120_000)

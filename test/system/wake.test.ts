@@ -56,7 +56,7 @@ it(`${crowd} requests at once wake it once, and all of them are answered`, async
   expect(new Set(answers.map(answer => answer.status))).toEqual(new Set([200]))
   expect(new Set(answers.map(answer => answer.headers['x-mote-vm'])).size).toBe(1)
   expect(starts).toEqual({ boot: 1, restore: 1 })
-}, 60_000)
+}, 120_000)
 
 it('a snapshot that does not start is tried again by booting, while the request waits', async () => {
   const before = await ask()
@@ -68,7 +68,7 @@ it('a snapshot that does not start is tried again by booting, while the request 
   expect(answer.headers['x-mote-memory']).not.toBe(before.headers['x-mote-memory'])
   expect(starts.restore).toBeGreaterThan(0)
   expect(await status()).toBe('running')
-}, 60_000)
+}, 120_000)
 
 it('an app that cannot be woken answers 503 with Retry-After, stays asleep, and wakes once it can', async () => {
   await asleep()

@@ -40,6 +40,8 @@ export interface SnapshotMade {
   /** VMM and version, CPU model: a start from it needs the same. */
   readonly madeBy: string
   readonly imageDigest: string
+  /** What the VM's wish called the image; absent in older ones. */
+  readonly image?: string
   /** How long the guest stood still. */
   readonly pauseMs: number
   /** The driver's own notes. */

@@ -43,7 +43,7 @@ const needsSnapshot = (calls: ReadonlyArray<Pick<Exchange, 'path'>>, at: number)
     : calls[at]?.path === '/vm.snapshot' && calls.slice(0, at).some(({ path }) => path === '/vm.add-disk')
 const refusedByKvm = ({ answer }: Exchange) => typeof answer === 'string' && answer.includes('GetNestedState')
 
-test.each(cases)('the fake of $name answers what the real one answered', { timeout: 30_000 }, async one => {
+test.each(cases)('the fake of $name answers what the real one answered', { timeout: 120_000 }, async one => {
   await using dir = await testDir()
   const transcripts = await readFile(new URL(`./${one.name}/transcripts.json`, import.meta.url), 'utf8')
   const real: Exchange[][] = Object.values(JSON.parse(transcripts))

@@ -4,7 +4,7 @@ import { abortable } from '../../lib/abortable.ts'
 import { configBytes, configDisk } from '../guest/config-disk.ts'
 import type { GuestKernel } from '../guest/kernel.ts'
 import type { RunConfig } from '../image/config.ts'
-import { ImageError } from '../image/reference.ts'
+import { ImageError, pinnedImage } from '../image/reference.ts'
 import type { ImageStore } from '../image/store.ts'
 import { networkPlan } from '../net/addresses.ts'
 import type { Network, Nic } from '../net/net.ts'
@@ -52,7 +52,7 @@ export async function prepareFrom(
   context: PrepareContext,
 ): Promise<Prepared> {
   refuseOther(made, here)
-  const base = await baseOf(deps, home, made, context)
+  const base = await baseOfSnapshot(deps, home, made, context)
   const copyConfig = async () => {
     const config = join(home.dir, configFile)
     await rm(config, { force: true })
@@ -69,11 +69,14 @@ export async function prepareFrom(
   }
 }
 
-/** Of a snapshot that came from another host it is where this one keeps its own of the same image, which is equal to the byte. */
-async function baseOf(
-  { images }: PrepareDeps,
-  { spec }: VmHome,
-  { notes, imageDigest }: SnapshotSource['made'],
+/**
+ * Of a snapshot that came from another host it is where this one keeps its own of the same image, which is equal to the byte.
+ * @throws StepError `snapshot_base_missing`
+ */
+export async function baseOfSnapshot(
+  { images }: Pick<PrepareDeps, 'images'>,
+  { spec }: { readonly spec: Pick<VmHome['spec'], 'image'> },
+  { notes, imageDigest }: Pick<SnapshotSource['made'], 'notes' | 'imageDigest'>,
   context: PrepareContext,
 ): Promise<string> {
   const known = String(notes.base)
@@ -82,7 +85,7 @@ async function baseOf(
     () => false,
   )
   if (isThere) return known
-  const base = await images.base(spec.image, context).catch((cause: unknown) => {
+  const base = await images.base(pinnedImage(spec.image, imageDigest), context).catch((cause: unknown) => {
     throw new StepError('snapshot_base_missing', 'the image that the snapshot was made over is not here', { cause })
   })
   if (base.config.digest === imageDigest) return base.file

@@ -8,8 +8,15 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import type { VmObserved, VmSpec } from '../../contract/agent.ts'
+import { CommandError, run } from '../../lib/exec.ts'
+import { agentConfig } from '../config.ts'
+import { createDrivers } from '../drivers.ts'
+import { writeSampleImage } from '../image/sample.ts'
+import { noLauncher, type RunCommand } from '../launcher/launcher.ts'
+import { userNetwork } from '../net/user.ts'
 import { type TestAgent, testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
 import { openTemplates } from './qemu/templates.ts'
+import { bring, homeIn, watcher } from './testing-drivers.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const limit = { timeout: 180_000 }
@@ -103,6 +110,53 @@ test.skipIf(!hasQemu)(
     await host.put(wish('vm-2'))
     expect(steps(await healthy(host, 'vm-2'))).not.toContain('load')
     expect(existsSync(template)).toBe(false)
+  },
+)
+
+test.skipIf(!hasQemu)(
+  'rules that do not hold and a full disk are no fault of the template: it stays, and the next VM starts from it (needs qemu)',
+  limit,
+  async () => {
+    await using cache = await ownCache()
+    await using dir = await testDir()
+    const config = agentConfig({ ...qemu, dataDir: dir.path, cacheDir: cache.path, hostName: 'test' })
+    await writeSampleImage(join(config.imageDir, 'hello'))
+    let fault: 'rules' | 'disk' | undefined
+    const held = async () => (fault === 'rules' ? Promise.reject(new Error('no rules today')) : undefined)
+    const copy: RunCommand = async (program, args, options) => {
+      if (fault === 'disk')
+        throw new CommandError(program, 1, "cp: error writing 'scratch.img': No space left on device")
+      return run(program, args, options)
+    }
+    const drivers = await createDrivers(config, { ...userNetwork(), held }, () => undefined, undefined, {
+      ...noLauncher,
+      run: copy,
+    })
+    const driver = drivers.get('qemu')
+    if (!driver) throw new Error('BUG: no driver')
+    await driver.probe(new AbortController().signal)
+    /** The steps of a start. */
+    const start = async (vmId: string) => {
+      const { machine, steps } = await bring(driver, await homeIn(dir.path, vmId), watcher())
+      await machine.kill()
+      return steps
+    }
+    const noRules = { code: 'network_failed', message: expect.stringContaining('no rules today') }
+
+    fault = 'rules'
+    await expect(start('vm-1'), 'it would boot').rejects.toMatchObject(noRules)
+    fault = undefined
+    expect(await start('vm-1')).toContain('template')
+    const template = await cache.written()
+    fault = 'rules'
+    await expect(start('vm-2'), 'it would go on from the template').rejects.toMatchObject(noRules)
+    fault = 'disk'
+    await expect(start('vm-2')).rejects.toThrow('No space left')
+    fault = undefined
+    expect(await vmmsIn(dir.path)).toEqual([])
+    expect(existsSync(template)).toBe(true)
+    expect(await start('vm-2')).toContain('load')
+    await driver.close()
   },
 )
 

@@ -41,3 +41,13 @@ export function parseImage(text: string): ImageReference {
   const repository = `${registry}/${path}`
   return { kind: 'registry', registry, repository, tag: match[3] ?? 'latest', digest: match[4] ?? null }
 }
+
+/**
+ * The same image by its digest, whatever its tag stands for meanwhile. Layouts have tags only: theirs stays as it is.
+ * @param digest of the manifest, `sha256:...`
+ * @throws ImageError `invalid_image`
+ */
+export function pinnedImage(text: string, digest: string): string {
+  const reference = parseImage(text)
+  return reference.kind === 'registry' ? `${reference.repository}@${digest}` : text
+}

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { run } from '../../lib/exec.ts'
+import { baseOfSnapshot } from '../hypervisor/prepare.ts'
 import { testDir } from '../testing.ts'
 import { context } from './testing.ts'
 import { parseImage } from './reference.ts'
@@ -57,6 +58,21 @@ test.skipIf(missing.length > 0)(
     expect(again).toEqual([])
     const pinned = await store('secret', 'b').base(`${registry.host}/team/hello@${digest}`, context())
     expect(await readFile(pinned.file)).toEqual(await readFile(base.file))
+
+    // Pushed anew: a snapshot that was made over the first one finds that, and no other.
+    const anew = await writeSampleImage(layoutDir, { greeting: 'Bye' })
+    await run('skopeo', [...flags, `oci:${layoutDir}:latest`, target])
+    const spec = { image: `${registry.host}/team/hello:v1` }
+    const over = (imageDigest: string) =>
+      baseOfSnapshot(
+        { images: store('secret', 'b') },
+        { spec },
+        { notes: { base: '/nowhere' }, imageDigest },
+        context(),
+      )
+    expect(await over(digest)).toBe(pinned.file)
+    expect(await readFile(await over(anew))).not.toEqual(await readFile(base.file))
+    await expect(over(`sha256:${'0'.repeat(64)}`)).rejects.toMatchObject({ code: 'snapshot_base_missing' })
 
     const unnamed = imageStore({ cacheDir: join(dir.path, 'd'), imageDir: dir.path, registries: [], maxImageMib: 64 })
     const inside = unnamed.base(`${registry.host}/team/hello:v1`, context())

@@ -1,8 +1,10 @@
 /** A snapshot of a VM from one host to another: its files, and what is known of it. Content of volumes goes with these. */
+import type { StatsFs } from 'node:fs'
 import { readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Value } from 'typebox/value'
 import type { SnapshotPut } from '../../contract/agent.ts'
+import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { fileReceiver } from '../hypervisor/transfer/files.ts'
 import type { Wire } from '../hypervisor/transfer/wire.ts'
 import { awaitWire, reachWire, type UnderWay } from '../transfers.ts'
@@ -12,14 +14,17 @@ import { digestOf, type SnapshotStore, Taken } from './store.ts'
 
 /** Named in the greeting: both hosts have to speak the same. */
 const protocol = 'mote snapshot 1'
-/** Left to the host beside what comes. */
-const spareBytes = 64 << 20
+/** Left to the host beside what comes: other things grow meanwhile. */
+const [spareBytes, spareShare] = [64 << 20, 0.05]
 const fileName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export interface ReceiveDeps {
   readonly store: Pick<SnapshotStore, 'make' | 'root'>
   /** What snapshots that are made here now say in `madeBy`, of each hypervisor. */
   readonly kinds: () => Promise<readonly string[]>
+  readonly room: Room
+  /** The base that its guest has mounted is on this host. @throws StepError `snapshot_base_missing` */
+  readonly makeBase: (made: SnapshotMade, signal: AbortSignal) => Promise<void>
   /** The address where snapshots of other hosts arrive. */
   readonly migrationHost: () => string
   /** After it resolves what has come survives a power cut, and so does that it is whole. */
@@ -31,7 +36,7 @@ export interface ReceiveDeps {
  * @throws StepError `snapshot_mismatch` (made by another VMM or CPU), `no_space`, `snapshot_damaged`
  */
 export async function receiveSnapshot(
-  { store, kinds, migrationHost, keep }: ReceiveDeps,
+  { store, kinds, room, makeBase, migrationHost, keep }: ReceiveDeps,
   { snapshotId, incoming }: SnapshotPut,
   move: UnderWay,
 ): Promise<void> {
@@ -40,12 +45,14 @@ export async function receiveSnapshot(
   const here = await kinds()
   if (!here.includes(incoming.madeBy))
     throw new StepError('snapshot_mismatch', `it was made by ${incoming.madeBy}, this host has ${here.join(' and ')}`)
-  await assertFits(store.root, incoming.sizeBytes)
+  using reserved = await room.reserve(store.root, incoming.sizeBytes)
   using use = await awaitWire(migrationHost(), protocol, move)
   const { wire } = use
   try {
     const taken = await store.make(snapshotId, async dir => {
-      const come = await takeFiles(wire, dir)
+      const come = await takeFiles(wire, dir, reserved.took)
+      // Now, while the other host still has it, and not when somebody starts from it.
+      await makeBase(come.made, signal)
       signal.throwIfAborted()
       return come
     })
@@ -59,15 +66,43 @@ export async function receiveSnapshot(
   tell({ phase: 'complete', percent: 100 })
 }
 
-async function assertFits(dir: string, sizeBytes: number): Promise<void> {
-  const { bavail, bsize } = await statfs(dir)
-  const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20)
-  if (bavail * bsize >= sizeBytes + spareBytes) return
-  throw new StepError('no_space', `it takes ${mib(sizeBytes)} MiB, and this host has ${mib(bavail * bsize)} MiB free`)
+/** For what is on its way: all of it has to fit, and not each alone. */
+export interface Room {
+  /** Given back when disposed of. @throws StepError `no_space` */
+  reserve(dir: string, sizeBytes: number): Promise<Reserved>
+}
+export interface Reserved extends Disposable {
+  /** So much of it is on the disk now. */
+  took(bytes: number): void
+}
+
+type Space = (dir: string) => Promise<Pick<StatsFs, 'bavail' | 'blocks' | 'bsize'>>
+
+export function createRoom(space: Space = statfs): Room {
+  const coming = new Map<symbol, number>()
+  return {
+    async reserve(dir, sizeBytes) {
+      const { bavail, blocks, bsize } = await space(dir)
+      const mib = (bytes: number) => Math.max(0, Math.floor(bytes / 2 ** 20))
+      const others = [...coming.values()].reduce((sum, bytes) => sum + bytes, 0)
+      const free = bavail * bsize - others - Math.max(spareBytes, spareShare * blocks * bsize)
+      if (free < sizeBytes)
+        throw new StepError(
+          'no_space',
+          `it takes ${Math.ceil(sizeBytes / 2 ** 20)} MiB, and this host has ${mib(free)} MiB free`,
+        )
+      const id = Symbol('snapshot')
+      coming.set(id, sizeBytes)
+      return {
+        took: bytes => void coming.set(id, Math.max(0, (coming.get(id) ?? 0) - bytes)),
+        [Symbol.dispose]: () => void coming.delete(id),
+      }
+    },
+  }
 }
 
 /** Into an empty directory. */
-async function takeFiles(wire: Wire, dir: string): Promise<Taken> {
+async function takeFiles(wire: Wire, dir: string, took: Reserved['took']): Promise<Taken> {
   const { names, taken } = await wire.expect('snapshot')
   if (!names.every(name => fileName.test(name)) || !Value.Check(Taken, taken))
     throw new Error('the other host sent no snapshot that is known here')
@@ -75,8 +110,10 @@ async function takeFiles(wire: Wire, dir: string): Promise<Taken> {
   try {
     for (;;) {
       const frame = await wire.next()
-      if (frame?.kind === 'data') await files.data(frame.offset, frame.data)
-      else if (frame?.kind === 'message' && frame.message.say === 'file')
+      if (frame?.kind === 'data') {
+        await files.data(frame.offset, frame.data)
+        took(frame.data.length)
+      } else if (frame?.kind === 'message' && frame.message.say === 'file')
         await files.take(frame.message.name, frame.message.size)
       else if (frame?.kind === 'message' && frame.message.say === 'complete') break
       else throw new Error('the source ended before it had sent all')

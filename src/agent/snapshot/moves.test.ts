@@ -1,12 +1,14 @@
 /** A snapshot of a VM that has a volume goes to another host, with the volume: forks of it start there, with what was written before it. */
 import { existsSync } from 'node:fs'
-import { appendFile, chmod, readdir, symlink } from 'node:fs/promises'
+import { appendFile, chmod, readdir, rename, symlink } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DiskSpec, SnapshotObserved, SnapshotPut, Transfer, VolumeObserved, VmSpec } from '../../contract/agent.ts'
 import type { AgentConfig } from '../config.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
 import { until } from '../../../test/support/wait.ts'
+import { createRoom } from './move.ts'
 import { digestOf } from './store.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
@@ -52,6 +54,25 @@ async function send({ source, kept }: Kept, target: TestAgent, transferId: strin
   const { uri } = await phase(target, 'listening')
   await put(source, generation, { outgoing: { transferId, uri: uri ?? '' } })
   return Promise.all([phase(source, 'complete', 'failed'), phase(target, 'complete', 'failed')])
+}
+
+/** A volume that no VM has, until it counts at the target. */
+async function moveVolume(source: TestAgent, target: TestAgent, volumeId: string, snapshots: readonly string[]) {
+  const volume = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
+  const volumeAt = async (host: TestAgent, phase: Transfer['phase']) =>
+    until(
+      async () => {
+        const { transfer } = (await host.request('volume.get', { volumeId })) as VolumeObserved
+        return transfer?.phase === phase ? transfer : undefined
+      },
+      { what: `the volume is ${phase}`, timeoutMs: 30_000 },
+    )
+  await target.request('volume.put', { ...volume, generation: 2, incoming: { transferId: 'v1' } })
+  const { uri } = await volumeAt(target, 'listening')
+  const outgoing = { transferId: 'v1', uri, final: true, snapshots: [...snapshots] }
+  await source.request('volume.put', { ...volume, generation: 2, outgoing })
+  await volumeAt(source, 'complete')
+  await target.volume({ ...volume, generation: 3, arrived: { transferId: 'v1' } })
 }
 
 describe('between two agents with simulated VMs', () => {
@@ -138,6 +159,47 @@ describe('between two agents with simulated VMs', () => {
     expect(await phase(target, 'failed')).toMatchObject({ error: expect.stringContaining('MiB free') })
   })
 
+  test('room is kept for what is on its way, and 5 % for the host', async () => {
+    const mib = 2 ** 20
+    const disk = { blocks: 10_000, bavail: 2_500, bsize: mib }
+    const room = createRoom(async () => disk)
+    const first = await room.reserve('/', 1_500 * mib)
+    await expect(room.reserve('/', 501 * mib)).rejects.toThrow('501 MiB, and this host has 500 MiB free')
+    // What has come is on the disk, and counts once.
+    disk.bavail -= 1_000
+    first.took(1_000 * mib)
+    using _second = await room.reserve('/', 500 * mib)
+    first[Symbol.dispose]()
+    await expect(room.reserve('/', 501 * mib)).rejects.toMatchObject({ code: 'no_space' })
+  })
+
+  test.each(['before', 'after'] as const)(
+    'that is removed %s its copy of a volume has come leaves nothing of it where that arrives',
+    { timeout: 60_000 },
+    async when => {
+      await using source = await testAgent(fake)
+      await using target = await testAgent(fake)
+      const { kept: taken } = await kept(source, 'fake')
+      const { sizeBytes, madeBy } = taken
+      await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec: testSpec({ hypervisor: 'fake' }) })
+      await source.until('parent', 'gone', vm => vm.state === 'absent')
+      await put(target, 2, { incoming: { transferId: 't1', sizeBytes, madeBy: madeBy ?? '' } })
+      await phase(target, 'listening')
+      const remove = async () => {
+        await put(target, 3, { want: 'absent' })
+        await until(async () => (await seenOf(target)).state === 'absent', { what: 'the snapshot has gone' })
+      }
+      if (when === 'before') await remove()
+      await moveVolume(source, target, 'vol-1', ['snap-1'])
+      const copy = join(target.config.dataDir, 'volumes/local/vol-1.snapshots/snap-1.raw')
+      if (when === 'after') {
+        expect(existsSync(copy)).toBe(true)
+        await remove()
+      }
+      expect(existsSync(copy)).toBe(false)
+    },
+  )
+
   test('whose other host goes away in the middle stays where it is, and can be sent again', {
     timeout: 60_000,
   }, async () => {
@@ -161,11 +223,14 @@ test.skipIf(!hasQemu)(
   'a fork of it goes on there, on a clone of what the volume held',
   { timeout: 240_000 },
   async () => {
-    await using source = await testAgent({ hypervisor: 'qemu', network })
-    // The image's base is elsewhere there than the snapshot says, and has to be made first.
     await using cache = await testDir()
-    const cacheDir = await cacheWithoutImages(source.config.cacheDir, cache.path)
-    await using target = await testAgent({ hypervisor: 'qemu', network, cacheDir })
+    await using otherCache = await testDir()
+    const usual = join(homedir(), '.cache', 'mote')
+    const cacheDir = await cacheWithoutImages(usual, cache.path)
+    await using source = await testAgent({ hypervisor: 'qemu', network, cacheDir })
+    // The image's base is elsewhere there than the snapshot says, and has to be made first.
+    const elsewhere = await cacheWithoutImages(usual, otherCache.path)
+    await using target = await testAgent({ hypervisor: 'qemu', network, cacheDir: elsewhere })
     const sh = async (host: TestAgent, vmId: string, script: string) => {
       const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])
       return (stdout + stderr).trim()
@@ -182,26 +247,22 @@ test.skipIf(!hasQemu)(
     await source.put({ vmId: 'parent', generation: 2, want: 'absent', spec })
     await source.until('parent', 'gone', vm => vm.state === 'absent')
 
-    const [there] = await send({ source, kept: taken }, target, 't1', 2)
+    // Without its image it is of no use there: the move fails, and not each fork.
+    await rename(join(cacheDir, 'bases'), join(cacheDir, 'bases.away'))
+    const image = join(target.config.imageDir, 'hello')
+    await rename(image, `${image}.away`)
+    for (const { phase, error } of await send({ source, kept: taken }, target, 't0', 2)) {
+      expect(phase).toBe('failed')
+      expect(error).toContain('the image that the snapshot was made over is not here')
+    }
+    expect(existsSync(filesOf(target))).toBe(false)
+    await rename(`${image}.away`, image)
+    const [there] = await send({ source, kept: taken }, target, 't1', 3)
     expect(there).toMatchObject({ phase: 'complete', error: null })
-    const volume = { volumeId: 'vol-1', want: 'present', pool: 'local', sizeMib: 32 } as const
-    const volumeAt = async (host: TestAgent, phase: Transfer['phase']) =>
-      until(
-        async () => {
-          const { transfer } = (await host.request('volume.get', { volumeId: 'vol-1' })) as VolumeObserved
-          return transfer?.phase === phase ? transfer : undefined
-        },
-        { what: `the volume is ${phase}`, timeoutMs: 30_000 },
-      )
-    await target.request('volume.put', { ...volume, generation: 2, incoming: { transferId: 'v1' } })
-    const { uri } = await volumeAt(target, 'listening')
-    const outgoing = { transferId: 'v1', uri, final: true, snapshots: ['snap-1'] }
-    await source.request('volume.put', { ...volume, generation: 2, outgoing })
-    await volumeAt(source, 'complete')
-    await target.volume({ ...volume, generation: 3, arrived: { transferId: 'v1' } })
-    await put(target, 3, { arrived: { transferId: 't1' } })
-    await put(source, 3, { want: 'absent' })
-    await source.volume({ ...volume, generation: 3, want: 'absent' })
+    await moveVolume(source, target, 'vol-1', ['snap-1'])
+    await put(target, 4, { arrived: { transferId: 't1' } })
+    await put(source, 4, { want: 'absent' })
+    await source.volume({ volumeId: 'vol-1', generation: 3, want: 'absent' })
 
     await target.volume({ volumeId: 'clone-1', from: { volumeId: 'vol-1', snapshotId: 'snap-1' } })
     const from = { snapshotId: 'snap-1', renew: true, clones: [{ volumeId: 'clone-1', of: 'vol-1' }] }

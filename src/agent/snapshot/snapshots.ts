@@ -3,10 +3,10 @@ import type { SnapshotObserved, SnapshotPut } from '../../contract/agent.ts'
 import type { SnapshotMade, SnapshotSource } from '../hypervisor/driver.ts'
 import { StepError } from '../vm/errors.ts'
 import { createTransfers, type Transfers } from '../transfers.ts'
-import { type ReceiveDeps, receiveSnapshot, sendSnapshot } from './move.ts'
+import { createRoom, type ReceiveDeps, receiveSnapshot, sendSnapshot } from './move.ts'
 import { digestOf, type Outcome, type SnapshotStore, type Taken } from './store.ts'
 
-export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'migrationHost'> {
+export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'makeBase' | 'migrationHost'> {
   readonly store: SnapshotStore
   /** @throws StepError `unsupported_by_hypervisor` */
   readonly check: (vmId: string) => void
@@ -16,6 +16,8 @@ export interface SnapshotsDeps extends Pick<ReceiveDeps, 'kinds' | 'migrationHos
   readonly disksOf: (vmId: string) => readonly string[]
   /** Removes what the snapshot has of a volume. Idempotent. */
   readonly dropCopy: (volumeId: string, snapshotId: string) => Promise<void>
+  /** Removes what volumes of this host have of it, whichever they are. Idempotent. */
+  readonly dropCopies: (snapshotId: string) => Promise<void>
   /** Some VM of this host was started from it and may need its files. */
   readonly inUse: (snapshotId: string) => boolean
   readonly onSeen: (seen: SnapshotObserved) => void
@@ -35,6 +37,8 @@ export interface Snapshots {
   source(snapshotId: string): Promise<Omit<SnapshotSource, 'renew'>>
   /** It is here, or is being taken. */
   has(snapshotId: string): boolean
+  /** It was here and is not to be here any more. */
+  isGone(snapshotId: string): Promise<boolean>
   /** A VM has gone: what only it needed can go too. */
   poke(): void
   /** Resolves when nothing is being done any more. */
@@ -147,6 +151,10 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
       const failed = entry?.outcome !== undefined && 'error' in entry.outcome
       return entry?.wish.want === 'present' && !failed
     },
+    async isGone(snapshotId) {
+      const entry = entries.get(snapshotId)
+      return entry ? entry.wish.want === 'absent' : (await store.buriedGeneration(snapshotId)) > 0
+    },
     poke() {
       for (const entry of entries.values()) if (entry.wish.want === 'absent') follow(entry)
     },
@@ -163,10 +171,11 @@ const takenOf = ({ outcome }: Pick<Entry, 'outcome'>): Taken | undefined =>
 
 /** How those that leave or come get at the snapshots of this host. */
 function snapshotMoves(
-  { store, kinds, migrationHost, log }: SnapshotsDeps,
+  { store, kinds, makeBase, migrationHost, log }: SnapshotsDeps,
   find: (snapshotId: string) => Entry | undefined,
   seen: (entry: Entry) => void,
 ): Transfers<SnapshotPut> {
+  const room = createRoom()
   const keep = async (snapshotId: string, taken: Taken) => {
     const entry = find(snapshotId)
     if (!entry || entry.wish.incoming?.transferId !== taken.received)
@@ -181,7 +190,7 @@ function snapshotMoves(
       if (received !== undefined && received === wish.incoming?.transferId)
         return move.tell({ phase: 'complete', percent: 100 })
       await receiveSnapshot(
-        { store, kinds, migrationHost, keep: taken => keep(wish.snapshotId, taken) },
+        { store, kinds, room, makeBase, migrationHost, keep: taken => keep(wish.snapshotId, taken) },
         ...([wish, move] as const),
       )
     },
@@ -250,13 +259,13 @@ const isCome = ({ wish, outcome }: Pick<Entry, 'wish' | 'outcome'>) =>
   wish.arrived === undefined || takenOf({ outcome })?.received === wish.arrived.transferId
 const notHere = 'the snapshot is not here, or not what another host sent'
 
-/** Of one that failed, or was never finished, some may be there. */
-async function dropCopies({ dropCopy, disksOf }: SnapshotsDeps, { wish, outcome }: Entry): Promise<void> {
-  const taken = takenOf({ outcome })
-  // What has come of its volumes goes with these.
-  const made = taken?.made.disks ?? (taken || wish.incoming || wish.arrived ? [] : undefined)
-  const volumeIds = made?.filter(disk => disk.copied).map(disk => disk.volumeId) ?? disksOf(wish.vmId)
-  for (const volumeId of volumeIds) await dropCopy(volumeId, wish.snapshotId)
+/** Of one that failed, or was never finished, some may be there; what has come of one from another host is with any volume. */
+async function dropCopies({ dropCopy, disksOf, ...deps }: SnapshotsDeps, { wish, outcome }: Entry): Promise<void> {
+  const { snapshotId, vmId } = wish
+  if (outcome === undefined) return deps.dropCopies(snapshotId)
+  const made = 'made' in outcome ? (outcome.made.disks ?? []) : undefined
+  const volumeIds = made?.filter(disk => disk.copied).map(disk => disk.volumeId) ?? disksOf(vmId)
+  for (const volumeId of volumeIds) await dropCopy(volumeId, snapshotId)
 }
 
 function absent({

@@ -11,6 +11,7 @@ import { digestSparse } from '../disk/extents.ts'
 const Made = Type.Object({
   madeBy: Type.String(),
   imageDigest: Type.String(),
+  image: Type.Optional(Type.String()),
   pauseMs: Type.Number(),
   notes: Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Null()])),
   disks: Type.Optional(Type.Array(SnapshotDisk)),

@@ -118,7 +118,9 @@ export class VmActor {
     const onStill = () => this.#body.unhealthy()
     const taken = this.#jobs.add(async machine => {
       const { healthy } = this.#body
-      return { ...(await keepVm({ driver, volumes, notebook: this.#notebook, onStill }, machine, wish, dir)), healthy }
+      const { image } = this.wish.spec
+      const made = await keepVm({ driver, volumes, notebook: this.#notebook, onStill }, machine, wish, dir)
+      return { ...made, image, healthy }
     })
     this.#poke()
     return taken

@@ -13,6 +13,8 @@ export interface VolumeCopies {
   copy(volumeId: string, copyId: string): Promise<void>
   /** Idempotent, also for a volume that has gone. */
   dropCopy(volumeId: string, copyId: string): Promise<void>
+  /** As `dropCopy`, whichever volumes of this host have one. */
+  dropCopies(copyId: string): Promise<void>
   /**
    * Puts the volume back to a copy, for a VM that may have it and is about to start.
    * @throws StepError as `open`, and `snapshot_missing`
@@ -26,9 +28,11 @@ export interface CopiesDeps {
   /** Called in the volume's turn. @throws StepError as `Volumes.open` */
   readonly open: (disk: DiskSpec, vmId: string) => Promise<unknown>
   readonly find: (volumeId: string) => { readonly wish: VolumePut; readonly pool: VolumePool } | undefined
+  /** Volumes that may have copies. */
+  readonly all: () => readonly string[]
 }
 
-export function volumeCopies({ turns, holders, open, find }: CopiesDeps): VolumeCopies {
+export function volumeCopies({ turns, holders, open, find, all }: CopiesDeps): VolumeCopies {
   const known = (volumeId: string) => {
     const found = find(volumeId)
     if (found) return found
@@ -47,6 +51,11 @@ export function volumeCopies({ turns, holders, open, find }: CopiesDeps): Volume
       holders.remove(volumeId, vmId)
     }
   }
+  const dropCopy = async (volumeId: string, copyId: string) => {
+    if (find(volumeId)) await turns.take(volumeId, () => removeCopy(volumeId, copyId))
+  }
+  /** It may have gone while its turn came. */
+  const removeCopy = async (volumeId: string, copyId: string) => find(volumeId)?.pool.removeSnapshot(volumeId, copyId)
   return {
     async copy(volumeId, copyId) {
       const { pool } = known(volumeId)
@@ -55,8 +64,9 @@ export function volumeCopies({ turns, holders, open, find }: CopiesDeps): Volume
       await pool.removeSnapshot(volumeId, copyId)
       await pool.snapshot(volumeId, copyId)
     },
-    async dropCopy(volumeId, copyId) {
-      if (find(volumeId)) await turns.take(volumeId, () => known(volumeId).pool.removeSnapshot(volumeId, copyId))
+    dropCopy,
+    async dropCopies(copyId) {
+      for (const volumeId of all()) await dropCopy(volumeId, copyId)
     },
     rewind: (disk, vmId, copyId) => turns.take(disk.volumeId, () => rewind(disk, vmId, copyId)),
   }

@@ -20,6 +20,7 @@ export interface StorageOptions {
   readonly grow: VolumesDeps['grow']
   readonly contentOf: VolumesDeps['contentOf']
   readonly migrationHost: VolumesDeps['migrationHost']
+  readonly isGone: VolumesDeps['isGone']
   readonly copierOf: VolumeSnapshotsDeps['copierOf']
 }
 
@@ -46,6 +47,7 @@ export function createStorage({
   grow,
   contentOf,
   migrationHost,
+  isGone,
   copierOf,
   ...options
 }: StorageOptions): Storage {
@@ -65,7 +67,7 @@ export function createStorage({
   }
   const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
   const volumes = createVolumes({
-    ...{ ...shared, grow, contentOf, migrationHost },
+    ...{ ...shared, grow, contentOf, migrationHost, isGone },
     onSeen: seen => {
       publish(subjects.volume(hostId), seen)
       if (seen.state === 'ready') lookSoon()

@@ -24,7 +24,7 @@ export interface StorageDeps {
   readonly log: Logger
 }
 
-export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost'> {
+export interface VolumesDeps extends StorageDeps, Pick<MovesDeps, 'migrationHost' | 'isGone'> {
   /** The guest makes use of a volume that has grown. @throws StepError `vm_not_running`, `vm_paused` */
   readonly grow: (vmId: string, volumeId: string, sizeMib: number) => Promise<void>
   /** What new volumes of an image's VMs begin with, as a directory; undefined: nothing. */
@@ -88,7 +88,14 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     if (generation > (await checkFence(disk))) await store.saveAttachGeneration(volumeId, generation)
   }
   const { moves, withVms } = moveHooks({
-    ...{ turns, holders, log, migrationHost: deps.migrationHost, poolOf: name => poolOf(deps.pools, name) },
+    ...{
+      turns,
+      holders,
+      log,
+      migrationHost: deps.migrationHost,
+      isGone: deps.isGone,
+      poolOf: name => poolOf(deps.pools, name),
+    },
     ...{ find: volumeId => entries.get(volumeId), finish, tell, fence, keyOf: volumeId => keys.get(volumeId) },
   })
   /** What cannot be opened waits until control tells the key, with its next wish. */
@@ -208,6 +215,12 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     return wish && { wish, pool: poolOf(deps.pools, wish.pool) }
   }
 
+  /** What other hosts reach has no copies. */
+  const own = () =>
+    [...entries.values()]
+      .filter(({ wish }) => deps.pools.get(wish.pool)?.shared === false)
+      .map(one => one.wish.volumeId)
+
   const closeNow = async (volumeId: string, vmId: string): Promise<void> => {
     if (!holders.of(volumeId).includes(vmId)) return
     await opener.close(volumeId, vmId)
@@ -259,7 +272,7 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     open: (disk, vmId) => turns.take(disk.volumeId, () => opener.open(disk, vmId)),
     close: (volumeId, vmId) => turns.take(volumeId, () => closeNow(volumeId, vmId)),
     ...withVms,
-    ...volumeCopies({ turns, holders, open: opener.open, find }),
+    ...volumeCopies({ turns, holders, open: opener.open, find, all: own }),
     adopt: opener.adopt,
     ready: () =>
       [...entries.values()].filter(({ wish, done }) => wish.want === 'present' && done.created).map(({ wish }) => wish),

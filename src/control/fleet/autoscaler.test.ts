@@ -57,7 +57,7 @@ it('follows the load up to the maximum, and down again', async () => {
   expect(await desired(app.id)).toBe(4)
   await live(app.id, id, 0.2, 900, at)
   expect(await desired(app.id)).toBe(1)
-}, 60_000)
+}, 120_000)
 
 it('does not go beyond the plan', async () => {
   await world.rows(`UPDATE project SET plan = 'free' RETURNING id`)
@@ -73,4 +73,4 @@ it('does not go beyond the plan', async () => {
   await live(app.id, id, 9, 300, { ms: 1_000_000_000_000 })
   // Four vCPUs in all, one of them the other app's.
   expect(await desired(app.id)).toBe(3)
-}, 60_000)
+}, 120_000)

@@ -1,4 +1,5 @@
 /** Hosts that go silent, come back, are emptied and are taken away; on simulated hosts, step by step. */
+import { pino } from 'pino'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { computeWorld, type ComputeWorld } from '../../../test/support/compute.ts'
 import type { SimHost } from '../../../test/support/sim-host.ts'
@@ -100,6 +101,26 @@ it('the VMs of a lost host start elsewhere; its room stays taken until it says t
   expect(lost.vms.size).toBe(0)
   expect(await statusOf(lost)).toMatchObject({ usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0 })
   expect(await serving(id, 2)()).toBe(true)
+})
+
+it('a lost host that comes back newer than the control plane is told to let go of what is not understood', async () => {
+  const { id } = await twoReplicas()
+  const [lost] = hosts
+  const [old = ''] = [...lost.vms.keys()]
+  await lose(lost)
+  await world.until(serving(id, 2))
+  lost.reachable = true
+  const told: string[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void told.push(line) })
+  const receiver = await startHostReceiver({ ...world.deps, log, live: createLiveStats(world.deps.clock) })
+  const beat = lost.beat()
+  await world.bus.publish(subjects.beat(lost.id), { ...beat, vms: null })
+  // The offer is the same; only what it says of its VMs is of tomorrow.
+  const dreaming = { ...beat, vms: beat.vms?.map(vm => ({ ...vm, state: 'dreaming' })) }
+  for (let n = 0; n < 2; n++) await world.bus.publish(subjects.beat(lost.id), dreaming)
+  await until(() => lost.vms.get(old)?.wish.want === 'absent', { what: 'it is told to remove the VM' })
+  await receiver.stop()
+  expect(told.filter(line => line.includes('state of a VM'))).toHaveLength(1)
 })
 
 it('what a lost host still says of its VMs counts no more', async () => {

@@ -42,20 +42,20 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
 
   const told = new Set<string>()
 
-  const onBeat = async ({ beat, unknown }: ReadBeat) => {
+  const onBeat = async ({ beat, unknown, generations }: ReadBeat) => {
+    for (const what of unknown) {
+      const words = `${beat.hostId} ${what}`
+      if (!told.has(words)) deps.log.warn({ hostId: beat.hostId, version: beat.version, what }, notUnderstood)
+      told.add(words)
+    }
     const description = JSON.stringify({ ...beat, vms: null, stats: null, privateNetwork: null })
     if (known.get(beat.hostId) !== description) {
-      for (const what of unknown) {
-        const words = `${beat.hostId} ${what}`
-        if (!told.has(words)) deps.log.warn({ hostId: beat.hostId, version: beat.version, what }, notUnderstood)
-        told.add(words)
-      }
       await recordBeat(deps.db, beat, deps.config.cpuOvercommit)
       known.set(beat.hostId, description)
       await pokeWaiting(deps.db)
     }
     heard.add(beat.hostId)
-    if (beat.vms) await reconcileHost(deps, beat.hostId, beat.vms)
+    if (beat.vms) await reconcileHost(deps, beat.hostId, beat.vms, generations)
   }
   const flush = async () => {
     deps.live.prune(deps.clock.now().getTime())
@@ -153,11 +153,15 @@ async function settleGone(deps: Pick<Deps, 'db' | 'bus'>, hostId: string, vmId: 
   if (state === 'absent' && (await settleStray(deps.db, hostId, vmId))) await pokeWaiting(deps.db)
 }
 
-/** Everything a host has, against what it should have: lost messages are made good, strangers are removed. */
+/**
+ * Everything a host has, against what it should have: lost messages are made good, strangers are removed.
+ * @param generations `ReadBeat.generations`
+ */
 export async function reconcileHost(
   deps: Pick<Deps, 'db' | 'bus' | 'log'>,
   hostId: string,
   vms: readonly VmObserved[],
+  generations: ReadBeat['generations'] = new Map(),
 ): Promise<void> {
   const present = vms.filter(vm => vm.state !== 'absent').map(vm => vm.vmId)
   if ((await settleStrays(deps.db, hostId, present)) > 0) await pokeWaiting(deps.db)
@@ -176,7 +180,7 @@ export async function reconcileHost(
       deps.log.info({ hostId, vmId: seen.vmId }, 'a host has a VM that is not its own any more; removing it')
       // One that cannot be removed now must not keep the news of the others; the next full beat names it again.
       await agentClient(deps.bus, hostId)
-        .forget(seen.vmId, seen.generation)
+        .forget(seen.vmId, generations.get(seen.vmId) ?? seen.generation)
         .catch((err: unknown) => deps.log.warn({ hostId, vmId: seen.vmId, err }, 'the host did not remove the VM'))
     }
   }

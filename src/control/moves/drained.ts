@@ -5,9 +5,10 @@ import { seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts } from '../hosts/index.ts'
-import { keptBySnapshot } from './kept.ts'
+import { keptBySnapshot, leftoversOf, takenElsewhere } from './kept.ts'
 import { notTaken } from './luggage.ts'
 import { startSnapshotMove } from './start.ts'
+import { untriedFirst } from './tried.ts'
 
 interface LeftBehind {
   readonly id: string
@@ -15,22 +16,25 @@ interface LeftBehind {
   readonly appName: string
   readonly madeBy: string | null
   readonly hostId: string
+  readonly leftovers: readonly string[]
   /** Where its VM is now, which can go back to it there only. */
   readonly vmHostId: string | null
 }
 
 // As long as its VM is there it stays: the VM could not go back to it otherwise. A few of each host, as of volumes; one that could
-// not be moved stays for a while.
+// not be moved stays for a while, one that no other host goes on with as long as that is so.
 const leftBehind = statement<LeftBehind>(
   'moves.snapshotsLeftBehind',
   `SELECT left_behind.* FROM host h CROSS JOIN LATERAL (
-     SELECT s.id, s.name, a.name AS "appName", s.made_by AS "madeBy", s.host_id AS "hostId", v.host_id AS "vmHostId"
+     SELECT s.id, s.name, a.name AS "appName", s.made_by AS "madeBy", s.host_id AS "hostId", v.host_id AS "vmHostId",
+       ${leftoversOf} AS leftovers
      FROM vm_snapshot s JOIN app a ON a.id = s.app_id LEFT JOIN vm v ON v.id = s.vm_id AND v.want <> 'absent'
      WHERE s.host_id = h.id AND s.kind = 'user' AND s.want = 'present' AND s.state = 'ready' AND s.moving_to IS NULL
        AND v.host_id IS DISTINCT FROM s.host_id
        AND NOT EXISTS (SELECT FROM volume o WHERE o.host_id = s.host_id AND ${keptBySnapshot})
-       AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND (x.ended_at IS NULL
-         OR (x.state IN ('failed', 'cancelled') AND x.ended_at > now() - interval '10 minutes')))
+       AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.state IN ('failed', 'cancelled')
+         AND x.ended_at > now() - interval '10 minutes')
+       AND ${takenElsewhere}
      ORDER BY s.size_bytes, s.id LIMIT 50) left_behind
    WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )
@@ -45,13 +49,18 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
   name: 'drained-snapshots',
   everyMs: seconds(10),
   async run() {
-    const counts = { found: 0, moved: 0 }
+    const counts = { found: 0, moved: 0, refused: 0 }
     const all = await deps.db.rows(leftBehind)
     if (all.length === 0) return counts
     const hosts = await listHosts(deps.db, deps.config.hostTimeoutSeconds)
     for (const snapshot of all) {
       counts.found++
-      if (await deps.db.tx(tx => moveAway(tx, hosts, snapshot))) counts.moved++
+      try {
+        if (await deps.db.tx(tx => moveAway(tx, hosts, snapshot))) counts.moved++
+      } catch (error) {
+        counts.refused++
+        deps.log.error({ snapshotId: snapshot.id, err: error }, 'a snapshot does not leave its host this time')
+      }
     }
     return counts
   },
@@ -61,17 +70,17 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
 async function moveAway(tx: Tx, hosts: readonly HostRow[], snapshot: LeftBehind): Promise<boolean> {
   const source = hosts.find(host => host.id === snapshot.hostId)
   if (!source || (await tx.one(movesFrom, [source.id])).count >= mostFromOneHost) return false
-  const target = targetOf(hosts, source, snapshot)
+  const nearest = hosts.toSorted((a, b) => Number(b.id === snapshot.vmHostId) - Number(a.id === snapshot.vmHostId))
+  const target = targetOf(await untriedFirst(tx, nearest, { snapshotIds: [snapshot.id] }), source, snapshot)
   if (!target) return false
   const move = { snapshotId: snapshot.id, targetHostId: target.id, groupId: newId(), migrationId: null }
   return (await startSnapshotMove(tx, move)) !== undefined
 }
 
-/** Where its VM is, if that can take it. */
+/** The first that can take it. */
 function targetOf(hosts: readonly HostRow[], source: HostRow, snapshot: LeftBehind): HostRow | undefined {
-  const kept = [{ ...snapshot, busy: false, volumes: [] }]
-  const able = hosts.filter(
+  const kept = [{ ...snapshot, busy: false, olderRuns: false, volumes: [] }]
+  return hosts.find(
     host => host.id !== source.id && host.up && !host.cordoned && notTaken(kept, source, host) === undefined,
   )
-  return able.find(host => host.id === snapshot.vmHostId) ?? able[0]
 }

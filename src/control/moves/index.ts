@@ -1,6 +1,6 @@
 export { drainedSnapshots } from './drained.ts'
 export { pokeMoveOfSnapshot } from './group.ts'
-export { copiesOf, keptBySnapshot } from './kept.ts'
+export { goingWith, keptBySnapshot, takenElsewhere } from './kept.ts'
 export { type KeptSnapshot, keptBehind, keptWithVolumes, notTaken } from './luggage.ts'
 export { volumeMoveMachine } from './machine.ts'
 export { snapshotMoveMachine } from './snapshot-machine.ts'
@@ -15,4 +15,5 @@ export {
   startMove,
   startSnapshotMove,
 } from './start.ts'
+export { untriedFirst } from './tried.ts'
 export { lock as lockVolumes, newest as newestMove, ofMigration as movesOf, type VolumeMove } from './store.ts'

@@ -1,7 +1,8 @@
 /** Snapshots of VMs that have copies of volumes, and so go where these go, or keep them where they are. */
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import { type Sql, statement } from '../../db/db.ts'
-import { keptBySnapshot } from './kept.ts'
+import { keptBySnapshot, leftoversOf } from './kept.ts'
+import { olderRuns } from './snapshot-store.ts'
 
 /** A snapshot of a VM, with the volumes on its host that its guest has mounted. */
 export interface KeptSnapshot {
@@ -12,6 +13,10 @@ export interface KeptSnapshot {
   readonly madeBy: string | null
   /** It is on its way, or somebody needs it where it is: a fork that has not started, a VM that goes back to it. */
   readonly busy: boolean
+  /** Hosts that have yet to remove what an earlier move left there: until then it cannot go back to them. */
+  readonly leftovers: readonly string[]
+  /** A control plane that would move its volumes without it runs beside this one. */
+  readonly olderRuns: boolean
   readonly volumes: readonly {
     readonly volumeId: string
     readonly name: string
@@ -27,9 +32,9 @@ const keptWith = statement<KeptSnapshot>(
   `SELECT s.id, s.name, a.name AS "appName", s.made_by AS "madeBy",
      s.moving_to IS NOT NULL
        OR EXISTS (SELECT FROM volume c WHERE c.from_snapshot_id = s.id AND c.want = 'present' AND c.state = 'creating' AND c.arrived_by IS NULL)
-       OR EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL)
        OR EXISTS (SELECT FROM vm v WHERE v.project_id = s.project_id AND v.from_snapshot_id = s.id AND v.want <> 'absent'
-         AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation))) AS busy,
+         AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation))) AS busy, ${leftoversOf} AS leftovers,
+     ${olderRuns} AS "olderRuns",
      (SELECT coalesce(jsonb_agg(jsonb_build_object('volumeId', o.id, 'name', o.name,
          'reads', NOT s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true)),
          'held', EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)) ORDER BY o.id), '[]'::jsonb)
@@ -64,11 +69,18 @@ export function keptBehind(
         passes: false,
       }
   }
+  const waits = snapshots.find(one => one.olderRuns)
+  if (waits)
+    return {
+      why: `${of(waits)} has what its volumes held, and a control plane of an older version runs, which would leave it behind. Upgrade that first.`,
+      passes: true,
+    }
   const busy = snapshots.find(one => one.busy)
   return busy && { why: `${of(busy)} is being forked, restored or moved. Try again after that.`, passes: true }
 }
 
 interface End {
+  readonly id: string
   readonly name: string
   readonly hypervisors: readonly HypervisorOffer[]
 }
@@ -77,6 +89,8 @@ interface End {
 export function notTaken(snapshots: readonly KeptSnapshot[], source: End, target: End): string | undefined {
   const [first] = snapshots
   if (!first) return undefined
+  const left = snapshots.find(({ leftovers }) => leftovers.includes(target.id))
+  if (left) return `${of(left)} was on host ${target.name} before, which has yet to remove what is left of it there.`
   const able = (end: End) => end.hypervisors.filter(offer => offersFeature(offer, 'moved-snapshots') === true)
   const old = [source, target].find(end => able(end).length === 0)
   if (old) return `${of(first)} has what its volumes held, and host ${old.name} can neither send nor take it.`

@@ -58,6 +58,8 @@ export const volumeMoveMachine = (deps: MoveDeps) =>
         if (m.state === 'dropping') return go('dropping')
         if (m.state !== 'cancelling')
           return wait(0, async tx => {
+            // Whoever gave it up may be a control plane that knows of no group.
+            if (m.groupId !== null && m.volumeWant === 'present') await cancelGroup(tx, m.groupId)
             await store.lock(tx, [m.volumeId])
             await store.giveUp(tx, m.id)
           })

@@ -15,6 +15,9 @@ import type { SnapshotMove } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 const preparingMs = minutes(2)
+/** After this nothing more comes, unless the target reads all of it back, which no disk does slower than `readBytesPerMs`. */
+const stuckMs = minutes(5)
+const readBytesPerMs = (20 << 20) / 1_000
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(5)
 /** VMs at the old host may go on from it for as long as they run. */
@@ -30,7 +33,7 @@ interface Moment {
 
 export const snapshotMoveMachine = (deps: MoveDeps) =>
   machine<SnapshotMove>()({
-    kind: 'vm-snapshot-move',
+    kind: store.snapshotMoveKind,
     edges: {
       preparing: ['copying', 'cancelling'],
       copying: ['clearing', 'cancelling'],
@@ -88,11 +91,11 @@ async function preparing(
   return go('copying', tx => store.enterSnapshot(tx, m.id, 'copying', seen.uri).then(() => undefined), hours(2))
 }
 
-async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<Next<'clearing' | 'cancelling'>> {
+async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Promise<Next<'clearing' | 'cancelling'>> {
   if (m.state === 'clearing') return go('clearing')
-  if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
-  // The volumes take longer.
+  // The volumes take longer. All of it is there: whether the old host lives is nothing to it any more.
   if (m.state === 'complete') return wait(minutes(1))
+  if (m.targetLost || m.sourceLost) return fail(m, 'a host was lost')
   const { transfer: seen } = await tell(
     deps,
     m,
@@ -101,6 +104,8 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
     signal,
   )
   if (seen?.phase === 'failed') return fail(m, seen.error ?? 'the source could not send it')
+  if (!isMore(m, seen) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / readBytesPerMs)
+    return fail(m, 'nothing more of it came')
   return wait(lookAgainMs, async tx => {
     if (seen === undefined) return
     await lockGroup(tx, m.groupId)
@@ -108,6 +113,11 @@ async function copying(deps: MoveDeps, { subject: m, signal }: Moment): Promise<
     if (seen.phase === 'complete') await whole(tx, m)
   })
 }
+
+/** More of it has come than when it was last asked about. */
+const isMore = (m: SnapshotMove, seen: Transfer | undefined): boolean =>
+  seen !== undefined &&
+  (seen.phase === 'complete' || seen.percent > m.percent || seen.transferredBytes !== m.transferredBytes)
 
 /** All of it is there: whoever waits for the last of a group goes on. */
 async function whole(tx: Tx, m: SnapshotMove): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { someRunnerLacks } from '../../engine/statements.ts'
 
 export interface SnapshotMove {
   readonly id: string
@@ -24,6 +25,10 @@ export interface SnapshotMove {
     | 'cancelled'
     | 'failed'
   readonly uri: string | null
+  readonly percent: number
+  readonly transferredBytes: number
+  /** When more of it was last seen to have come. */
+  readonly progressedAt: Date
   readonly error: string | null
   readonly sourceLost: boolean
   readonly sourceRemoved: boolean
@@ -35,15 +40,17 @@ export interface SnapshotMove {
   readonly sizeBytes: number
   readonly sha256: string | null
   readonly madeBy: string | null
-  /** Nobody may start from it before it has landed. */
+  /** Nobody may start from it before it has landed, nor may it go on to a third host. */
   readonly landed: boolean
 }
 
 const columns = `x.id, x.snapshot_id AS "snapshotId", n.name AS "snapshotName", n.vm_id AS "vmId", x.group_id AS "groupId",
   x.migration_id AS "migrationId", x.source_host_id AS "sourceHostId", x.target_host_id AS "targetHostId", x.want, x.state, x.uri, x.error,
+  x.percent, x.transferred_bytes AS "transferredBytes", x.progressed_at AS "progressedAt",
   s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost",
   t.removed_at IS NOT NULL AS "targetRemoved", n.want AS "snapshotWant", n.generation, n.size_bytes AS "sizeBytes", n.sha256,
-  n.made_by AS "madeBy", n.moving_to IS NULL AS landed`
+  n.made_by AS "madeBy",
+  n.moving_to IS NULL OR EXISTS (SELECT FROM vm_snapshot_move y WHERE y.snapshot_id = x.snapshot_id AND y.id > x.id) AS landed`
 const joined = `FROM vm_snapshot_move x JOIN vm_snapshot n ON n.id = x.snapshot_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id`
 const underWay = `('preparing', 'copying', 'complete')`
@@ -64,6 +71,12 @@ const liveMoves = statement<{ id: string }>(
   'moves.liveOfSnapshot',
   `SELECT id FROM vm_snapshot_move WHERE snapshot_id = $1 AND ended_at IS NULL`,
 )
+/** Machines of this kind bring what moves of volumes and VMs wait for; a program that has none would not wait. */
+export const snapshotMoveKind = 'vm-snapshot-move'
+/** SQL: an older control plane runs beside this one. */
+export const olderRuns = someRunnerLacks(snapshotMoveKind)
+// A statement of its own: one that waits for a lock sees other rows as they were before it waited, and whoever forks holds this one.
+const lockSnapshot = statement('moves.lockSnapshot', `SELECT id FROM vm_snapshot WHERE id = $1 FOR NO KEY UPDATE`)
 // Clones are made of it, a fork has yet to start from it, or a VM is about to go back to it: not now.
 const begin = statement<{ id: string }>(
   'moves.beginSnapshot',
@@ -74,8 +87,10 @@ const begin = statement<{ id: string }>(
          AND c.arrived_by IS NULL)
        AND NOT EXISTS (SELECT FROM vm v WHERE v.project_id = s.project_id AND v.from_snapshot_id = s.id AND v.want <> 'absent'
          AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation)))
-       -- What is left of it there goes first.
-       AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL)
+       AND NOT ${olderRuns}
+       -- What is left there of an earlier move goes first.
+       AND NOT EXISTS (SELECT FROM vm_snapshot_move x WHERE x.snapshot_id = s.id AND x.ended_at IS NULL AND (
+         (x.state = 'clearing' AND x.source_host_id = $3) OR (x.state = 'dropping' AND x.target_host_id = $3)))
      RETURNING s.id, s.host_id
    )
    INSERT INTO vm_snapshot_move (id, snapshot_id, group_id, migration_id, source_host_id, target_host_id)
@@ -83,11 +98,14 @@ const begin = statement<{ id: string }>(
 )
 const setState = statement(
   'moves.snapshotState',
-  `UPDATE vm_snapshot_move SET state = $2, uri = coalesce($3, uri) WHERE id = $1 AND state IN ${underWay}`,
+  `UPDATE vm_snapshot_move SET state = $2, uri = coalesce($3, uri), progressed_at = now()
+   WHERE id = $1 AND state IN ${underWay}`,
 )
 const recordProgress = statement(
   'moves.snapshotProgress',
-  `UPDATE vm_snapshot_move SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4 WHERE id = $1 AND ended_at IS NULL`,
+  `UPDATE vm_snapshot_move SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4,
+     progressed_at = CASE WHEN percent < $2 OR transferred_bytes <> $3 THEN now() ELSE progressed_at END
+   WHERE id = $1 AND ended_at IS NULL`,
 )
 const wishCancel = statement(
   'moves.cancelSnapshot',
@@ -143,8 +161,10 @@ export interface NewSnapshotMove {
   readonly migrationId: string | null
 }
 /** False when it is not where it was, or somebody needs it there now. */
-export const beginSnapshot = async (tx: Tx, m: NewSnapshotMove) =>
-  (await tx.rows(begin, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
+export const beginSnapshot = async (tx: Tx, m: NewSnapshotMove) => {
+  await tx.rows(lockSnapshot, [m.snapshotId])
+  return (await tx.rows(begin, [m.id, m.snapshotId, m.targetHostId, m.groupId, m.migrationId])).length === 1
+}
 export const enterSnapshot = (tx: Tx, id: string, state: SnapshotMove['state'], uri: string | null = null) =>
   tx.run(setState, [id, state, uri])
 export const progressSnapshot = (

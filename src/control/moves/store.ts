@@ -1,6 +1,6 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
-import { copiesOf } from './kept.ts'
+import { goingWith } from './kept.ts'
 
 export interface VolumeMove {
   readonly id: string
@@ -59,8 +59,7 @@ const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migr
   x.error, x.started_at AS "startedAt", x.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost",
   s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved",
   o.want AS "volumeWant", o.state AS "volumeState", o.arrived_by AS "arrivedBy", o.generation, o.size_mib AS "sizeMib", o.key,
-  coalesce((SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
-            WHERE n.volume_id = o.id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) || ${copiesOf('o.id')} AS snapshots`
+  ${goingWith('o.id')} AS snapshots`
 const joined = `FROM volume_move x JOIN volume o ON o.id = x.volume_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id LEFT JOIN migration g ON g.id = x.migration_id`
 const underWay = `('preparing', 'copying', 'copied', 'complete')`

@@ -99,7 +99,8 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
 export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
   const snapshot = await lockSnapshot(tx, deploymentId, name)
   if (!snapshot) throw notFound()
-  if (snapshot.movingTo !== null) throw onItsWay(snapshot)
+  // On its new host, though that may never say that it has it whole: who wants it gone need not wait for that.
+  if (snapshot.movingTo !== null && snapshot.movingTo !== snapshot.hostId) throw onItsWay(snapshot)
   if (await isBeingForked(tx, snapshot.id))
     throw new ApiError(
       'operation_in_progress',

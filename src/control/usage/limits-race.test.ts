@@ -37,7 +37,7 @@ it('GiB: three volumes have three of ten, and a hundred want one of them to have
   // Whoever asks for what it has already is told so.
   expect(count(statuses, 200) + count(statuses, 403)).toBe(99)
   expect(count(statuses, 403)).toBeGreaterThanOrEqual(66)
-}, 60_000)
+}, 120_000)
 
 it('vCPUs: three of four are used, and a thousand deploys ask for one, half of them of images, half to be built', async () => {
   const { token, projectId } = await owner(api)

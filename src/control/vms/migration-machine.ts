@@ -12,6 +12,7 @@ import type { Deps } from '../deps.ts'
 import { abandon, agentClient, release } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { movesOf, type SnapshotMove, snapshotMovesOf, type VolumeMove } from '../moves/index.ts'
+import { luggageMs } from './migration-start.ts'
 import * as store from './migration-store.ts'
 import type { Migration } from './migration-store.ts'
 import {
@@ -33,8 +34,6 @@ import * as vms from './store.ts'
 import { type VmWishes, vmWishes } from './wish.ts'
 
 const preparingMs = minutes(2)
-/** Snapshots that go along are as large as the VM's memory. */
-const copiedMs = hours(2)
 const copyingMs = minutes(30)
 /** The source has said that the guest runs there; the target may lag behind a little, or have died. */
 const arrivalMs = minutes(1)
@@ -72,7 +71,7 @@ export const migrationMachine = (deps: MigrationDeps) => {
       (m.want === 'cancel' || !m.vm) && (m.state === 'preparing' || m.state === 'copying') ? 'cancelling' : undefined,
     phases: {
       preparing: ({ subject: m, enteredAt, now, signal }) =>
-        preparing(wishes, m, now.getTime() - enteredAt.getTime(), signal),
+        preparing(wishes, m, { sinceMs: enteredAt.getTime(), nowMs: now.getTime() }, signal),
       copying: ({ subject: m, enteredAt, now, signal }) =>
         copying(wishes, m, now.getTime() - enteredAt.getTime(), signal),
       switching: ({ subject: m, enteredAt, now, signal }) =>
@@ -97,7 +96,7 @@ async function load(deps: Pick<Deps, 'db'>, id: string): Promise<Moving | undefi
 async function preparing(
   wishes: VmWishes,
   m: Moving,
-  elapsedMs: number,
+  { sinceMs, nowMs }: { readonly sinceMs: number; readonly nowMs: number },
   signal: AbortSignal,
 ): Promise<Next<'copying' | 'cancelling'>> {
   if (!m.vm) return wait(0)
@@ -106,8 +105,12 @@ async function preparing(
   if (trouble) return go('cancelling', giveUp(m, trouble))
   // The first copy takes as long as it does.
   if (isCold(m)) return preparingCold(m)
-  if (!snapshotsThere(m)) return wait(lookAgainMs)
-  if (elapsedMs > (m.snapshots.length > 0 ? copiedMs : preparingMs))
+  if (!snapshotsThere(m)) {
+    if (nowMs - sinceMs <= luggageMs) return wait(lookAgainMs)
+    return go('cancelling', giveUp(m, 'the snapshots that go along could not be copied in time'))
+  }
+  if (m.withVolumes && m.luggageAt === null) return wait(0, async tx => void (await store.luggageThere(tx, m.id)))
+  if (nowMs - (m.luggageAt?.getTime() ?? sinceMs) > preparingMs)
     return go('cancelling', giveUp(m, 'the target did not get ready in time'))
   if (!volumesAwaited(m)) return wait(lookAgainMs)
   const only = { incoming: { migrationId: m.id }, ...(m.withVolumes ? { disk: diskThere(m) } : {}) }

@@ -1,7 +1,7 @@
 /** Moves of VMs begin and are given up: rows and machines, in the caller's transaction. No host is asked. */
 import type { Tx } from '../../db/db.ts'
 import { createMachine, poke } from '../../engine/runner.ts'
-import { minutes } from '../../lib/duration.ts'
+import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError } from '../http/errors.ts'
 import { keptWithVolumes, startMove, startSnapshotMove } from '../moves/index.ts'
@@ -10,6 +10,8 @@ import type { MovePlan } from './moving.ts'
 import { boundDisks, isBeingKept } from './moving-store.ts'
 
 const preparingAlertMs = minutes(3)
+/** Snapshots of VMs that go along; copies of them that do not go on are given up long before. */
+export const luggageMs = hours(24)
 
 /**
  * Wishes for the move of a VM; the caller has reserved the room on the target in the same transaction.
@@ -44,7 +46,8 @@ export async function startMigration(
     throw new ApiError('operation_in_progress', 'A volume has just been attached to the VM. Try again.')
   if (await isBeingKept(tx, migration.vmId))
     throw new ApiError('operation_in_progress', 'A snapshot of the VM is being taken. Try again after that.')
-  await createMachine(tx, 'migration', id, 'preparing', { deadlineMs: preparingAlertMs })
+  const deadlineMs = preparingAlertMs + (kept.length > 0 ? luggageMs : 0)
+  await createMachine(tx, 'migration', id, 'preparing', { deadlineMs })
   await poke(tx, 'vm', migration.vmId)
   return id
 }

@@ -31,6 +31,8 @@ export interface Migration {
   readonly error: string | null
   /** The VM has volumes, which go along. */
   readonly withVolumes: boolean
+  /** Since when the snapshots that go along are there; null: not yet, or it has no volumes. */
+  readonly luggageAt: Date | null
   readonly startedAt: Date
   readonly endedAt: Date | null
   readonly sourceLost: boolean
@@ -43,7 +45,7 @@ export interface Migration {
 const columns = `g.id, g.project_id AS "projectId", g.app_id AS "appId", g.deployment_id AS "deploymentId", g.vm_id AS "vmId",
   g.source_host_id AS "sourceHostId", g.target_host_id AS "targetHostId", g.method, g.want, g.state, g.uri, g.vcpus,
   g.memory_mib AS "memoryMib", g.disk_mib AS "diskMib", g.percent, g.transferred_bytes AS "transferredBytes",
-  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.started_at AS "startedAt",
+  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.luggage_at AS "luggageAt", g.started_at AS "startedAt",
   g.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", s.draining AS "sourceDraining",
   t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved"`
 const joined = `FROM migration g JOIN host s ON s.id = g.source_host_id JOIN host t ON t.id = g.target_host_id`
@@ -71,6 +73,10 @@ const recordProgress = statement(
   `UPDATE migration SET percent = greatest(percent, $2), transferred_bytes = $3, total_bytes = $4,
      downtime_ms = coalesce($5, downtime_ms)
    WHERE id = $1 AND ended_at IS NULL`,
+)
+const luggageIsThere = statement(
+  'vms.migrationLuggage',
+  `UPDATE migration SET luggage_at = coalesce(luggage_at, now()) WHERE id = $1`,
 )
 const noteError = statement(
   'vms.migrationError',
@@ -154,6 +160,7 @@ export const progress = (
   id: string,
   seen: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
 ) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes, seen.downtimeMs])
+export const luggageThere = (tx: Tx, id: string) => tx.run(luggageIsThere, [id])
 /** It is to be given up, and why. */
 export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>

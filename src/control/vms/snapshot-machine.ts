@@ -55,10 +55,10 @@ export const snapshotMachine = (deps: Pick<Deps, 'db' | 'bus'>) =>
       },
 
       async removing({ subject: s, signal }) {
+        // Which host has it is not settled, or another one has something of it: without the row nobody would know that.
+        if (s.moving) return wait(seconds(5))
         if (!s.hostRemoved) {
           if (await store.isBeingForked(deps.db, s.id)) return wait(seconds(5))
-          // Which host has it is not settled.
-          if (s.moving) return wait(seconds(5))
           // Only the host itself can remove the files; one that is lost may come back.
           if (s.hostLost) return wait(minutes(10))
           const seen = await agentClient(deps.bus, s.hostId).putSnapshot(wishOf(s), signal)

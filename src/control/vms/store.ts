@@ -1,7 +1,7 @@
 import type { HypervisorName, VmObserved } from '../../contract/agent.ts'
 import type { FirewallSpec } from '../../contract/network.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
-import { copiesOf } from '../moves/index.ts'
+import { goingWith } from '../moves/index.ts'
 
 /** A VM with what its wish is made of: its own columns and those of its deployment and app. */
 export interface Vm {
@@ -92,9 +92,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
   v.balloon_target_mib AS "balloonTargetMib",
   EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL AND g.with_volumes AND g.state <> 'clearing') AS "takesVolumes",
   (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri, 'halts', g.with_volumes AND g.method = 'stop-and-copy', 'volumes',
-     (SELECT jsonb_agg(jsonb_build_object('volumeId', x.volume_id, 'snapshots', coalesce(
-        (SELECT jsonb_agg(n.id ORDER BY n.id) FROM volume_snapshot n
-         WHERE n.volume_id = x.volume_id AND n.want = 'present' AND n.state = 'ready'), '[]'::jsonb) || ${copiesOf('x.volume_id')}) ORDER BY x.volume_id)
+     (SELECT jsonb_agg(jsonb_build_object('volumeId', x.volume_id, 'snapshots', ${goingWith('x.volume_id')}) ORDER BY x.volume_id)
       FROM volume_move x WHERE x.migration_id = g.id)) FROM migration g
    WHERE g.vm_id = v.id AND g.state = 'copying' AND g.want = 'move' AND g.source_host_id = v.host_id) AS outgoing`
 const joined = `FROM vm v JOIN deployment d ON d.id = v.deployment_id JOIN app a ON a.id = v.app_id

@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 import { type HostRow, listHosts, listPools } from '../hosts/index.ts'
 import { keptBySnapshot, notTaken } from '../moves/index.ts'
 import { fitMoved, type PoolView } from '../scheduler/pools.ts'
+import * as store from './store.ts'
 import { type Together, togetherWith } from './together.ts'
 
 export interface LeavingVolume {
@@ -68,7 +69,9 @@ export async function leavingVolumes(
   for (const volume of volumes) {
     const { volumeId, projectId, name } = volume
     const together = volume.kept ? await togetherWith(sql, volumeId) : nothing
-    told.push({ volumeId, projectId, name, ...whyHere(volume, { source, targets, pools, together }) })
+    const others = together.volumeIds.filter(id => id !== volumeId)
+    const along = others.length > 0 ? await store.byIds(sql, others) : []
+    told.push({ volumeId, projectId, name, ...whyHere(volume, { source, targets, pools, together, along }) })
   }
   return told
 }
@@ -80,13 +83,26 @@ interface Elsewhere {
   readonly targets: readonly HostRow[]
   readonly pools: readonly PoolView[]
   readonly together: Together
+  /** The others of these, which need room on the same host. */
+  readonly along: readonly store.Volume[]
 }
+
+/** In one reason. */
+const mostNamed = 3
 
 type Why = Pick<LeavingVolume, 'state' | 'reason'>
 const waiting = (reason: string): Why => ({ state: 'waiting', reason })
 const staying = (reason: string): Why => ({ state: 'staying', reason })
 
-function whyHere(volume: AtRest, { source, targets, pools, together }: Elsewhere): Why {
+/** With the volumes that go along; a few names stand for many. */
+function itWith(along: readonly store.Volume[]): string {
+  if (along.length === 0) return 'it'
+  const more = along.length > mostNamed ? ` and ${along.length - mostNamed} more` : ''
+  const names = along.slice(0, mostNamed).map(one => one.name)
+  return `it with ${along.length === 1 ? 'volume' : 'volumes'} ${names.join(', ')}${more}, of which the same snapshots of VMs have copies`
+}
+
+function whyHere(volume: AtRest, { source, targets, pools, together, along }: Elsewhere): Why {
   const { going, ended } = volume
   if (going) {
     const percent = going.percent > 0 ? ` (${Math.round(going.percent)} %)` : ''
@@ -95,9 +111,10 @@ function whyHere(volume: AtRest, { source, targets, pools, together }: Elsewhere
   const { behind, snapshots } = together
   if (behind) return behind.passes ? waiting(behind.why) : staying(behind.why)
   if (!volume.isReady) return waiting('It is being made, or restored.')
-  const roomy = targets.filter(({ id }) => fitMoved(pools, id, [volume]))
+  const all = [volume, ...along.map(one => ({ ...one, volumeId: one.id }))]
+  const roomy = targets.filter(({ id }) => fitMoved(pools, id, all))
   if (roomy.length === 0)
-    return staying('No other host has a storage pool with room for it. Add one, or delete the volume.')
+    return staying(`No other host has a storage pool with room for ${itWith(along)}. Add one, or delete the volume.`)
   const refusals = roomy.map(target => notTaken(snapshots, source, target))
   if (refusals.every(why => why !== undefined))
     return staying(`${refusals.join(' ')} Delete the snapshot, or add a host like this one.`)

@@ -21,6 +21,7 @@ const keep = {
   text: `INSERT INTO vm_snapshot (id, project_id, app_id, deployment_id, vm_id, host_id, kind, name, state, vcpus, memory_mib, disk_mib, disks)
          VALUES ($1, $2, $3, $1, $1, $4, 'user', 'kept', 'ready', 1, 1, 1, $5::jsonb)`,
 }
+const forget = { name: 'test.forget', text: `DELETE FROM vm_snapshot WHERE id = $1` }
 const clear = { name: 'test.clear', text: `UPDATE host SET draining = false WHERE id = $1` }
 const volumes = async (count: number, sizeMib: number, host: number) => {
   const ids = Array.from({ length: count }, newId)
@@ -68,6 +69,22 @@ describe('hosts that are emptied', () => {
     expect(counts).toMatchObject({ moved: 1, refused: 0 })
     expect(await leaving(source.id)).toEqual([free])
     await db.run(clear, [source.id])
+  })
+
+  it('keep volumes that have no room together on any other, and name those that would have to go along', async () => {
+    const source = await world.addHost()
+    const ids = [newId(), newId()]
+    await db.run(insert, [projectId, 600 * 1024, source.id, ids])
+    const app = await world.app()
+    const disks = ids.map(volumeId => ({ volumeId, copied: true }))
+    const snapshotId = newId()
+    await db.run(keep, [snapshotId, projectId, app.id, source.id, JSON.stringify(disks)])
+    const told = await leavingVolumes(db, world.deps, source)
+    expect(told.map(one => one.state)).toEqual(['staying', 'staying'])
+    expect(told[0]?.reason).toContain(`with room for it with volume ${ids[1]}`)
+    await db.run(forget, [snapshotId])
+    const apart = await leavingVolumes(db, world.deps, source)
+    expect(apart.map(one => one.state)).toEqual(['waiting', 'waiting'])
   })
 
   it('do not wait for one whose volumes have no room elsewhere, nor for one that cannot be looked at', async () => {

@@ -13,6 +13,8 @@ import {
   notTaken,
   startMove,
   startSnapshotMove,
+  takenElsewhere,
+  untriedFirst,
 } from '../moves/index.ts'
 import { fitMoved, type PoolView } from '../scheduler/pools.ts'
 import * as rules from './rules.ts'
@@ -62,8 +64,7 @@ interface Group {
 async function groupOf(sql: Sql, volume: Volume): Promise<Group> {
   const { volumeIds, snapshots } = await togetherWith(sql, volume.id)
   const others = volumeIds.filter(id => id !== volume.id)
-  const found = await Promise.all(others.map(id => store.byId(sql, id)))
-  return { volumes: [volume, ...found.filter(one => one !== undefined)], snapshots }
+  return { volumes: [volume, ...(await store.byIds(sql, others))], snapshots }
 }
 
 /** All of it or nothing. @throws ApiError 409 `operation_in_progress` */
@@ -114,8 +115,7 @@ const leftBehind = statement<{ id: string; hostId: string }>(
          AND x.ended_at > now() - interval '10 minutes')
        AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot} AND (
          NOT s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true))
-         OR NOT EXISTS (SELECT FROM host t WHERE t.id <> h.id AND NOT t.cordoned AND t.lost_at IS NULL AND t.removed_at IS NULL
-           AND t.hypervisors @> jsonb_build_array(jsonb_build_object('snapshotKind', s.made_by)))))
+         OR NOT ${takenElsewhere}))
      ORDER BY o.size_mib, o.id LIMIT 50) left_behind
    WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )
@@ -154,7 +154,7 @@ async function moveAway(tx: Tx, { config }: Pick<Deps, 'config'>, id: string, ho
   const [group, pools] = [await groupOf(tx, volume), await listPools(tx)]
   const hosts = await listHosts(tx, config.hostTimeoutSeconds)
   const source = hosts.find(host => host.id === hostId)
-  for (const target of hosts) {
+  for (const target of await untriedFirst(tx, hosts, { volumeIds: group.volumes.map(one => one.id) })) {
     if (target.id === hostId || !target.up || target.cordoned) continue
     if (poolsThere(pools, group.volumes, target.id) === undefined) continue
     if (!source || notTaken(group.snapshots, source, target)) continue

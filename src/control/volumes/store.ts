@@ -62,6 +62,10 @@ const columns = `o.id, o.project_id AS "projectId", o.owner, o.owner_id AS "owne
 const joined = `FROM volume o LEFT JOIN host h ON h.id = o.host_id`
 
 const volumeById = statement<Volume>('volumes.byId', `SELECT ${columns} ${joined} WHERE o.id = $1`)
+const volumesByIds = statement<Volume>(
+  'volumes.byIds',
+  `SELECT ${columns} ${joined} WHERE o.id = ANY($1::uuid[]) ORDER BY o.id`,
+)
 const volumeOfProject = statement<Volume>(
   'volumes.ofProject',
   `SELECT ${columns} ${joined} WHERE o.id = $2 AND o.project_id = $1 AND o.owner = 'user' AND o.want = 'present'`,
@@ -169,6 +173,7 @@ export type NewVolume = Pick<
 >
 
 export const byId = (sql: Sql, id: string) => sql.maybe(volumeById, [id])
+export const byIds = (sql: Sql, ids: readonly string[]) => sql.rows(volumesByIds, [ids])
 /** One of the user's own. */
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(volumeOfProject, [projectId, id])
 /** The volume, held until the transaction ends: what attaches, restores, clones or deletes it takes turns. */

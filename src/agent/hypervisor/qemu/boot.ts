@@ -4,6 +4,7 @@ import type { GuestKernel } from '../../guest/kernel.ts'
 import type { Machine, PrepareContext } from '../driver.ts'
 import { beginning } from '../identity.ts'
 import { readNotes } from '../prepare.ts'
+import { isDiskFull, isNetworkFault } from './host-faults.ts'
 import { scratchFile } from '../snapshot-files.ts'
 import { type Launch, launch } from './launch.ts'
 import { bootedMachine, keyOf, startFromTemplate, takeTemplate, templateArgs } from './template.ts'
@@ -22,7 +23,8 @@ export interface BootPlan extends Omit<Launch, 'scratch' | 'start' | 'env' | 'fr
 
 /**
  * A new VM: from the template of its kind where there is one, otherwise from its kernel, which leaves a template for the
- * next. A template that cannot be started from is given up, and the VM boots.
+ * next. A template that cannot be started from is given up, unless it is the disk that is full, and the VM boots.
+ * @throws StepError `network_failed` when the rules of its network do not hold; Error of the boot
  */
 export async function bootVm(
   deps: BootDeps,
@@ -40,8 +42,10 @@ export async function bootVm(
       return await startFromTemplate(deps, plan, template, madeBy, context)
     } catch (error) {
       context.signal.throwIfAborted()
+      // A boot needs the same rules, and takes longer to find that out.
+      if (isNetworkFault(error)) throw error
       deps.onError(error)
-      await templates.distrust(key)
+      if (!isDiskFull(error)) await templates.distrust(key)
     }
   }
   await using claim = await templates.claim(key)

@@ -5,6 +5,7 @@ import type { Driver, Machine, VmHome } from '../driver.ts'
 import { adoptVm } from './adopt.ts'
 import { kernelArgs } from './argv.ts'
 import { bootVm } from './boot.ts'
+import { heldBy } from './host-faults.ts'
 import { hostCpu } from '../snapshot-files.ts'
 import type { Isolation } from '../isolation.ts'
 import { clearMark } from '../transfer/marks.ts'
@@ -43,7 +44,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
   }
   const madeBy = async () => kindOf(await version(), accel)
   const ahead = { ...deps, device: 'ahead' } as const
-  const held = (vmId: string) => deps.network.held(vmId)
+  const held = (vmId: string) => heldBy(deps.network, vmId)
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },

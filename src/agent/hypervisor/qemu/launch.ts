@@ -33,7 +33,7 @@ export interface Launch {
   readonly launcher: Launcher
   /** Makes its scratch disk. */
   readonly scratch: () => Promise<void>
-  /** Resolves when the rules of its network hold (`Network.held`). */
+  /** Resolves when the rules of its network hold (`Network.held`). @throws StepError `network_failed` */
   readonly held: (vmId: string) => Promise<void>
 }
 

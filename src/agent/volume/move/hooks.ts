@@ -19,7 +19,7 @@ export interface HooksDeps<E extends { readonly wish: VolumePut; readonly done: 
 export function moveHooks<E extends { readonly wish: VolumePut; readonly done: VolumeDone }>(
   deps: HooksDeps<E>,
 ): { readonly moves: Moves; readonly withVms: VolumesWithVms } {
-  const { find, finish, tell, poolOf, holders, keyOf } = deps
+  const { find, finish, tell, poolOf, holders, keyOf, turns, isGone } = deps
   const keep = async (volumeId: string, received: string | undefined) => {
     const entry = find(volumeId)
     if (received === undefined || entry?.wish.incoming?.transferId !== received)
@@ -34,7 +34,7 @@ export function moveHooks<E extends { readonly wish: VolumePut; readonly done: V
     },
   })
   const withVms = volumesWithVms({
-    ...{ holders, keyOf, keep: volumeId => keep(volumeId, find(volumeId)?.wish.incoming?.transferId) },
+    ...{ holders, turns, isGone, keyOf, keep: volumeId => keep(volumeId, find(volumeId)?.wish.incoming?.transferId) },
     poolOf: volumeId => poolOf(find(volumeId)?.wish.pool ?? ''),
     async checkArrival(disk) {
       const wish = find(disk.volumeId)?.wish

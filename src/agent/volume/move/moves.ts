@@ -2,16 +2,14 @@
 import { stat } from 'node:fs/promises'
 import type { Logger } from 'pino'
 import type { VolumePut } from '../../../contract/agent.ts'
-import type { Turns } from '../../../lib/turns.ts'
 import type { Holders } from '../../disk/holders.ts'
 import type { VolumePool } from '../../disk/pool.ts'
 import { awaitWire, createTransfers, reachWire, type Transfers, type UnderWay } from '../../transfers.ts'
-import { receiveVolume, volumeReceiver } from './receive.ts'
+import { type KeepDeps, keepWanted, receiveVolume, volumeReceiver } from './receive.ts'
 import { createSender, protocol } from './send.ts'
 
-export interface MovesDeps {
+export interface MovesDeps extends KeepDeps {
   readonly poolOf: (name: string) => VolumePool
-  readonly turns: Turns
   readonly holders: Pick<Holders, 'of'>
   readonly log: Logger
   /** The address where volumes of other hosts arrive. */
@@ -32,7 +30,7 @@ export const createMoves = (deps: MovesDeps): Moves =>
   })
 
 async function receive(
-  { poolOf, turns, migrationHost, keep }: MovesDeps,
+  { poolOf, turns, isGone, migrationHost, keep }: MovesDeps,
   { volumeId, pool: poolName, incoming }: VolumePut,
   received: string | undefined,
   move: UnderWay,
@@ -50,7 +48,8 @@ async function receive(
   if (vmId !== undefined) return tell({ phase: 'listening', uri: '' })
   signal.throwIfAborted()
   using use = await awaitWire(migrationHost(), protocol, move)
-  await receiveVolume(use.wire, volumeReceiver(pool, volumeId, signal), volumeId, async () => {
+  const receiver = volumeReceiver(pool, volumeId, signal, keepWanted({ turns, isGone }, pool, volumeId, signal))
+  await receiveVolume(use.wire, receiver, volumeId, async () => {
     signal.throwIfAborted()
     await keep(volumeId, transferId)
   })

@@ -1,5 +1,6 @@
 import { type FileHandle, open, stat } from 'node:fs/promises'
 import { run } from '../../../lib/exec.ts'
+import type { Turns } from '../../../lib/turns.ts'
 import { sync } from '../../disk/whole-file.ts'
 import type { VolumePool } from '../../disk/pool.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
@@ -18,12 +19,18 @@ export interface VolumeReceiver {
 
 /**
  * @param signal nothing more is made in the pool once it is aborted: the volume may be the next transfer's then
+ * @param keep makes a snapshot of what has come
  * @throws Error, StepError: what the pool or the disk says; the signal's reason
  */
-export function volumeReceiver(pool: VolumePool, volumeId: string, signal: AbortSignal): VolumeReceiver {
+export function volumeReceiver(
+  pool: VolumePool,
+  volumeId: string,
+  signal: AbortSignal,
+  keep = (snapshotId: string) => pool.snapshot(volumeId, snapshotId),
+): VolumeReceiver {
   let file: FileHandle | undefined
   let path = ''
-  let [size, zeroed] = [0, false]
+  let [size, largest, zeroed] = [0, 0, false]
   const close = async () => {
     await file?.close()
     file = undefined
@@ -37,8 +44,9 @@ export function volumeReceiver(pool: VolumePool, volumeId: string, signal: Abort
       path = await pool.open(volumeId, 0)
       const isFile = (await stat(path)).isFile()
       // A snapshot may be from a time when the volume was smaller.
-      if (!isFile && size > 0 && bytes > size) await pool.grow(volumeId, Math.ceil(bytes / 2 ** 20))
+      if (!isFile && largest > 0 && bytes > largest) await pool.grow(volumeId, Math.ceil(bytes / 2 ** 20))
       size = bytes
+      largest = Math.max(largest, size)
       file = await open(path, 'r+')
       if (isFile) await file.truncate(bytes)
     },
@@ -57,11 +65,26 @@ export function volumeReceiver(pool: VolumePool, volumeId: string, signal: Abort
       if (arrived !== digest) throw new Error(`what arrived of volume ${volumeId} is not what was sent`)
       signal.throwIfAborted()
       if (snapshotId === null) return pool.close(volumeId)
-      await pool.snapshot(volumeId, snapshotId)
+      await keep(snapshotId)
     },
     close,
   }
 }
+
+export interface KeepDeps {
+  readonly turns: Turns
+  /** It was a snapshot of a VM, and has been removed from this host. */
+  readonly isGone: (snapshotId: string) => Promise<boolean>
+}
+
+/** In the volume's turn, as what removes it: a copy that belongs to nothing any more is not made. */
+export const keepWanted =
+  ({ turns, isGone }: KeepDeps, pool: VolumePool, volumeId: string, signal: AbortSignal) =>
+  (snapshotId: string): Promise<void> =>
+    turns.take(volumeId, async () => {
+      signal.throwIfAborted()
+      if (!(await isGone(snapshotId))) await pool.snapshot(volumeId, snapshotId)
+    })
 
 /** Until the volume is whole, which the other host is told once `keep` has resolved. */
 export async function receiveVolume(

@@ -32,6 +32,8 @@ export interface Sender {
 }
 
 const zeros = Buffer.alloc(chunkBytes)
+/** In place of a hash: differs from what any chunk has. */
+const notKnown = 'not known'
 
 /**
  * The other host gets the snapshots in their order, each as what differs from the one before, and takes a snapshot of its own
@@ -66,11 +68,15 @@ export function createSender(wire: Wire, volume: VolumeToSend, onProgress: (prog
       await put(offset, chunk, hashOf(chunk))
       tell()
     }
-    for (const offset of before)
-      await put(offset, zeros.subarray(0, Math.max(0, Math.min(chunkBytes, size - offset))), undefined)
+    for (const offset of before) {
+      // This one is smaller than the one before. A file was cut there, a device was not: what a larger one has there goes anew.
+      if (offset >= size) there.set(offset, notKnown)
+      else await put(offset, zeros.subarray(0, Math.min(chunkBytes, size - offset)), undefined)
+    }
   }
   const whole = async (snapshotId: string | null) => {
-    await wire.say({ say: 'whole', digest: digestOf(size, there), snapshotId })
+    const within = new Map([...there].filter(([offset]) => offset < size))
+    await wire.say({ say: 'whole', digest: digestOf(size, within), snapshotId })
     await wire.expect('loaded')
   }
   return {

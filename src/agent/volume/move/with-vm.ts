@@ -6,10 +6,10 @@ import type { VolumePool } from '../../disk/pool.ts'
 import type { ArrivingVolumes, LeavingVolumes, OpenDisk } from '../../hypervisor/driver.ts'
 import type { Wire } from '../../hypervisor/transfer/wire.ts'
 import { StepError } from '../../vm/errors.ts'
-import { type VolumeReceiver, volumeReceiver } from './receive.ts'
+import { type KeepDeps, keepWanted, type VolumeReceiver, volumeReceiver } from './receive.ts'
 import { createSender } from './send.ts'
 
-export interface WithVmDeps {
+export interface WithVmDeps extends KeepDeps {
   readonly poolOf: (volumeId: string) => VolumePool
   readonly holders: Pick<Holders, 'add' | 'remove'>
   /**
@@ -50,7 +50,8 @@ export const volumesWithVms = (deps: WithVmDeps): VolumesWithVms => ({
       const receivers = new Map<string, VolumeReceiver>()
       for (const disk of disks) {
         const signal = await deps.checkArrival(disk)
-        receivers.set(disk.volumeId, volumeReceiver(deps.poolOf(disk.volumeId), disk.volumeId, signal))
+        const [{ volumeId }, pool] = [disk, deps.poolOf(disk.volumeId)]
+        receivers.set(volumeId, volumeReceiver(pool, volumeId, signal, keepWanted(deps, pool, volumeId, signal)))
       }
       try {
         await takeAll(wire, receivers)

@@ -1,0 +1,30 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { allDone } from './all-done.ts'
+
+it('answers all of them, in their order', async () => {
+  expect(await allDone([Promise.resolve(1), 'two', turn(3)])).toEqual([1, 'two', 3])
+})
+
+it('fails when the last has ended, by the failure that came first, and nothing of it goes unhandled meanwhile', async () => {
+  const unhandled: unknown[] = []
+  const note = (error: unknown) => void unhandled.push(error)
+  // In front of those of the test runner, which would fail the whole run.
+  const others = process.listeners('unhandledRejection')
+  process.removeAllListeners('unhandledRejection').on('unhandledRejection', note)
+  try {
+    const late = Promise.withResolvers<never>()
+    let end: unknown
+    const done = allDone([late.promise, Promise.reject(new Error('first'))]).catch((error: unknown) => (end = error))
+    // Node looks for unhandled rejections after each turn of the event loop.
+    for (let turns = 0; turns < 3; turns++) await turn()
+    expect(end).toBeUndefined()
+    late.reject(new Error('second'))
+    await done
+    expect(end).toEqual(new Error('first'))
+    expect(unhandled).toEqual([])
+  } finally {
+    process.off('unhandledRejection', note)
+    for (const other of others) process.on('unhandledRejection', other)
+  }
+})

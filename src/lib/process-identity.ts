@@ -6,10 +6,13 @@ export interface ProcessIdentity {
   readonly startTicks: number
 }
 
-/** The process that has this pid now, or undefined when there is none or only its zombie. */
+/**
+ * The process that has this pid now, or undefined when there is none or only its zombie. One that was killed has its files and
+ * devices until its last thread has ended, and its first may be a zombie by then.
+ */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const fields = statFields(pid)
-  if (fields === undefined || fields[0] === 'Z' || fields[0] === 'X') return undefined
+  if (fields === undefined || fields[0] === 'X' || (fields[0] === 'Z' && Number(fields[17]) <= 1)) return undefined
   return { pid, startTicks: Number(fields[19]) }
 }
 

@@ -26,8 +26,6 @@ if (['demo', 'up', 'test', 'check', 'dashboard'].includes(verb) && !rest.include
 if (verb === 'test' || verb === 'check') {
   // Each of some hundred test files is a process of its own: V8 compiles the packages it needs once for all of them.
   process.env.NODE_COMPILE_CACHE ??= join(root, '.cache', 'compiled')
-  // Where everything is run the simulation is a worker more: it lives on what the others leave (decision 66).
-  if (rest.length === 0) process.env.MOTE_TEST_WORKERS ??= '4'
 }
 
 if (verb === 'test') {

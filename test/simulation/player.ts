@@ -6,15 +6,12 @@ import { pino } from 'pino'
 import { connectDb } from '../../src/db/connect.ts'
 import { databaseUrl, startPrivateServer, templateName } from '../support/global-setup.ts'
 import { live } from './life.ts'
-import { goLast } from './leftovers.ts'
 import { stageOf } from './stage.ts'
 
 /** What it is told. */
 export interface Order {
   readonly seed: number
   readonly steps: number
-  /** `last`: after everybody else on this machine. */
-  readonly turn: 'fair' | 'last'
 }
 
 /** What it answers: first that it is there, then once for each order. */
@@ -42,13 +39,9 @@ async function main(): Promise<void> {
   const visited = new Set<string>()
   const answer = (message: Answer) => process.send?.(message)
   const ended = new Promise<void>(resolve => process.once('disconnect', resolve))
-  const follow = async ({ seed, steps, turn }: Order) => {
-    if (turn === 'last') await goLast(db)
-    await live(stage, seed, steps, visited)
-  }
   process.on('message', (order: Order) => {
-    const { seed } = order
-    follow(order).then(
+    const { seed, steps } = order
+    live(stage, seed, steps, visited).then(
       () => answer({ is: 'lived', seed, visited: [...visited] }),
       (error: unknown) => answer({ is: 'failed', seed, why: explain(error) }),
     )

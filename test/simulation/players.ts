@@ -11,25 +11,24 @@ const mostPlayers = 4
 
 /**
  * Lives the lives of these seeds, as long as there are any; the first failure ends it.
- * @param next the next life, or undefined when it is enough
+ * @param next the next seed, or undefined when it is enough
  * @param visited gets every phase that was run
  * @returns how many were lived
  * @throws Error that says which seed failed, and how to replay it
  */
-export async function play(next: () => Order | undefined, visited: Set<string>): Promise<number> {
+export async function play(next: () => number | undefined, steps: number, visited: Set<string>): Promise<number> {
   await using cleanup = new AsyncDisposableStack()
   const reaper = startReaper()
   cleanup.defer(() => reaper.finish())
   let lives = 0
   const stopped = new AbortController()
   const player = async (core: number) => {
-    // A session of its own, which can go after that of the tests.
-    const child = fork(join(import.meta.dirname, 'player.ts'), [], { ...onCore(core), detached: true })
+    const child = fork(join(import.meta.dirname, 'player.ts'), [], onCore(core))
     reaper.killAtEnd(child.pid ?? 0)
     try {
       await answerOf(child)
-      for (let order = next(); order !== undefined && !stopped.signal.aborted; order = next()) {
-        child.send(order)
+      for (let seed = next(); seed !== undefined && !stopped.signal.aborted; seed = next()) {
+        child.send({ seed, steps } satisfies Order)
         const answer = await answerOf(child)
         if (answer.is === 'failed') throw new Error(answer.why)
         if (answer.is === 'lived') for (const phase of answer.visited) visited.add(phase)

@@ -57,7 +57,7 @@ const sql = {
 /** Phases in which a machine waits until somebody wants something else. */
 const resting: ReadonlySet<string> = new Set(['steady', 'serving', 'keeping', 'missing'])
 /** Nothing here hangs; a machine may be busy, and a step that was given up on would not replay. */
-const stepTimeoutMs = 600_000
+const stepTimeoutMs = 120_000
 
 interface Heard {
   readonly hostId: string

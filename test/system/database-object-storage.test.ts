@@ -98,7 +98,7 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     const url = new URL(/'(.*)'/.exec(command)?.[1] ?? '')
     url.host = `${vm?.host}:${vm?.port}`
     const text = await run('psql', [String(url), '-Atq', '-v', 'ON_ERROR_STOP=1', '-c', statement], {
-      env: { PGCONNECT_TIMEOUT: '10' },
+      env: { PGCONNECT_TIMEOUT: '30' },
       timeoutMs: 60_000,
     })
     return text.trim()

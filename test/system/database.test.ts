@@ -119,7 +119,7 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
   const sql = async (statement: string, command: string): Promise<string> =>
     (
       await run('/bin/sh', ['-c', `${command} -Atq -v ON_ERROR_STOP=1 -c "$STATEMENT"`], {
-        env: { STATEMENT: statement, PGCONNECT_TIMEOUT: '5' },
+        env: { STATEMENT: statement, PGCONNECT_TIMEOUT: '20' },
         timeoutMs: 60_000,
       })
     ).trim()

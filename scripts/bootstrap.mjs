@@ -23,11 +23,6 @@ if (['demo', 'up', 'test', 'check', 'dashboard'].includes(verb) && !rest.include
   if (verb === 'dashboard') process.exit(isBuilt ? 0 : 1)
 }
 
-if (verb === 'test' || verb === 'check') {
-  // Each of some hundred test files is a process of its own: V8 compiles the packages it needs once for all of them.
-  process.env.NODE_COMPILE_CACHE ??= join(root, '.cache', 'compiled')
-}
-
 if (verb === 'test') {
   ensureSystemPackages(['vm', 'build', 'image', 'test'], { mandatory: false })
   await run('tests', join(binaries, 'vitest'), ['run', ...rest])

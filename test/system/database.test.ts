@@ -25,7 +25,7 @@ if (process.getuid?.() !== 0) missing.push('root (the image is made in a chroot)
 const reason = missing.length > 0 ? `skipped, missing: ${missing.join(', ')}` : ''
 
 /** An emulated guest beside other tests on two cores. */
-const slowMs = 240_000
+const slowMs = 480_000
 
 describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1_200_000 }, () => {
   let system: TestSystem

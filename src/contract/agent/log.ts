@@ -1,0 +1,40 @@
+/** What VMs and builds write. */
+import { type Static, Type } from 'typebox'
+
+export const LogStream = Type.Enum(['stdout', 'stderr', 'system', 'build'])
+export type LogStream = Static<typeof LogStream>
+
+export const LogLine = Type.Object({
+  /** Microseconds since the epoch; strictly increasing for one VM, so it serves as the line's id. */
+  atUs: Type.Integer(),
+  stream: LogStream,
+  line: Type.String(),
+})
+export type LogLine = Static<typeof LogLine>
+
+/** Published on `subjects.log(...)`: consecutive lines of one VM, at most 256 of them. */
+export const LogBatch = Type.Object({
+  vmId: Type.String(),
+  deploymentId: Type.String(),
+  /** Lines that were dropped since the batch before (the guest wrote faster than the limit). */
+  dropped: Type.Integer(),
+  lines: Type.Array(LogLine),
+})
+export type LogBatch = Static<typeof LogBatch>
+
+/**
+ * `vm.logs`: the newest `tail` kept lines after `afterUs` of one VM. Answers `{ lines: LogLine[] }`, oldest first, and
+ * `more` when a message of the bus could not hold them all: the next request is for those after the last one.
+ * With `events` an agent that knows it answers the bytes of log-page.ts instead.
+ */
+export const VmLogsRequest = Type.Object({
+  vmId: Type.String(),
+  tail: Type.Integer({ minimum: 0, maximum: 100_000 }),
+  afterUs: Type.Integer({ minimum: 0 }),
+  /** Lines as events of the stream, which name this deployment. */
+  events: Type.Optional(Type.Object({ deploymentId: Type.String() })),
+})
+export type VmLogsRequest = Static<typeof VmLogsRequest>
+
+export const VmLogsAnswer = Type.Object({ lines: Type.Array(LogLine), more: Type.Optional(Type.Literal(true)) })
+export type VmLogsAnswer = Static<typeof VmLogsAnswer>

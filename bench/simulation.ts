@@ -16,7 +16,7 @@ export const simulation: Benchmark = {
   reading:
     'Each step is five statements on a real PostgreSQL, the invariants included: what bounds the rate is the round trip to the database. The same number of `SELECT 1` by bare node-pg would be 4,900 steps a second of a core (decision 0060). A simulated store would be faster and prove less (decision 0023).',
   async run(report) {
-    const child = spawn('node_modules/.bin/vitest', ['run', '--project', 'all', 'test/simulation/simulation.test.ts'], {
+    const child = spawn('node_modules/.bin/vitest', ['run', '--project', 'lives'], {
       env: { ...process.env, MOTE_SIMULATION_SEEDS: String(scaled(lives)), MOTE_SIMULATION_STEPS: String(steps) },
       stdio: ['ignore', 'pipe', 'ignore'],
     })

@@ -4,8 +4,8 @@
  * | variable | what it says |
  * |---|---|
  * | `MOTE_SIMULATION_SEED` | only this seed; prints what happened when it fails |
- * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes |
- * | `MOTE_SIMULATION_SECONDS` | otherwise: as many as fit into this (60) |
+ * | `MOTE_SIMULATION_SEEDS` | so many seeds, however long it takes (1,000) |
+ * | `MOTE_SIMULATION_SECONDS` | instead: as many as fit into this |
  * | `MOTE_SIMULATION_FROM` | the first seed (1); `today`: others on each day |
  * | `MOTE_SIMULATION_STEPS` | how long a life is (500) |
  *
@@ -18,8 +18,8 @@ import { type Stage, simulationStage } from './stage.ts'
 
 const setting = (name: string, otherwise: number) => Number(process.env[`MOTE_SIMULATION_${name}`] ?? otherwise)
 const one = setting('SEED', Number.NaN)
-const seeds = setting('SEEDS', Number.NaN)
-const seconds = setting('SECONDS', 60)
+const seeds = setting('SEEDS', 1000)
+const seconds = setting('SECONDS', Number.NaN)
 const first =
   process.env['MOTE_SIMULATION_FROM'] === 'today' ? Math.floor(Date.now() / 86_400_000) * 10_000 : setting('FROM', 1)
 const steps = setting('STEPS', 500)
@@ -48,9 +48,9 @@ it('replays exactly', async () => {
 it('keeps every invariant, whatever happens', async () => {
   if (!Number.isNaN(one)) return void (await live(await stage(), one, steps, visited))
   const beganMs = performance.now()
-  const isEnough = () => performance.now() - beganMs > seconds * 1000
   let begun = 0
-  const next = () => ((Number.isNaN(seeds) ? isEnough() : begun >= seeds) ? undefined : first + begun++)
+  const isEnough = () => (Number.isNaN(seconds) ? begun >= seeds : performance.now() - beganMs > seconds * 1000)
+  const next = () => (isEnough() ? undefined : first + begun++)
   const lives = await play(next, steps, visited)
   const took = (performance.now() - beganMs) / 1000
   console.info(

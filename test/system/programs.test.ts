@@ -47,6 +47,7 @@ describe.skipIf(natsMissing)(`programs of several machines ${natsMissing ?? ''}`
     const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
       env: {
         PATH: process.env['PATH'],
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
         HOME: dir,
         MOTE_SSH_PORT: '',
         MOTE_LOG_LEVEL: process.env['MOTE_TEST_LOG'] ?? 'trace',

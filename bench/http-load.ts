@@ -7,6 +7,8 @@ import { cpuMsOf } from './process.ts'
 
 export interface Ask {
   readonly path: string
+  /** Another path for each request, instead. */
+  readonly paths?: (request: number) => string
   readonly method?: 'GET' | 'POST'
   readonly token?: string
   readonly body?: () => object
@@ -44,9 +46,10 @@ export async function drive(
     while (left-- > 0) {
       const began = performance.now()
       const body = ask.body === undefined ? {} : { body: JSON.stringify(ask.body()) }
-      const answer = await pool.request({ path: ask.path, method: ask.method ?? 'GET', headers, ...body })
+      const path = ask.paths?.(left) ?? ask.path
+      const answer = await pool.request({ path, method: ask.method ?? 'GET', headers, ...body })
       if (answer.statusCode !== (ask.status ?? 200))
-        throw new Error(`${ask.path} answered ${answer.statusCode}: ${await answer.body.text()}`)
+        throw new Error(`${path} answered ${answer.statusCode}: ${await answer.body.text()}`)
       await answer.body.dump({ limit: 2 ** 30 })
       ms.push(performance.now() - began)
     }

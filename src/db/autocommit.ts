@@ -81,13 +81,22 @@ export interface Autocommit {
   close(): Promise<void>
 }
 
-/** Statements go to the connection with the fewest under way, so that one slow statement delays few others. */
+/**
+ * Statements go to the connection with the fewest under way, so that one slow statement delays few others. Two that leave in
+ * the same turn of the event loop share one that has nothing under way: one system call, and one process that has to wake.
+ */
 export function createAutocommit(url: string, lanes: number, log: Logger): Autocommit {
   const all = Array.from({ length: lanes }, () => new Lane(url, log))
+  /** Has one statement to send at the end of this turn, and takes one more. */
+  let open: Lane | undefined
+  const choose = (): Lane => {
+    const lane = open ?? all.reduce((least, one) => (one.pending < least.pending ? one : least))
+    open = open === undefined && lane.pending === 0 ? lane : undefined
+    if (open) setImmediate(() => void (open = undefined))
+    return lane
+  }
   return {
-    query(statement, params) {
-      return all.reduce((least, lane) => (lane.pending < least.pending ? lane : least)).query(statement, params)
-    },
+    query: (statement, params) => choose().query(statement, params),
     async close() {
       await Promise.all(all.map(lane => lane.close()))
     },

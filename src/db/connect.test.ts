@@ -24,6 +24,7 @@ const sql = {
   ids: statement<{ id: number }>('t.ids', 'SELECT id FROM t ORDER BY id'),
   add: statement('t.add', 'UPDATE t SET n = n + 1 WHERE id = $1'),
   pid: statement<{ pid: number }>('t.pid', 'SELECT pg_backend_pid() AS pid'),
+  slowPid: statement<{ pid: number }>('t.slow_pid', 'SELECT pg_backend_pid() AS pid FROM pg_sleep(0.2)'),
   kill: statement(
     't.kill',
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE $1',
@@ -47,6 +48,19 @@ describeEachPostgres('connectDb', which => {
     await db.run(sql.table)
   })
   afterEach(() => database.drop())
+
+  test('two statements of one turn share a connection, unless it has something under way', async () => {
+    const pidOf = async () => (await db.one(sql.pid)).pid
+    const nextTurn = () => new Promise(resolve => setImmediate(resolve))
+    const [first, second, third] = await Promise.all([pidOf(), pidOf(), pidOf()])
+    expect(second).toBe(first)
+    expect(third).not.toBe(first)
+    const slow = db.one(sql.slowPid)
+    await nextTurn()
+    const beside = await Promise.all([pidOf(), pidOf()])
+    expect(beside).not.toContain((await slow).pid)
+    expect(new Set(beside).size).toBe(1)
+  })
 
   test('int8 is a number, timestamptz a Date, jsonb parsed; parameters go the same ways', async () => {
     const row = await db.one(

@@ -25,3 +25,45 @@ it('an app in a list is what it is by itself, whatever is in it', async () => {
   expect(await read('/v1/apps?limit=1&offset=1')).toEqual(listed.slice(1))
   expect(await read('/v1/apps?offset=2')).toEqual([])
 })
+
+const setPort = statement('test.setPort', 'UPDATE app SET port = $2 WHERE name = $1')
+
+// A page that has not changed is not written again: whatever changes one must be seen by the next request.
+it('a list is what it is now, however it was changed and however often it was read', async () => {
+  await using system = await testSystem({ agents: 0 })
+  const user = await system.user()
+  const { db } = system.database
+  const read = async () => {
+    const [first, second] = [await user.get('/v1/apps'), await user.get('/v1/apps')]
+    expect(second.body).toEqual(first.body)
+    expect(second.headers.get('etag')).toBe(first.headers.get('etag'))
+    return Object.fromEntries(first.body.map(({ name, port }: { name: string; port: number }) => [name, port]))
+  }
+  const create = (name: string) => user.post('/v1/apps', { name, git_url: '' })
+  expect(await read()).toEqual({})
+  await create('a')
+  await db.run(setPort, ['a', 1])
+  expect(await read()).toEqual({ a: 1 })
+  await create('b')
+  await db.tx(async tx => {
+    // Both by the same transaction.
+    await tx.run(setPort, ['b', 2])
+    await tx.run(setPort, ['b', 3])
+  })
+  expect(await read()).toEqual({ a: 1, b: 3 })
+  await db.tx(async tx => {
+    await tx.run(setPort, ['a', 4])
+    expect(await read(), 'nothing of it is committed').toEqual({ a: 1, b: 3 })
+  })
+  expect(await read()).toEqual({ a: 4, b: 3 })
+  const undone = db.tx(async tx => {
+    await tx.run(setPort, ['a', 5])
+    throw new Error('undone')
+  })
+  await expect(undone).rejects.toThrow('undone')
+  expect(await read()).toEqual({ a: 4, b: 3 })
+  // The same rows in the same version, of another project: nothing of theirs is told.
+  expect((await (await system.user()).get('/v1/apps')).body).toEqual([])
+  await user.delete('/v1/apps/b')
+  expect(await read()).toEqual({ a: 4 })
+})

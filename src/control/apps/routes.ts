@@ -5,7 +5,8 @@ import { assertKept, checkSource, deployFromSource, deployFromUpload } from '../
 import { type DeployBody, assertReplicasFit, deploy } from '../deployments/index.ts'
 import { wakeApp } from '../fleet/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
-import { feature } from '../http/operation.ts'
+import { feature, type Handlers } from '../http/operation.ts'
+import { createPages } from '../http/pages.ts'
 import { pageOf } from '../http/paging.ts'
 import { assertAllowed, lockLimits } from '../projects/index.ts'
 import { assertScalable, writerOf } from '../volumes/index.ts'
@@ -20,13 +21,7 @@ import { appView } from './view.ts'
 export const appFeature = (deps: Deps) =>
   feature(appOperations, {
     ...envHandlers(deps),
-
-    listApps: {
-      read: async ({ project, query }) => {
-        const { limit, offset } = pageOf(query)
-        return store.list(deps.db, project.id, limit, offset)
-      },
-    },
+    ...listHandler(deps),
 
     getApp: {
       read: async ({ project, params }) => {
@@ -187,4 +182,16 @@ const keep = {
   ...{ port: undefined, healthCheckPath: undefined, drainTimeout: undefined, scmInstallationId: undefined },
   ...{ gitBranch: undefined, gitSubmodules: undefined },
   ...{ scmRepoFullName: undefined, scmRepoId: undefined },
+}
+
+function listHandler({ db }: Pick<Deps, 'db'>): Pick<Handlers<typeof appOperations>, 'listApps'> {
+  const pages = createPages()
+  return {
+    listApps: {
+      async read({ project: { id }, query }) {
+        const { limit, offset } = pageOf(query)
+        return pages.latest(`${id} ${limit} ${offset}`, mark => store.list(db, id, limit, offset, mark))
+      },
+    },
+  }
 }

@@ -45,6 +45,25 @@ describe('session tokens', () => {
     expect(tokensOf(first).verify(token)).toBeUndefined()
   })
 
+  it('are looked at anew each time in what time changes, and known again to the letter only', () => {
+    const tokens = tokensOf(first)
+    const token = tokens.sign(claims)
+    const early = forged({ ...good(), iat: nowSeconds() + 60, exp: nowSeconds() + 7200 })
+    for (let n = 0; n < 2; n++) {
+      expect(tokens.verify(token)).toMatchObject(claims)
+      expect(tokens.verify(early)).toBeUndefined()
+      for (const at of [0, 60, token.length - 2]) {
+        const changed = token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1)
+        expect(tokens.verify(changed), String(at)).toBeUndefined()
+      }
+    }
+    nowMs += 60_000
+    expect(tokens.verify(early)).toMatchObject(claims)
+    nowMs += 3_540_000
+    expect(tokens.verify(token)).toBeUndefined()
+    expect(tokens.verify(early)).toMatchObject(claims)
+  })
+
   it('stay valid while their key is among the configured ones', () => {
     const token = tokensOf(first).sign(claims)
     expect(tokensOf(second, first).verify(token)).toMatchObject(claims)

@@ -81,5 +81,6 @@ export const buildOperations = operations({
       tail: Type.Optional(uint32({ maximum: 10_000, default: 5000, description: 'The newest lines.' })),
     }),
     answer: BuildLog,
+    asksOthers: true,
   },
 })

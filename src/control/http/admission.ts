@@ -4,10 +4,11 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
+import type { BeginRead } from './attempt.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
-import { type CallerInProject, originOf, type Security, type ServerOptions, stateOf } from './ports.ts'
+import { type CallerInProject, originOf, type Presume, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
 import { createResting, restingId } from './resting.ts'
 
@@ -35,9 +36,15 @@ const policies = (limits: RateLimits) =>
     create: { name: 'create', quota: limits.createsPerSecond * 10, windowSeconds: 10 },
   }) as const satisfies Record<string, RatePolicy>
 
+/** What is asked for, and how it begins before it is known who asks. */
+interface Admitted {
+  readonly operation: Operation
+  readonly beginRead?: BeginRead | undefined
+}
+
 export interface Admission {
-  /** Fills `state.caller` and `state.project`, or throws what the client is told. */
-  admit(request: FastifyRequest, reply: FastifyReply, operation: Operation | undefined): Promise<void>
+  /** Fills `state.caller`, `state.project` and `state.attempt`, or throws what the client is told. */
+  admit(request: FastifyRequest, reply: FastifyReply, route: Admitted | undefined): Promise<void>
   /** For `login` operations, once the body is known. */
   countLogin(request: FastifyRequest, reply: FastifyReply, email: string): void
   /** False once the credential or the membership behind an open stream is gone. */
@@ -53,6 +60,8 @@ export function createAdmission(options: {
   const { security, rateLimiter } = options
   const policy = policies(options.limits)
   const resting = createResting(options.clock)
+  /** Reads that began before it was known who asks, and still is not. */
+  let attempts = 0
 
   function count(reply: FastifyReply, which: RatePolicy, key: string): void {
     const verdict = rateLimiter.take(which, key)
@@ -76,34 +85,53 @@ export function createAdmission(options: {
     throw tooMany(waitSeconds)
   }
 
-  async function identify(request: FastifyRequest, operation: Operation): Promise<CallerInProject> {
+  async function identify(request: FastifyRequest, operation: Operation, presume?: Presume): Promise<CallerInProject> {
     const credential = credentialOf(request)
     const selector = operation.project === 'none' ? null : selectorOf(request, operation)
-    if (selector !== null) return security.authenticateInProject(credential, selector, originOf(request))
-    return { caller: await security.authenticate(credential, originOf(request)), project: undefined }
+    if (selector !== null) return security.authenticateInProject(credential, selector, originOf(request), presume)
+    return { caller: await security.authenticate(credential, originOf(request), presume), project: undefined }
   }
 
   /** Failures draw on the address's allowance, so that guessing is slow while valid callers behind it are not touched. */
-  async function enter(request: FastifyRequest, reply: FastifyReply, operation: Operation): Promise<CallerInProject> {
+  async function enter(request: FastifyRequest, reply: FastifyReply, route: Admitted): Promise<CallerInProject> {
+    const state = stateOf(request)
     try {
-      return await identify(request, operation)
+      return await identify(request, route.operation, presumed => {
+        if (!route.beginRead || !wouldAdmit(presumed, route.operation)) return
+        attempts++
+        state.attempt = route.beginRead(request, reply, presumed)
+      })
     } catch (error) {
-      count(reply, policy.anonymous, addressKey(stateOf(request).ip))
+      count(reply, policy.anonymous, addressKey(state.ip))
       throw error
+    } finally {
+      if (state.attempt) attempts--
     }
   }
 
+  /** Whether it would be let through if this were who asks; nothing is counted yet. */
+  function wouldAdmit(who: CallerInProject, operation: Operation): boolean {
+    if (!hasScope(who.caller, operation) || !isAdminEnough(who.caller, operation)) return false
+    if (operation.project !== 'none' && !(who.project && hasRole(who.project, operation))) return false
+    // Those under way will be counted before this one, if they are of the same tenant.
+    return operation.throttle === 'unlimited' || rateLimiter.left(policy.tenant, tenantOf(who)) > attempts
+  }
+
   return {
-    async admit(request, reply, operation) {
+    async admit(request, reply, route) {
       const state = stateOf(request)
-      const limited = operation?.throttle !== 'unlimited'
-      if (operation?.auth !== 'bearer') {
-        const which = operation?.throttle === 'machine' ? policy.machine : policy.anonymous
+      const limited = route?.operation.throttle !== 'unlimited'
+      if (route?.operation.auth !== 'bearer') {
+        const which = route?.operation.throttle === 'machine' ? policy.machine : policy.anonymous
         return limited ? count(reply, which, addressKey(state.ip)) : undefined
       }
+      const { operation } = route
       const rest = () => restingId(request.headers.authorization ?? '', allowanceOf(request, operation))
       if (limited && resting.anybody()) refuseResting(reply, rest())
-      const { caller, project } = await enter(request, reply, operation)
+      const { caller, project } = await enter(request, reply, route)
+      const { attempt } = state
+      // What was begun for anybody else is dropped, whatever comes of it.
+      if (attempt && (attempt.who.caller !== caller || attempt.who.project !== project)) state.attempt = undefined
       state.caller = caller
       requireScope(caller, operation)
       if (operation.project !== 'none') {
@@ -114,7 +142,7 @@ export function createAdmission(options: {
         requireRole(project, operation)
         state.project = project
       }
-      const tenant = state.project ? `project:${state.project.id}` : `user:${caller.userId}`
+      const tenant = tenantOf({ caller, project: state.project })
       if (limited) countTenant(reply, tenant, rest)
       if (operation.throttle === 'create') count(reply, policy.create, tenant)
     },
@@ -142,17 +170,23 @@ function credentialOf(request: FastifyRequest): string {
   return found[1]
 }
 
+const hasScope = (caller: Caller, operation: Operation) => scopesAllow(caller.scopes, operation.scope)
+const isAdminEnough = (caller: Caller, operation: Operation) => !operation.adminOnly || caller.role === 'Admin'
+const hasRole = (project: ProjectAccess, operation: Operation) =>
+  scopeRank[roleScope[project.memberRole]] >= scopeRank[operation.scope]
+
 function requireScope(caller: Caller, operation: Operation): void {
-  if (!scopesAllow(caller.scopes, operation.scope))
+  if (!hasScope(caller, operation))
     throw forbidden(`This token is not allowed to do that; it needs the scope "${operation.scope}".`)
-  if (operation.adminOnly && caller.role !== 'Admin')
-    throw forbidden('Only administrators of the installation may do that.')
+  if (!isAdminEnough(caller, operation)) throw forbidden('Only administrators of the installation may do that.')
 }
 
 function requireRole(project: ProjectAccess, operation: Operation): void {
-  if (scopeRank[roleScope[project.memberRole]] < scopeRank[operation.scope])
-    throw forbidden(`As ${project.memberRole} of this project you may not do that.`)
+  if (!hasRole(project, operation)) throw forbidden(`As ${project.memberRole} of this project you may not do that.`)
 }
+
+/** Whose allowance it draws on. */
+const tenantOf = ({ caller, project }: CallerInProject) => (project ? `project:${project.id}` : `user:${caller.userId}`)
 
 /** Undefined: none was given. Null: one that no project can have, or two. */
 function selectorOf(request: FastifyRequest, operation: Operation): string | undefined | null {

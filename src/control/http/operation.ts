@@ -3,6 +3,7 @@
  * `schema.ts` (that data drives validation, serialisation, OpenAPI, the client and the tests that enumerate) and
  * implements them in `routes.ts`. What is declared and not implemented answers 501.
  */
+import { hash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FastifyBaseLogger } from 'fastify'
@@ -52,6 +53,8 @@ export interface Operation {
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
   /** The answer holds a secret: never cached, never tagged. */
   readonly secretAnswer?: true
+  /** Its `read` asks others than our database (a host, a source host): nobody is asked before the caller is known. */
+  readonly asksOthers?: true
 }
 
 export type OperationTable = { readonly [id: string]: Operation }
@@ -71,12 +74,23 @@ export type Answer<O extends Operation> = O['answer'] extends TSchema
 
 /** An answer that PostgreSQL wrote as JSON already: a hundred rows are neither read nor written again. */
 export class JsonText {
-  readonly text: string
+  readonly bytes: Buffer
+  #tag: string | undefined
   /** @param text what the operation declares, to the letter: nothing is left out of it any more */
   constructor(text: string) {
-    this.text = text
+    this.bytes = Buffer.from(text)
+  }
+  /** Computed once, for a page that is answered often. */
+  get tag(): string {
+    return (this.#tag ??= tagOf(this.bytes))
+  }
+  toString(): string {
+    return this.bytes.toString()
   }
 }
+
+/** Entity tag, a weak one (RFC 9110, 8.8.1). */
+export const tagOf = (json: string | Buffer) => `W/"${hash('sha1', json, 'base64url')}"`
 
 /** Who calls. */
 export interface Caller {
@@ -158,9 +172,10 @@ export interface EventStream {
 }
 
 /**
- * `read`: answers without changing anything. `write`: whatever must happen before (hashing, calls to others) happens
- * first, then the returned function runs in ONE transaction together with its audit rows and the stored answer of an
- * Idempotency-Key; a retry of the same key never runs it again. `stream`: stays until the signal aborts or it returns.
+ * `read`: answers without changing anything; its answer may go nowhere (attempt.ts). `write`: whatever must happen before
+ * (hashing, calls to others) happens first, then the returned function runs in ONE transaction together with its audit rows
+ * and the stored answer of an Idempotency-Key; a retry of the same key never runs it again. `stream`: stays until the signal
+ * aborts or it returns.
  */
 export type Handler<O extends Operation> =
   | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText> }

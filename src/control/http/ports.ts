@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
+import type { BeginRead } from './attempt.ts'
 import type { ApiError } from './errors.ts'
 import type { AuditNote, Caller, Feature, Operation, ProjectAccess } from './operation.ts'
 import type { RateLimiter } from './rate-limit.ts'
@@ -13,18 +14,30 @@ export interface Origin {
   readonly requestId: string
 }
 
+/**
+ * Told whom the credential belonged to the last time it was asked about, in the same turn of the event loop in which it is
+ * asked about again. Only where the answer then is this very caller in this very project (the same objects) does that still
+ * hold. Must not throw.
+ */
+export type Presume = (who: CallerInProject) => void
+
 export interface Security {
   /**
    * @param credential what follows `Bearer `: a session JWT or a PAT
    * @throws ApiError `unauthenticated`
    */
-  authenticate(credential: string, origin: Origin): Promise<Caller>
+  authenticate(credential: string, origin: Origin, presume?: Presume): Promise<Caller>
   /**
    * Both questions at once, since one query can answer them and every request to a project asks them.
    * @param selector slug or uuid from the path, `X-Project` or `?project=`; undefined: the token's or the default project
    * @throws ApiError `unauthenticated`
    */
-  authenticateInProject(credential: string, selector: string | undefined, origin: Origin): Promise<CallerInProject>
+  authenticateInProject(
+    credential: string,
+    selector: string | undefined,
+    origin: Origin,
+    presume?: Presume,
+  ): Promise<CallerInProject>
 }
 
 export interface CallerInProject {
@@ -130,11 +143,22 @@ export interface RequestState {
   readonly traceparent: string
   caller: Caller | undefined
   project: ProjectAccess | undefined
+  /** What was begun for this caller in this project before he was known. */
+  attempt: Attempt | undefined
+}
+
+/** A read that has begun although nobody knows yet whether who asks is still whom he was (attempt.ts). */
+export interface Attempt {
+  readonly who: CallerInProject
+  /** Of the handler. Never an unhandled rejection. */
+  readonly answer: Promise<unknown>
+  /** `Set-Cookie` lines of the handler. */
+  readonly cookies: readonly string[]
 }
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    mote?: RouteInfo
+    mote?: RouteInfo & { readonly beginRead?: BeginRead | undefined }
   }
   interface FastifyRequest {
     state: RequestState | null

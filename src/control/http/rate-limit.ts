@@ -19,6 +19,8 @@ export interface RateVerdict {
 /** One of several control planes is made by `shareRateLimits` around the local one. */
 export interface RateLimiter {
   take(policy: RatePolicy, key: string): RateVerdict
+  /** How many would be let through now; takes nothing. */
+  left(policy: RatePolicy, key: string): number
 }
 
 export interface LocalRateLimiter extends RateLimiter {
@@ -71,6 +73,7 @@ export function createRateLimiter(clock: Clock, maxKeys = 50_000): LocalRateLimi
         waitSeconds: Math.max(1, Math.ceil((missing * windowSeconds) / quota)),
       }
     },
+    left: (policy, key) => Math.max(0, Math.floor(refilled(policy, key).tokens)),
     charge(policy, key, count) {
       refilled(policy, key).tokens -= count
     },

@@ -1,9 +1,8 @@
 /** How answers leave: JSON with caching rules and entity tags, text, pages, failures. */
-import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { asApiError, failureOf, logFailure } from './failure.ts'
 import { formPageHeaders, jsonHeaders, pageHeaders } from './headers.ts'
-import type { Operation } from './operation.ts'
+import { JsonText, type Operation, tagOf } from './operation.ts'
 
 /** Sends JSON text; a GET is tagged, and answered 304 when the client has it already (RFC 9110, 13.1.2). */
 export function sendJson(
@@ -11,14 +10,15 @@ export function sendJson(
   reply: FastifyReply,
   operation: Operation,
   status: number,
-  json: string,
+  json: string | JsonText,
 ) {
   reply.code(status).headers(jsonHeaders)
+  const body = json instanceof JsonText ? json.bytes : json
   if (operation.method !== 'GET' || operation.secretAnswer || status !== 200)
-    return reply.header('cache-control', 'no-store').send(json)
-  const tag = `W/"${hash('sha1', json, 'base64url')}"`
+    return reply.header('cache-control', 'no-store').send(body)
+  const tag = json instanceof JsonText ? json.tag : tagOf(json)
   reply.header('cache-control', operation.auth === 'none' ? 'no-cache' : 'private, no-cache').header('etag', tag)
-  return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(json)
+  return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(body)
 }
 
 /** The weak comparison: the `W/` of either side does not count. */

@@ -7,8 +7,16 @@ import { lazily } from '../../lib/once.ts'
 import { ApiError, invalidField } from './errors.ts'
 import { describeFaults } from './faults.ts'
 import { parseJsonBody } from './json-body.ts'
-import { type AuditNote, type Call, type Handler, JsonText, type Operation } from './operation.ts'
-import { originOf, type RouteInfo, stateOf } from './ports.ts'
+import {
+  type AuditNote,
+  type Call,
+  type Caller,
+  type Handler,
+  JsonText,
+  type Operation,
+  type ProjectAccess,
+} from './operation.ts'
+import { type RouteInfo, stateOf } from './ports.ts'
 import { bodyValidator, stringsValidator } from './validate.ts'
 
 export interface Route extends RouteInfo {
@@ -17,8 +25,8 @@ export interface Route extends RouteInfo {
   readonly query: (values: Readonly<Record<string, unknown>>) => unknown
   /** Takes the bytes that were sent (undefined: none), of this media type. */
   readonly body: (bytes: unknown, mediaType: string | undefined) => unknown
-  /** The answer as JSON text; members that the schema does not name are left out. */
-  readonly json: (answer: unknown, reply: FastifyReply) => string
+  /** The answer as JSON; members that the schema does not name are left out. */
+  readonly json: (answer: unknown, reply: FastifyReply) => string | JsonText
 }
 
 export interface RecordedNote extends AuditNote {
@@ -89,11 +97,15 @@ const isJson = (mediaType = '') =>
   /^application\/(?:json|[\w.+-]+\+json)\s*(?:;\s*charset\s*=\s*"?utf-?8"?\s*)?;?$/i.test(mediaType.trim())
 
 function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route['json'] {
-  if (typeof answer === 'string') return value => JSON.stringify(value ?? null)
+  if (typeof answer === 'string') return value => (value instanceof JsonText ? value : JSON.stringify(value ?? null))
   // Compiled with the first answer, as its own validators are: a hundred of them would cost each start time and memory.
   const schema: Readonly<Record<string, unknown>> = { ...answer }
   const verify = check ? answerCheck(id, answer) : undefined
   return (value, reply) => {
+    if (value instanceof JsonText) {
+      verify?.(value.toString())
+      return value
+    }
     const text = textOf(value, schema, reply)
     if (text === 'null' && Reflect.get(answer, 'type') !== 'null') throw new Error(`BUG: ${id} answered nothing`)
     verify?.(text)
@@ -102,7 +114,6 @@ function jsonOf(id: string, answer: Operation['answer'], check: boolean): Route[
 }
 
 function textOf(value: unknown, schema: Readonly<Record<string, unknown>>, reply: FastifyReply): string {
-  if (value instanceof JsonText) return value.text
   return isRecord(value) ? String(reply.serializeInput(value, schema)) : JSON.stringify(value ?? null)
 }
 
@@ -116,40 +127,49 @@ function answerCheck(id: string, schema: TSchema): (text: string) => void {
   }
 }
 
-/**
- * Checks the request and builds what the handler gets.
- * @param signalOf asked once, when the handler first looks at its signal; most never do
- * @param notes receives what the handler says for the audit log
- */
-export function buildCall(
-  route: Route,
-  request: FastifyRequest,
-  signalOf: () => AbortSignal,
-  notes: RecordedNote[],
-  setCookie: (line: string) => void = () => undefined,
-): Call<never> {
+export interface CallParts {
+  /** Who calls, and where. */
+  readonly who: { readonly caller: Caller | undefined; readonly project: ProjectAccess | undefined }
+  /** Asked once, when the handler first looks at its signal; most never do. */
+  readonly signal: () => AbortSignal
+  /** Receives what the handler says for the audit log. */
+  readonly note: (note: RecordedNote) => void
+  readonly setCookie: (line: string) => void
+}
+
+/** Checks the request and builds what the handler gets. @throws ApiError `invalid_request` */
+export function buildCall(route: Route, request: FastifyRequest, parts: CallParts): Call<never> {
   let signal: AbortSignal | undefined
   const state = stateOf(request)
   const call = {
     params: route.params(recordOf(request.params)),
     query: route.query(recordOf(request.query)),
     body: route.body(request.body, request.headers['content-type']),
-    caller: state.caller,
-    project: state.project,
+    caller: parts.who.caller,
+    project: parts.who.project,
     headers: request.headers,
     ip: state.ip,
-    requestId: originOf(request).requestId,
+    requestId: request.id,
     traceparent: state.traceparent,
     log: request.log,
     get signal() {
-      signal ??= signalOf()
+      signal ??= parts.signal()
       return signal
     },
-    setCookie,
-    audit: (note: AuditNote, actor?: RecordedNote['actor']) => void notes.push({ ...note, actor }),
+    setCookie: parts.setCookie,
+    audit: (note: AuditNote, actor?: RecordedNote['actor']) => parts.note({ ...note, actor }),
   }
   // The parser's end: the validators above made it what the operation declares, which only the handler's type knows.
   return call as unknown as Call<never>
+}
+
+/** Aborts when the connection closes before the answer was written. */
+export function signalOf(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) gone.abort()
+  })
+  return gone.signal
 }
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {

@@ -1,7 +1,8 @@
 /**
  * The frame of the API: every declared operation becomes a route, and what holds for all of them is done here once.
  * A request goes: address, credential, scope, role, project, allowance (admission.ts), then its body is read
- * (json-body.ts), checked (validate.ts) and the handler runs (`read`, `write`: write.ts, `stream`: stream-route.ts).
+ * (json-body.ts), checked (validate.ts) and the handler runs (`read`, `write`: write.ts, `stream`: stream-route.ts). A read
+ * of somebody who was here before may have run meanwhile (attempt.ts).
  */
 import Fastify, {
   type FastifyBaseLogger,
@@ -11,6 +12,7 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import { createAdmission, type Admission } from './admission.ts'
+import { beginReadOf } from './attempt.ts'
 import { allOperations } from './catalogue.ts'
 import { docsFeature, registerDocsAssets } from './docs.ts'
 import { ApiError } from './errors.ts'
@@ -21,7 +23,7 @@ import { methodTable, type MethodsOf, routePath } from './paths.ts'
 import { type FrameDeps, type ServerOptions, stateOf } from './ports.ts'
 import { plainAddress } from './rate-limit.ts'
 import { sendFailure, sendJson, sendText } from './respond.ts'
-import { buildCall, createRoute, type RecordedNote, type Route } from './route.ts'
+import { buildCall, createRoute, type RecordedNote, type Route, signalOf } from './route.ts'
 import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
 import { runStream, type StreamContext } from './stream-route.ts'
 import { createTraces, requestIdOf } from './trace.ts'
@@ -140,6 +142,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
       traceparent: traces.of(request.raw).traceparent,
       caller: undefined,
       project: undefined,
+      attempt: undefined,
     }
     reply.headers(securityHeaders).headers(corsHeaders(request.headers.origin, config.corsOrigins))
     reply.header('x-request-id', request.id)
@@ -148,7 +151,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
       throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
     }
     if (options.pages?.serves(request)) return
-    await admission.admit(request, reply, request.routeOptions.config.mote?.operation)
+    await admission.admit(request, reply, request.routeOptions.config.mote)
   })
 }
 
@@ -212,7 +215,7 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
   app.route({
     method,
     url: routePath(path),
-    config: { mote: { id: route.id, operation: route.operation } },
+    config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
     bodyLimit: upload?.maxBytes ?? (rawBody ? rawBodyLimitBytes : bodyLimitBytes),
     // A HEAD of a stream would never end.
     exposeHeadRoute: method === 'GET' && answer !== 'stream',
@@ -229,21 +232,21 @@ async function run(
 ): Promise<unknown> {
   const { handler, operation } = route
   if ('stream' in handler) return runStream(context, route, handler, request, reply)
-  const notes: RecordedNote[] = []
-  const call = buildCall(
-    route,
-    request,
-    () => signalOf(reply),
-    notes,
-    line => void reply.header('set-cookie', line),
-  )
-  if (operation.throttle === 'login') context.admission.countLogin(request, reply, emailOf(call.body))
-  if ('read' in handler) {
-    const answer: unknown = await handler.read(call)
-    if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
-    if (operation.answer === 'html') return sendText(reply, operation.forms ? 'forms' : 'html', String(answer))
-    return sendJson(request, reply, operation, 200, route.json(answer, reply))
+  const { attempt } = stateOf(request)
+  if (attempt) {
+    const answer = await attempt.answer
+    for (const line of attempt.cookies) reply.header('set-cookie', line)
+    return sendRead(route, request, reply, answer)
   }
+  const notes: RecordedNote[] = []
+  const call = buildCall(route, request, {
+    who: stateOf(request),
+    signal: () => signalOf(reply),
+    note: note => void notes.push(note),
+    setCookie: line => void reply.header('set-cookie', line),
+  })
+  if (operation.throttle === 'login') context.admission.countLogin(request, reply, emailOf(call.body))
+  if ('read' in handler) return sendRead(route, request, reply, await handler.read(call))
   const written = await runWrite(options, route, handler, call, notes, request, reply).catch(async (error: unknown) => {
     const { caller, project } = stateOf(request)
     if (error instanceof ApiError && caller)
@@ -254,13 +257,11 @@ async function run(
   return sendJson(request, reply, operation, written.status, written.json)
 }
 
-/** Aborts when the connection closes before the answer was written. */
-function signalOf(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  reply.raw.once('close', () => {
-    if (!reply.raw.writableFinished) gone.abort()
-  })
-  return gone.signal
+function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, answer: unknown) {
+  const { operation } = route
+  if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
+  if (operation.answer === 'html') return sendText(reply, operation.forms ? 'forms' : 'html', String(answer))
+  return sendJson(request, reply, operation, 200, route.json(answer, reply))
 }
 
 function emailOf(body: unknown): string {

@@ -73,6 +73,7 @@ export async function shareRateLimits(
         if (verdict.allowed) note(policy, key)
         return verdict
       },
+      left: local.left,
     },
     publish,
     async stop() {

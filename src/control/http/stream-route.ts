@@ -35,7 +35,8 @@ export async function runStream(
     },
     stillAllowed: () => context.admission.stillAllowed(request, route.operation),
   })
-  const call = buildCall(route, request, () => stream.signal, [])
+  const unused = { note: () => undefined, setCookie: () => undefined }
+  const call = buildCall(route, request, { who: stateOf(request), signal: () => stream.signal, ...unused })
   if (!context.registry.add(ownerOf(request), stream)) {
     stream.close()
     throw new ApiError('rate_limited', 'Too many open event streams. Close one first.', { retryAfterSeconds: 5 })

@@ -132,6 +132,7 @@ export const scmOperations = operations({
     ...shared,
     scope: 'read',
     answer: list(Repository),
+    asksOthers: true,
   },
   listScmAccounts: {
     method: 'GET',

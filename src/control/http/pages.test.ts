@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest'
+import { createPages, type WrittenPage } from './pages.ts'
+
+/** Rows that change, and how often their page was written. */
+function table() {
+  let version = 0
+  let written = 0
+  return {
+    change: () => void version++,
+    written: () => written,
+    async ask(mark: string | null, bytes = 3): Promise<WrittenPage> {
+      const now = `v${version}`
+      if (mark === now) return { mark, page: null }
+      written++
+      return { mark: now, page: JSON.stringify(`${now} ${'x'.repeat(bytes)}`) }
+    },
+  }
+}
+
+it('answers a page that has not changed as it was written, and one that has anew', async () => {
+  const { ask, change, written } = table()
+  const pages = createPages()
+  const first = await pages.latest('a', ask)
+  expect(String(first)).toBe('"v0 xxx"')
+  expect(await pages.latest('a', ask)).toBe(first)
+  expect(written()).toBe(1)
+  change()
+  expect(String(await pages.latest('a', ask))).toBe('"v1 xxx"')
+  expect(String(await pages.latest('a', ask))).toBe('"v1 xxx"')
+  expect(written()).toBe(2)
+})
+
+it('keeps pages apart, a few of them, and none that is large', async () => {
+  const { ask, written } = table()
+  const pages = createPages()
+  const keys = Array.from({ length: 100 }, (_, n) => `page ${n}`)
+  for (const key of keys) await pages.latest(key, ask)
+  for (const key of keys) await pages.latest(key, ask)
+  expect(written(), 'none of the first is there any more').toBe(200)
+  await pages.latest('page 99', ask)
+  expect(written()).toBe(200)
+  const large = (mark: string | null) => ask(mark, 200_000)
+  for (let n = 0; n < 3; n++) await pages.latest('large', large)
+  expect(written()).toBe(203)
+})
+
+it('believes no mark that it does not know', async () => {
+  const pages = createPages()
+  await expect(pages.latest('a', async () => ({ mark: 'x', page: null }))).rejects.toThrow('BUG')
+})

@@ -6,6 +6,7 @@ import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
 import { vmmPlatforms } from './drivers.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
 import { findOneWay } from './image/oneway.ts'
+import { proveWaiting } from './hypervisor/qemu/pool/open.ts'
 import { probeQemu } from './hypervisor/qemu/probe.ts'
 import { probeVmm } from './hypervisor/vmm/probe.ts'
 import { run } from '../lib/exec.ts'
@@ -90,7 +91,8 @@ export async function inspectHost(
     }),
   )
   findings.push(made)
-  if (made.ok === 'yes' && findings[0]?.ok === 'yes') findings.push(await kvmFinding(config.cacheDir, kernel))
+  if (made.ok === 'yes' && findings[0]?.ok === 'yes')
+    findings.push(await kvmFinding(config.cacheDir, kernel), await poolFinding(config.cacheDir))
   return [...findings, ...(await vmmFindings(config, onProgress))]
 }
 
@@ -151,6 +153,17 @@ async function reflinkFinding(dir: string): Promise<Finding> {
 }
 
 const proofMs = 60_000
+
+/** `MOTE_VMM_POOL`: whether a QEMU here waits for its VM (hypervisor/qemu/pool). */
+async function poolFinding(cacheDir: string): Promise<Finding> {
+  try {
+    await proveWaiting(cacheDir, AbortSignal.timeout(proofMs))
+    return { name: 'vmm-pool', ok: 'yes', detail: 'QEMU can wait for a VM with all its libraries loaded', fix: null }
+  } catch (error) {
+    const detail = `each QEMU is started when it is needed, some 20 ms later: ${String(error)}`
+    return { name: 'vmm-pool', ok: 'limited', detail, fix: 'apt-get install gcc' }
+  }
+}
 
 async function kvmFinding(cacheDir: string, kernel: () => Promise<GuestKernel>): Promise<Finding> {
   const { accel, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(proofMs))

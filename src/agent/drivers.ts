@@ -12,6 +12,7 @@ import { createFakeHost, type FakeHost } from './hypervisor/fake/host.ts'
 import { openIsolation } from './hypervisor/isolation.ts'
 import { buildNetless } from './hypervisor/netless.ts'
 import { qemuDriver } from './hypervisor/qemu/driver.ts'
+import { openQemuPool } from './hypervisor/qemu/pool/open.ts'
 import { vmmDriver } from './hypervisor/vmm/driver.ts'
 import type { Platform } from './hypervisor/vmm/platform.ts'
 import { imageStore } from './image/store.ts'
@@ -38,9 +39,13 @@ export async function createDrivers(
   const dataDir = resolve(config.dataDir)
   const isolation = await openIsolation(dataDir, await netlessFor(network, cacheDir, onProgress))
   const shared = { cacheDir, dataDir, images, network: closedOnce(network), bootLimitMs, migrationHost, isolation }
+  const pool = await openQemuPool({
+    ...{ size: config.vmmPool, dataDir, cacheDir, launcher, isolation },
+    onError: error => onProgress(`no QEMU waits for a VM, each is started when it is needed: ${String(error)}`),
+  })
   const all: readonly Driver[] = [
     qemuDriver({
-      ...{ ...shared, launcher, kernel: kernelWith(), templateMib: config.templateMib },
+      ...{ ...shared, launcher, pool, kernel: kernelWith(), templateMib: config.templateMib },
       onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),
     }),
     ...(await vmmPlatforms(config)).map(({ platform, needs }) =>

@@ -58,13 +58,14 @@ export async function testDir(): Promise<{ path: string } & AsyncDisposable> {
   }
 }
 
-/** VMM processes whose VM lives somewhere below the directory. */
+/** VMM processes whose VM lives somewhere below the directory; one that comes to wait for a VM has none. */
 export async function vmmsIn(dir: string): Promise<number[]> {
   const found: number[] = []
   for (const name of await readdir('/proc')) {
     const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '')
     const program = await readlink(`/proc/${name}/exe`).catch(() => '')
-    if (cwd.startsWith(`${dir}/`) && /qemu|firecracker|cloud-hypervisor/.test(program)) found.push(Number(name))
+    if (cwd.startsWith(`${dir}/`) && !cwd.endsWith('/waiting') && /qemu|firecracker|cloud-hypervisor/.test(program))
+      found.push(Number(name))
   }
   // Behind the jailer a process has a root directory of its own.
   for (const { process } of await findCells(dir)) if (!found.includes(process.pid)) found.push(process.pid)

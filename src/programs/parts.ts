@@ -21,7 +21,7 @@ import { parseGatewayEnv } from '../gateway/config.ts'
 import type { Gateway } from '../gateway/main.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
-import { type ProgramSettings, mebibytesOf, portOf, programSettings, vmmProgramsOf } from './settings.ts'
+import { countOf, type ProgramSettings, mebibytesOf, portOf, programSettings, vmmProgramsOf } from './settings.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -139,6 +139,7 @@ export async function openAgent(
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
       templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
+      vmmPool: countOf(programSettings.vmmPool, settings.vmmPool),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )

@@ -17,8 +17,13 @@ export interface Cgroups {
   readonly controllers: readonly string[]
   /** Makes the VM's group with these limits. @returns its directory, for a process that starts in it */
   make(vmId: string, limits: VmLimits): Promise<string>
-  /** Does so and moves the process into it, which waits for the kernel on all cores: 12 to 18 ms. */
+  /** Moves the process into it, which waits for the kernel on all cores: 12 to 18 ms. */
+  enter(vmId: string, pid: number): Promise<void>
+  /** Makes it and moves the process into it. */
   confine(vmId: string, pid: number, limits: VmLimits): Promise<void>
+  /** A group without limits for processes that wait to be a VM's; it is kept by nobody, so `reclaim` ends what is in it. */
+  makeWaiting(): Promise<string>
+  releaseWaiting(): Promise<void>
   /** What the VM's processes have used since the group was made; undefined: there is no group. */
   cpuSeconds(vmId: string): number | undefined
   /** Ends what is left in the group and removes it. Idempotent. */
@@ -63,13 +68,21 @@ function cgroupsIn(agent: string, controllers: readonly string[]): Cgroups {
     for (const [file, value] of limitsOf(limits, controllers)) await writeFile(join(group, file), value)
     return group
   }
+  const enter = (vmId: string, pid: number) => writeFile(join(groupOf(vmId), 'cgroup.procs'), String(pid))
+  const waiting = join(agent, 'waiting')
   return {
     controllers,
     make,
+    enter,
     async confine(vmId, pid, limits) {
-      const group = await make(vmId, limits)
-      await writeFile(join(group, 'cgroup.procs'), String(pid))
+      await make(vmId, limits)
+      await enter(vmId, pid)
     },
+    async makeWaiting() {
+      await mkdir(waiting, { recursive: true })
+      return waiting
+    },
+    releaseWaiting: () => removeGroup(waiting),
     cpuSeconds(vmId) {
       try {
         const text = readFileSync(join(groupOf(vmId), 'cpu.stat'), 'utf8')

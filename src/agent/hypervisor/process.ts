@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { hasCode } from '../../lib/files.ts'
 import { identifyProcess, isRunning, type ProcessIdentity } from '../../lib/process-identity.ts'
-import type { Launcher } from '../launcher/launcher.ts'
+import type { LastingProcess, Launcher } from '../launcher/launcher.ts'
 
 /** Where the VMM's own complaints go, in the VM's directory. */
-const errorFile = 'vmm.err'
+export const errorFile = 'vmm.err'
 
 export interface VmmProcess {
   readonly identity: ProcessIdentity
@@ -85,11 +85,17 @@ export async function launchVmm(
     errorFile: join(dir, errorFile),
     ...(cgroup ? { cgroup } : {}),
   })
-  const ended = started.ended.then(async how => {
+  const ended = endOf(name, dir, started)
+  return { identity: identifyProcess(started.pid) ?? (await ended), ended }
+}
+
+/** Rejects with the last words in the directory. */
+export function endOf(name: string, dir: string, { ended }: Pick<LastingProcess, 'ended'>): Promise<never> {
+  const told = ended.then(async how => {
     throw new Error(`${name} ended (${how}): ${await lastError(dir)}`)
   })
-  ended.catch(() => undefined)
-  return { identity: identifyProcess(started.pid) ?? (await ended), ended }
+  told.catch(() => undefined)
+  return told
 }
 
 /** unshare(1) makes the namespace while it is root, gives its rights up, and becomes the program: the process stays one. */

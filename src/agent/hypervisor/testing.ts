@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { until } from '../../../test/support/wait.ts'
 import type { VmSpec } from '../../contract/agent.ts'
 import { type AgentConfig, agentConfig } from '../config.ts'
 import { createDrivers } from '../drivers.ts'
 import { openNetwork } from '../net/open.ts'
-import { testDir } from '../testing.ts'
+import { type TestAgent, testDir, testSpec } from '../testing.ts'
+import { waitingIn } from './qemu/pool/testing.ts'
 
 /** The programs that tests use; their variables are those of the settings. */
 export const vmmPrograms = {
@@ -47,6 +49,24 @@ async function realVmm(name: 'firecracker' | 'cloud-hypervisor'): Promise<Driver
   return { name: why === '' ? name : `${name} (skipped: ${why})`, skip: why !== '', config, spec }
 }
 
+/**
+ * With `vmmPool` in its configuration: has the VMs that start next be QEMU processes that have waited. Those of a pool go on
+ * from a template, so there is one.
+ */
+export async function untilPoolIsFull(host: TestAgent, spec: Partial<VmSpec>): Promise<readonly number[]> {
+  const { vmmPool, dataDir } = host.config
+  if (vmmPool === 0) return []
+  await host.put({ vmId: 'warm-up', generation: 1, want: 'running', spec: testSpec(spec) })
+  await host.until('warm-up', 'healthy', vm => vm.healthy)
+  await host.request('vm.forget', { vmId: 'warm-up', generation: 2 })
+  await host.until('warm-up', 'absent', vm => vm.state === 'absent')
+  const full = async () => {
+    const pids = await waitingIn(dataDir)
+    return pids.length === vmmPool ? pids : undefined
+  }
+  return until(full, { what: 'a full pool', timeoutMs: 40_000 })
+}
+
 /** Every driver there is, for the tests of what all of them promise. */
 export async function driverCases(): Promise<readonly DriverCase[]> {
   const root = process.getuid?.() === 0
@@ -58,9 +78,10 @@ export async function driverCases(): Promise<readonly DriverCase[]> {
       ...{ name: `qemu, user network${qemuSkip}`, skip: !hasQemu, spec: {} },
       config: { hypervisor: 'qemu', network: 'user' },
     },
+    // With a pool: those that go on from a template or a snapshot are processes that have waited, the others are started.
     {
       ...{ name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`, skip: !hasQemu || !root, spec: {} },
-      config: { hypervisor: 'qemu', network: 'tap' },
+      config: { hypervisor: 'qemu', network: 'tap', vmmPool: 2 },
     },
     await realVmm('firecracker'),
     await realVmm('cloud-hypervisor'),

@@ -34,17 +34,27 @@ function u32(value: number): Buffer {
   return bytes
 }
 
-const i32At = (bytes: Buffer, at: number) => (little ? bytes.readInt32LE(at) : bytes.readInt32BE(at))
+export const i32At = (bytes: Buffer, at: number) => (little ? bytes.readInt32LE(at) : bytes.readInt32BE(at))
 const u32At = (bytes: Buffer, at: number) => (little ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at))
 
 /** @throws Error for a zero byte, which would end an argument early */
 export function requestBytes({ id, argv, env, input, cwd = '', errorFile = '', cgroup = '' }: Request): Buffer {
-  const variables = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
-  const texts = [cwd, errorFile, cgroup, ...argv, ...variables]
+  const variables = variablesOf(env)
+  return framed([id, argv.length, variables.length], [cwd, errorFile, cgroup, ...argv, ...variables], input)
+}
+
+export const variablesOf = (env: Request['env']): string[] =>
+  Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+
+/**
+ * Their length, the numbers (u32), texts with a zero byte at the end of each, and what is left.
+ * @throws Error for a zero byte in a text
+ */
+export function framed(numbers: readonly number[], texts: readonly string[], rest = ''): Buffer {
   if (texts.some(text => text.includes('\0'))) throw new Error('an argument of a program holds a zero byte')
   const body = Buffer.concat([
-    ...[u32(id), u32(argv.length), u32(variables.length)],
-    ...[Buffer.from(texts.map(text => `${text}\0`).join('')), Buffer.from(input)],
+    ...numbers.map(u32),
+    ...[Buffer.from(texts.map(text => `${text}\0`).join('')), Buffer.from(rest)],
   ])
   return Buffer.concat([u32(body.length), body])
 }

@@ -95,6 +95,7 @@ export function programCommands(): Command[] {
     'privateRegistries',
     'cache',
     'templateMib',
+    'vmmPool',
     'natsUrl',
     'logLevel',
   ])

@@ -11,6 +11,7 @@ import type { Isolation } from '../isolation.ts'
 import { clearMark } from '../transfer/marks.ts'
 import type { Launcher } from '../../launcher/launcher.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
+import type { VmmPool } from './pool/pool.ts'
 import { probeQemu, qemuVersion } from './probe.ts'
 import { receiveVm } from './receive.ts'
 import { restoreVm } from './restore.ts'
@@ -26,12 +27,13 @@ export interface QemuDeps extends PrepareDeps {
   readonly migrationHost: () => string
   /** Bound on the templates of this machine; 0: there are none. */
   readonly templateMib: number
+  readonly pool: VmmPool
   readonly onError: (error: unknown) => void
 }
 
 /** QEMU's microvm machine: KVM where a proof boot passes, otherwise TCG, so that real VMs run on any Linux machine. */
 export function qemuDriver(deps: QemuDeps): Driver {
-  const { isolation, launcher, cacheDir, templateMib, onError } = deps
+  const { isolation, launcher, pool, cacheDir, templateMib, onError } = deps
   const templates = openTemplates({ cacheDir, maxMib: templateMib, onError })
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
@@ -45,6 +47,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
   const madeBy = async () => kindOf(await version(), accel)
   const ahead = { ...deps, device: 'ahead' } as const
   const held = (vmId: string) => heldBy(deps.network, vmId)
+  const shared = { isolation, launcher, pool, held, limitMs: deps.bootLimitMs }
   return {
     name: 'qemu',
     capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
@@ -64,7 +67,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     prepare: async (home, context) =>
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, held, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, ...shared }
       // Of a move that is over: a machine with one would be ended by the next agent, or be taken for one that has left.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
@@ -75,7 +78,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     copierOf: vmId => machines.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, isolation, launcher, held, limitMs: deps.bootLimitMs }
+      const plan = { home, prepared, boot, accel, watcher, ...shared }
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {
@@ -89,9 +92,10 @@ export function qemuDriver(deps: QemuDeps): Driver {
     async reclaim(keep) {
       await isolation.cgroups?.reclaim(keep)
       await deps.network.reclaim(keep)
+      pool.begin()
     },
     async close() {
-      await templates.close()
+      await Promise.all([pool.close(), templates.close()])
       await isolation.cgroups?.close()
       await deps.network.close()
     },

@@ -1,26 +1,13 @@
-import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { run } from '../../../lib/exec.ts'
-import { hasCode } from '../../../lib/files.ts'
-import { cachedDir } from '../../guest/cache.ts'
+import { preloadLibrary } from './preload.ts'
 
-const source = fileURLToPath(new URL('./private-memory.c', import.meta.url))
+/** private-memory.c, which does nothing in a QEMU that is not told of a file. */
+export const privateMemoryLibrary = (cacheDir: string): Promise<string> =>
+  preloadLibrary(cacheDir, new URL('./private-memory.c', import.meta.url))
 
-/**
- * The environment of a QEMU that maps `memoryFile` privately: private-memory.c keeps it from changing the file.
- * Compiled at first use; it needs no C library.
- */
+/** The environment of a QEMU that maps `memoryFile` privately: private-memory.c keeps it from changing the file. */
 export async function privateMemoryEnv(cacheDir: string, memoryFile: string): Promise<Record<string, string>> {
-  const key = createHash('sha256')
-    .update(await readFile(source))
-    .digest('hex')
-    .slice(0, 16)
-  const dir = await cachedDir(join(cacheDir, 'init', `private-memory-${key}`), target =>
-    compile(join(target, 'private-memory.so')),
-  )
-  return { LD_PRELOAD: join(dir, 'private-memory.so'), MOTE_PRIVATE_MEMORY: memoryFile }
+  return { LD_PRELOAD: await privateMemoryLibrary(cacheDir), MOTE_PRIVATE_MEMORY: memoryFile }
 }
 
 /**
@@ -32,16 +19,4 @@ export async function assertPrivate(pid: number, memoryFile: string): Promise<vo
   const lines = (await readFile(`/proc/${pid}/maps`, 'utf8')).split('\n').filter(line => line.endsWith(memoryFile))
   if (lines.length > 0 && lines.every(line => line.split(' ')[1]?.endsWith('p'))) return
   throw new Error('QEMU did not map the memory privately: its preloaded part was not loaded')
-}
-
-async function compile(target: string): Promise<void> {
-  for (const compiler of ['gcc', 'cc', 'musl-gcc']) {
-    try {
-      await run(compiler, ['-shared', '-nostdlib', '-fPIC', '-Os', '-s', '-o', target, source])
-      return
-    } catch (error) {
-      if (!hasCode(error, 'ENOENT')) throw error
-    }
-  }
-  throw new Error('no C compiler for starts from a snapshot: install musl-tools or gcc')
 }

@@ -1,0 +1,37 @@
+/** Small libraries of our own in C that change how QEMU calls its C library: compiled at first use. */
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { run } from '../../../lib/exec.ts'
+import { hasCode } from '../../../lib/files.ts'
+import { cachedDir } from '../../guest/cache.ts'
+
+/**
+ * The library that this source file makes, to be named in LD_PRELOAD. It is linked with nothing: it finds in the program what it calls.
+ * @throws Error where there is no compiler
+ */
+export async function preloadLibrary(cacheDir: string, source: URL): Promise<string> {
+  const file = fileURLToPath(source)
+  const name = basename(file, '.c')
+  const key = createHash('sha256')
+    .update(await readFile(file))
+    .digest('hex')
+    .slice(0, 16)
+  const dir = await cachedDir(join(cacheDir, 'init', `${name}-${key}`), target =>
+    compile(file, join(target, `${name}.so`)),
+  )
+  return join(dir, `${name}.so`)
+}
+
+async function compile(source: string, target: string): Promise<void> {
+  for (const compiler of ['gcc', 'cc', 'musl-gcc']) {
+    try {
+      await run(compiler, ['-shared', '-nostdlib', '-fPIC', '-Os', '-s', '-o', target, source])
+      return
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error
+    }
+  }
+  throw new Error('no C compiler for what QEMU is started with: install musl-tools or gcc')
+}

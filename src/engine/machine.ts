@@ -52,6 +52,8 @@ export interface MachineDefinition<Subject, E extends Edges> {
   load(id: string): Promise<Subject | undefined>
   /** Diverts from any phase before its handler runs (deletion wins). Ignored in the phase it names. */
   preempt?(subject: Subject): (keyof E & string) | undefined
+  /** Rows that every write of it begins by locking: those that come early in the order of locks (docs/engine.md). */
+  hold?(tx: Tx, subject: Subject): Promise<unknown>
   readonly phases: { readonly [P in keyof E & string]: (step: Step<Subject>) => Promise<Next<E[P][number]>> }
 }
 

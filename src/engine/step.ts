@@ -64,8 +64,15 @@ async function decide(
     const { attempt, entered_at: enteredAt, now, phase } = row
     const next: Next<string> = await handler({ subject, phase, attempt, enteredAt, now, signal })
     if (next.do === 'go') assertEdge(machine, row.phase, next.to)
-    return { outcome: next.do, next }
+    return { outcome: next.do, next: holding(machine, subject, next) }
   })
+}
+
+/** Sent at once, done in this order: what is written, and what is read for it, comes after the locks. */
+function holding({ hold }: AnyMachine, subject: unknown, next: Next<string>): Next<string> {
+  const { write } = next
+  if (hold === undefined || write === undefined) return next
+  return { ...next, write: async tx => void (await Promise.all([hold(tx, subject), write(tx)])) }
 }
 
 function assertPhase(machine: AnyMachine, phase: string, who: string): void {

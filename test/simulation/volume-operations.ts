@@ -1,8 +1,8 @@
 /** What users do with volumes, and what programs in guests write to them. */
 import * as deployments from '../../src/control/deployments/store.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
-import { startFork } from '../../src/control/runtime/index.ts'
-import { createSnapshot, lockSnapshot } from '../../src/control/vms/index.ts'
+import { holdSnapshot, startFork } from '../../src/control/runtime/index.ts'
+import { createSnapshot } from '../../src/control/vms/index.ts'
 import {
   attachmentsOfApp,
   attachVolume,
@@ -54,7 +54,7 @@ async function fork(sim: Simulation, found: { readonly name: string; readonly de
   await sim.world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
   sim.apps.push({ ...app, isAlone: true })
   await tryTo(sim, async tx => {
-    const snapshot = await lockSnapshot(tx, d.id, found.name)
+    const snapshot = await holdSnapshot(tx, d.id, found.name)
     if (snapshot) await startFork(tx, d, snapshot, await lockKept(tx, snapshot), { app, replicas: 1 })
   })
 }

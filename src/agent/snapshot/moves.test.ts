@@ -4,12 +4,13 @@ import { appendFile, chmod, readdir, rename, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { DiskSpec, SnapshotObserved, SnapshotPut, Transfer, VolumeObserved, VmSpec } from '../../contract/agent.ts'
+import type { DiskSpec, SnapshotObserved, VmSpec } from '../../contract/agent.ts'
 import type { AgentConfig } from '../config.ts'
 import { type TestAgent, testAgent, testDir, testSpec } from '../testing.ts'
 import { until } from '../../../test/support/wait.ts'
 import { createRoom } from './move.ts'
 import { digestOf } from './store.ts'
+import { type Kept, moveVolume, phase, put, seenOf, send } from './testing.ts'
 
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
@@ -18,26 +19,6 @@ const disk = (volumeId: string, generation: number): DiskSpec => ({
   ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
 })
 const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
-const seenOf = async (host: TestAgent) =>
-  (await host.request('snapshot.get', { snapshotId: 'snap-1' })) as SnapshotObserved
-const put = (host: TestAgent, generation: number, more: Partial<SnapshotPut> = {}) =>
-  host.request('snapshot.put', { snapshotId: 'snap-1', vmId: 'parent', generation, want: 'present', ...more })
-
-/** The transfer once it is in one of these phases. */
-const phase = (host: TestAgent, ...phases: Transfer['phase'][]) =>
-  until(
-    async () => {
-      const { transfer } = await seenOf(host)
-      return transfer && phases.includes(transfer.phase) ? transfer : undefined
-    },
-    { what: `the snapshot is ${phases.join(' or ')}`, timeoutMs: 30_000 },
-  )
-
-interface Kept {
-  readonly source: TestAgent
-  readonly kept: SnapshotObserved
-}
-
 /** A VM that has written to its volume, kept, and has written since. */
 async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promise<Kept> {
   await source.volume({ volumeId: 'vol-1' })
@@ -45,34 +26,6 @@ async function kept(source: TestAgent, hypervisor: VmSpec['hypervisor']): Promis
   await source.put({ vmId: 'parent', generation: 1, want: 'running', spec })
   await source.until('parent', 'healthy', vm => vm.healthy)
   return { source, kept: await source.snapshot('snap-1', 'parent') }
-}
-
-/** Both sides of the way, until both say that it is over. */
-async function send({ source, kept }: Kept, target: TestAgent, transferId: string, generation: number) {
-  const { sizeBytes, madeBy } = kept
-  await put(target, generation, { incoming: { transferId, sizeBytes, madeBy: madeBy ?? '' } })
-  const { uri } = await phase(target, 'listening')
-  await put(source, generation, { outgoing: { transferId, uri: uri ?? '' } })
-  return Promise.all([phase(source, 'complete', 'failed'), phase(target, 'complete', 'failed')])
-}
-
-/** A volume that no VM has, until it counts at the target. */
-async function moveVolume(source: TestAgent, target: TestAgent, volumeId: string, snapshots: readonly string[]) {
-  const volume = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
-  const volumeAt = async (host: TestAgent, phase: Transfer['phase']) =>
-    until(
-      async () => {
-        const { transfer } = (await host.request('volume.get', { volumeId })) as VolumeObserved
-        return transfer?.phase === phase ? transfer : undefined
-      },
-      { what: `the volume is ${phase}`, timeoutMs: 30_000 },
-    )
-  await target.request('volume.put', { ...volume, generation: 2, incoming: { transferId: 'v1' } })
-  const { uri } = await volumeAt(target, 'listening')
-  const outgoing = { transferId: 'v1', uri, final: true, snapshots: [...snapshots] }
-  await source.request('volume.put', { ...volume, generation: 2, outgoing })
-  await volumeAt(source, 'complete')
-  await target.volume({ ...volume, generation: 3, arrived: { transferId: 'v1' } })
 }
 
 describe('between two agents with simulated VMs', () => {

@@ -1,6 +1,7 @@
 /** A branch on volumes: one with its data, one with its backups and log. Copies are the pool's. */
 import type { Tx } from '../../db/db.ts'
 import { minutes } from '../../lib/duration.ts'
+import { lockVolumes } from '../moves/index.ts'
 import {
   cloneVolume,
   createVolume,
@@ -101,10 +102,16 @@ export async function furnish(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
  * @throws ApiError 403 `plan_limit_exceeded`, 409 `operation_in_progress` while one is being restored, 503 `no_capacity`
  */
 export async function growDisks(tx: Tx, branchIds: readonly string[], diskMib: number): Promise<void> {
+  const sizes = new Map<string, number>()
   for (const id of branchIds) {
     const b = await store.branch(tx, id)
-    if (b?.dataVolumeId && b.want === 'live') await growVolume(tx, b.dataVolumeId, diskMib, 'disk_mib')
-    if (b?.backupVolumeId && b.want === 'live') await growVolume(tx, b.backupVolumeId, backupMibOf(diskMib), 'disk_mib')
+    if (b?.dataVolumeId && b.want === 'live') sizes.set(b.dataVolumeId, diskMib)
+    if (b?.backupVolumeId && b.want === 'live') sizes.set(b.backupVolumeId, backupMibOf(diskMib))
+  }
+  // All of them before the project, which each locks: docs/engine.md, order of locks.
+  await lockVolumes(tx, [...sizes.keys()])
+  for (const [id, sizeMib] of sizes) {
+    await growVolume(tx, id, sizeMib, 'disk_mib')
   }
 }
 

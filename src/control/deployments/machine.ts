@@ -9,7 +9,7 @@ import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { createVm, dropRuntimeAttachments, dropSnapshots, wishVm } from '../vms/index.ts'
+import { createVm, dropRuntimeAttachments, dropSnapshots, wishVms } from '../vms/index.ts'
 import { announce, announceById, isTold, publishStatus } from './announce.ts'
 import { explainFailure } from './failure.ts'
 import { moveAway } from './moves.ts'
@@ -23,6 +23,7 @@ import * as store from './store.ts'
 const lookAgainMs = minutes(1)
 
 const kept = (d: Deployment) => d.vms.filter(vm => vm.want !== 'absent')
+const idsOf = (vms: readonly DeploymentVm[]) => vms.map(vm => vm.id)
 const crashed = (vm: DeploymentVm) => vm.seenState === 'crashed'
 
 export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'log'>) => {
@@ -42,6 +43,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
       stopping: [],
     },
     load: id => store.byId(deps.db, id),
+    hold: (tx, d) => store.hold(tx, d.id),
     preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
     phases: {
       /** Its build pokes. The VMs are made in the commit that names the image: what the plan allowed stays allowed. */
@@ -94,7 +96,7 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         if (changes.are === 'none' && unaware.length === 0 && isTold(d)) return wait(againMs)
         return wait(againMs, async tx => {
           await changeReplicas(deps, tx, d, changes)
-          for (const vm of unaware) await wishVm(tx, vm.id, want)
+          await wishVms(tx, idsOf(unaware), want)
           await announce(d)(tx)
         })
       },
@@ -193,9 +195,10 @@ async function changeReplicas(
   changes: ReplicaChanges,
 ): Promise<void> {
   if (changes.are === 'none') return
-  for (const id of changes.remove) await wishVm(tx, id, 'absent')
-  if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
+  // What begins with hosts and volumes before what begins with VMs: docs/engine.md, order of locks.
   for (const vm of d.vms) if (changes.move.includes(vm.id)) await moveAway(tx, deps, d, vm)
+  await wishVms(tx, changes.remove, 'absent')
+  if (changes.replacesCrashed) await store.replacedOne(tx, d.id, quietMs / 1000)
   for (let n = 0; n < changes.create; n++) await createVm(tx, { ...d, id: newId(), deploymentId: d.id })
 }
 
@@ -207,7 +210,7 @@ async function pokeOthers(tx: Tx, d: Deployment): Promise<void> {
 /** All of it ends: what it would have woken from, too. */
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
   await dropSnapshots(tx, d.id, 'sleep')
-  for (const vm of kept(d)) await wishVm(tx, vm.id, 'absent')
+  await wishVms(tx, idsOf(kept(d)), 'absent')
 }
 
 const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {

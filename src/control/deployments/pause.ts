@@ -1,6 +1,6 @@
 import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
-import { wishVm } from '../vms/index.ts'
+import { wishVms } from '../vms/index.ts'
 import * as store from './store.ts'
 
 /** Its VMs stand still, or go on: they are told in this transaction, its machine sees to those that come later. Idempotent. */
@@ -8,6 +8,11 @@ export async function wishStill(tx: Tx, id: string, want: 'running' | 'paused'):
   const d = await store.byId(tx, id)
   if (!d || d.outcome !== null) return
   await store.wish(tx, id, want)
-  for (const vm of d.vms) if (vm.want !== 'absent') await wishVm(tx, vm.id, want)
+  const kept = d.vms.filter(vm => vm.want !== 'absent')
+  await wishVms(
+    tx,
+    kept.map(vm => vm.id),
+    want,
+  )
   await poke(tx, 'deployment', id)
 }

@@ -8,7 +8,7 @@ import { minutes, seconds } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { refreshRoute } from '../routing/index.ts'
-import { createSnapshot, createVm, dropSnapshots, wishVm } from '../vms/index.ts'
+import { createSnapshot, createVm, dropSnapshots, wishVms } from '../vms/index.ts'
 import { announce, announceById } from './announce.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 import * as store from './store.ts'
@@ -108,5 +108,9 @@ async function startVm(tx: Tx, d: Deployment): Promise<void> {
 }
 
 async function removeVms(tx: Tx, d: Deployment): Promise<void> {
-  for (const vm of kept(d)) await wishVm(tx, vm.id, 'absent')
+  await wishVms(
+    tx,
+    kept(d).map(vm => vm.id),
+    'absent',
+  )
 }

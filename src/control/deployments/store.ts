@@ -144,7 +144,11 @@ const lockDeployment = statement<{ id: string }>(
   'deployments.lock',
   `SELECT d.id FROM deployment d JOIN app a ON a.id = d.app_id
    WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'
-   FOR UPDATE`,
+   FOR UPDATE OF a, d`,
+)
+const holdDeployment = statement<{ id: string }>(
+  'deployments.hold',
+  `SELECT d.id FROM deployment d JOIN app a ON a.id = d.app_id WHERE d.id = $1 FOR NO KEY UPDATE OF a, d`,
 )
 const appOfProject = statement<{ id: string }>(
   'deployments.app',
@@ -295,6 +299,8 @@ export const inApp = (sql: Sql, projectId: string, appName: string, job: string)
 /** The same with the app and the deployment locked until the transaction ends. */
 export const lockInApp = async (tx: Tx, projectId: string, appName: string, job: string) =>
   (await tx.maybe(lockDeployment, [projectId, appName, job])) && inApp(tx, projectId, appName, job)
+/** The app, then the deployment: whoever changes VMs, volumes or snapshots of it in the same transaction. */
+export const hold = (tx: Tx, id: string) => tx.rows(holdDeployment, [id])
 export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
 export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])

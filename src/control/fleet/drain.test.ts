@@ -190,9 +190,9 @@ describe('what is still on the host', () => {
   })
 
   it.each([
-    ['has a copy of', 0, /Snapshot kept of a VM of .* was made by sim, and host host-2 has another VMM/],
-    ['reads', 1, /Snapshot kept of a VM of .* goes on with what volume one holds/],
-  ] as const)('is a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode, reason) => {
+    ['has a copy of', 0],
+    ['reads', 1],
+  ] as const)('is a VM whose volume a snapshot of an earlier deployment %s', async (_, accessMode) => {
     const host = await world.addHost()
     const one = await withVolume('one', accessMode)
     const kept = { deploymentId: one.id, vmId: one.vmId, hostId: host.id, kind: 'user', name: 'kept' } as const
@@ -205,15 +205,15 @@ describe('what is still on the host', () => {
     await world.addHost({ snapshotKind: 'another VMM' })
     await drain(host)
     await rounds(6)
-    expect(await told(host)).toEqual([[one.app.name, 'staying', expect.stringMatching(reason)]])
+    const reason = expect.stringMatching(/Snapshot kept of a VM of .* was made by sim, and host host-2 has another VMM/)
+    expect(await told(host)).toEqual([[one.app.name, 'staying', reason]])
     expect(host.storage.volumes.has(one.volumeId)).toBe(true)
     expect(await world.rows(`SELECT id FROM migration`)).toEqual([])
-    if (accessMode === 1) return
     // One that can take it with all that belongs to it.
     const able = await world.addHost()
     await world.until(async () => host.vms.size === 0 && !host.storage.volumes.has(one.volumeId), 120)
     expect([...able.snapshots.values()]).toMatchObject([{ state: 'ready' }])
-    expect([...able.storage.copies.keys()]).toEqual([expect.stringContaining(one.volumeId)])
+    expect([...able.storage.copies.keys()]).toEqual(accessMode === 0 ? [expect.stringContaining(one.volumeId)] : [])
     await world.until(async () => host.snapshots.size === 0)
   })
 

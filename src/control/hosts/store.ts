@@ -69,7 +69,7 @@ const listPools = statement<PoolView>(
          WHERE x.target_host_id = h.id AND x.target_pool = p.pool->>'name' AND x.ended_at IS NULL AND x.state <> 'clearing'), 0)::float8) AS "roomMib"
    FROM host h, jsonb_array_elements(h.pools) AS p(pool) WHERE h.removed_at IS NULL`,
 )
-const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR UPDATE`)
+const lockHost = statement('hosts.lock', `SELECT id FROM host WHERE id = $1 FOR NO KEY UPDATE`)
 
 // Capacity never shrinks below what is already promised: the CHECK-free way to keep "used <= total" true for what runs.
 const upsertHost = statement(
@@ -86,8 +86,9 @@ const upsertHost = statement(
 )
 const touchHosts = statement(
   'hosts.touch',
-  `UPDATE host SET last_seen_at = now(), suspected_at = NULL, lost_at = NULL
-   WHERE id = ANY($1::uuid[]) AND removed_at IS NULL`,
+  // In the order of all who lock several.
+  `WITH heard AS (SELECT id FROM host WHERE id = ANY($1::uuid[]) AND removed_at IS NULL ORDER BY id FOR NO KEY UPDATE)
+   UPDATE host SET last_seen_at = now(), suspected_at = NULL, lost_at = NULL FROM heard WHERE host.id = heard.id`,
 )
 const silentHosts = statement<{ id: string; name: string; overdue: boolean }>(
   'hosts.silent',

@@ -1,4 +1,6 @@
+import pg from 'pg'
 import { afterAll, describe, expect, it } from 'vitest'
+import { StatementError } from '../../db/errors.ts'
 import { invalidState } from './errors.ts'
 import { bearer, createFixture, thing } from './fixture.ts'
 import { asker } from './testing.ts'
@@ -67,6 +69,33 @@ describe('writes', () => {
     expect((await poke()).statusCode).toBe(409)
     fail = false
     expect((await poke()).json()).toEqual({ ok: true })
+    await other.app.close()
+  })
+
+  it('that PostgreSQL ended for the sake of others are done again, with their notes once; three times in all', async () => {
+    const deadlock = () =>
+      new StatementError('t.lock', Object.assign(new pg.DatabaseError('deadlock', 1, 'error'), { code: '40P01' }))
+    let [left, tries] = [2, 0]
+    const other = createFixture({
+      handlers: {
+        pokeThing: {
+          write: async call => async () => {
+            tries++
+            call.audit({ action: 'thing.poked', resourceType: 'thing' })
+            if (left-- > 0) throw deadlock()
+            return { ok: true }
+          },
+        },
+      },
+    })
+    const poke = () =>
+      other.app.inject({ method: 'POST', url: '/v1/things/x/poke', headers: { ...ann, ...json }, payload: '{}' })
+    expect((await poke()).json()).toEqual({ ok: true })
+    expect([tries, other.audited.length]).toEqual([3, 1])
+    left = 3
+    tries = 0
+    expect((await poke()).statusCode).toBe(503)
+    expect([tries, other.audited.length]).toEqual([3, 1])
     await other.app.close()
   })
 

@@ -1,6 +1,8 @@
 /** The `write` form: the effect, its audit rows and the stored answer of its Idempotency-Key in one transaction. */
 import { createHash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Tx } from '../../db/db.ts'
+import { retryable } from '../../db/errors.ts'
 import { ApiError, invalidField } from './errors.ts'
 import type { Call, Handler } from './operation.ts'
 import { type AuditEntry, type IdempotencyClaim, originOf, type ServerOptions, stateOf } from './ports.ts'
@@ -25,7 +27,9 @@ export async function runWrite(
 ): Promise<Written> {
   const claim = claimOf(route, request, call)
   const work = await handler.write(call)
-  return options.deps.db.tx(async tx => {
+  const noted = notes.length
+  const once = async (tx: Tx): Promise<Written> => {
+    notes.length = noted
     const stored = claim && (await options.idempotency.claim(tx, claim))
     if (stored) {
       if (stored.fingerprint !== claim.fingerprint)
@@ -40,10 +44,26 @@ export async function runWrite(
         tx,
         notes.map(note => entryOf(note, route, request)),
       )
-    const json = route.json(answer, reply)
+    const json = String(route.json(answer, reply))
     if (claim) options.idempotency.complete(tx, claim, 200, json)
     return { json, status: 200, replayed: false }
-  })
+  }
+  return untilKept(() => options.deps.db.tx(once))
+}
+
+const mostTries = 3
+
+/**
+ * PostgreSQL ends one of those that wait for each other: all that it wrote is undone, and nobody need know. What must not happen twice
+ * happens before the transaction, or in it (see `Handler`).
+ */
+async function untilKept<T>(transaction: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await transaction()
+    } catch (error) {
+      if (tries === mostTries || !retryable(error)) throw error
+    }
 }
 
 function entryOf({ actor, ...note }: RecordedNote, route: Route, request: FastifyRequest): AuditEntry {

@@ -10,13 +10,12 @@ import type { VolumeMove } from './store.ts'
 
 const underWay: ReadonlySet<string> = new Set(['preparing', 'copying', 'copied', 'complete'])
 
-/** In one order, and before anything else of them is written: whoever looks at all of a group, or gives it up. */
+/**
+ * Volumes, snapshots and moves of a group (of volumes at rest, or of a migration), in the order of docs/engine.md and before anything
+ * else of them is written: whoever looks at all of a group, or gives it up.
+ */
 export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
-  const volumes = await store.ofGroup(tx, groupId)
-  await store.lock(
-    tx,
-    volumes.map(move => move.volumeId),
-  )
+  await store.lockGroup(tx, groupId)
   await snapshots.lockGroup(tx, groupId)
 }
 

@@ -1,5 +1,5 @@
 export { drainedSnapshots } from './drained.ts'
-export { pokeMoveOfSnapshot } from './group.ts'
+export { lockGroup as lockMoves, pokeMoveOfSnapshot } from './group.ts'
 export { goingWith, keptBySnapshot, takenElsewhere } from './kept.ts'
 export { type KeptSnapshot, keptBehind, keptWithVolumes, notTaken } from './luggage.ts'
 export { volumeMoveMachine } from './machine.ts'

@@ -71,7 +71,8 @@ const moveOfSnapshot = async () =>
 
 let last: string | undefined
 const begin = async () => (last = await migrate())
-afterEach(async () => {
+afterEach(() => settle())
+async function settle(): Promise<void> {
   const id = last
   last = undefined
   if (id === undefined) return
@@ -86,7 +87,7 @@ afterEach(async () => {
       (await world.rows(`SELECT FROM volume_move WHERE ended_at IS NULL`)).length === 0
     )
   }, 100)
-})
+}
 
 it('a copy that takes hours is not thrown away when it is done, and nobody is alarmed meanwhile', async () => {
   const id = await begin()
@@ -98,6 +99,35 @@ it('a copy that takes hours is not thrown away when it is done, and nobody is al
   expect(machine?.alarmed).toBe(false)
   await world.until(async () => /completed|failed|cancelled/.test((await migrationOf(id)).state), 100)
   expect(await migrationOf(id)).toMatchObject({ state: 'completed', error: null })
+})
+
+it('a copy of which there is more may take longer before somebody is told', async () => {
+  const limitOf = async (kind: string) =>
+    (
+      await world.rows<{ hours: number }>(
+        `SELECT (extract(epoch FROM deadline - entered_at) / 3600)::float8 AS hours FROM machine WHERE kind = $1 AND phase = 'copying'`,
+        kind,
+      )
+    )[0]!.hours
+  const copying = async () => {
+    const id = await begin()
+    for (let round = 0; (await moveOfSnapshot()).state !== 'copying'; round++) {
+      expect(round).toBeLessThan(20)
+      await world.hostsMove()
+      await world.run('snapshotMove')
+    }
+    return id
+  }
+  await copying()
+  const little = await limitOf('vm-snapshot-move')
+  expect(little).toBeLessThan(2.1)
+  await settle()
+  const bytes = `UPDATE vm_snapshot SET size_bytes = $2 WHERE id = $1 RETURNING id`
+  await world.rows(bytes, snapshotId, 2 ** 40)
+  await copying()
+  // 1 TiB, three times at 20 MiB a second.
+  expect((await limitOf('vm-snapshot-move')) - little).toBeCloseTo((3 * 2 ** 20) / 20 / 3600, 1)
+  await world.rows(bytes, snapshotId, 4096)
 })
 
 it('a copy is not waited for without end', async () => {

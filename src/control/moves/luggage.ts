@@ -1,4 +1,4 @@
-/** Snapshots of VMs that have copies of volumes, and so go where these go, or keep them where they are. */
+/** Snapshots of VMs that have copies of volumes, or whose guest reads them, and so go where these go, or keep them where they are. */
 import { type HypervisorOffer, offersFeature } from '../../contract/agent.ts'
 import { type Sql, statement } from '../../db/db.ts'
 import { keptBySnapshot, leftoversOf } from './kept.ts'
@@ -20,8 +20,6 @@ export interface KeptSnapshot {
   readonly volumes: readonly {
     readonly volumeId: string
     readonly name: string
-    /** It has no copy: its guest goes on with what the volume holds. */
-    readonly reads: boolean
     /** A VM has it. */
     readonly held: boolean
   }[]
@@ -36,7 +34,6 @@ const keptWith = statement<KeptSnapshot>(
          AND (v.seen_generation = 0 OR (NOT v.from_renew AND v.seen_generation < v.generation))) AS busy, ${leftoversOf} AS leftovers,
      ${olderRuns} AS "olderRuns",
      (SELECT coalesce(jsonb_agg(jsonb_build_object('volumeId', o.id, 'name', o.name,
-         'reads', NOT s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true)),
          'held', EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)) ORDER BY o.id), '[]'::jsonb)
        FROM volume o WHERE ${keptBySnapshot} AND o.want = 'present') AS volumes
    FROM vm_snapshot s JOIN app a ON a.id = s.app_id
@@ -56,16 +53,10 @@ export function keptBehind(
   volumeIds: ReadonlySet<string>,
 ): { readonly why: string; readonly passes: boolean } | undefined {
   for (const snapshot of snapshots) {
-    const read = snapshot.volumes.find(one => one.reads)
-    if (read)
-      return {
-        why: `${of(snapshot)} goes on with what volume ${read.name} holds, and could not go along. Delete it first.`,
-        passes: false,
-      }
     const other = snapshot.volumes.find(one => !volumeIds.has(one.volumeId))
     if (other)
       return {
-        why: `${of(snapshot)} has what volume ${other.name} held, too, which ${other.held ? 'a VM has' : 'no VM has'} and does not go with it. Delete the snapshot first.`,
+        why: `${of(snapshot)} goes on with volume ${other.name}, too, which ${other.held ? 'a VM has' : 'no VM has'} and does not go with it. Delete the snapshot first.`,
         passes: false,
       }
   }

@@ -10,6 +10,7 @@ import { poke } from '../../engine/runner.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { copyingAlertMs } from './allowance.ts'
 import { cancelGroup, lockGroup, pokeWhoWaits, settleGroup } from './group.ts'
 import * as store from './store.ts'
 import type { VolumeMove } from './store.ts'
@@ -100,7 +101,7 @@ async function preparing(
       await store.enter(tx, m.id, 'copying', seen.uri)
       await pokeMigration(tx, m)
     },
-    hours(2),
+    copyingAlertMs(m),
   )
 }
 

@@ -7,17 +7,17 @@ import type { SnapshotObserved, SnapshotPut, Transfer } from '../../contract/age
 import type { Tx } from '../../db/db.ts'
 import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
-import { hours, minutes, seconds } from '../../lib/duration.ts'
+import { minutes, seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { agentClient } from '../hosts/index.ts'
+import { copyingAlertMs, slowestBytesPerMs } from './allowance.ts'
 import { cancelGroup, lockGroup, settleGroup } from './group.ts'
 import type { SnapshotMove } from './snapshot-store.ts'
 import * as store from './snapshot-store.ts'
 
 const preparingMs = minutes(2)
-/** After this nothing more comes, unless the target reads all of it back, which no disk does slower than `readBytesPerMs`. */
+/** After this nothing more comes, unless the target reads all of it back, which no disk does slower than `slowestBytesPerMs`. */
 const stuckMs = minutes(5)
-const readBytesPerMs = (20 << 20) / 1_000
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(5)
 /** VMs at the old host may go on from it for as long as they run. */
@@ -55,6 +55,7 @@ export const snapshotMoveMachine = (deps: MoveDeps) =>
         if (m.state === 'dropping') return go('dropping')
         if (m.state !== 'cancelling')
           return wait(0, async tx => {
+            await lockGroup(tx, m.groupId)
             await store.giveUpSnapshot(tx, m.id)
           })
         if (m.sourceLost && !m.sourceRemoved) return wait(minutes(1))
@@ -88,7 +89,8 @@ async function preparing(
   const { transfer: seen } = await tell(deps, m, 'target', { incoming }, signal)
   if (seen?.phase === 'failed') return fail(m, seen.error ?? 'the target cannot take it')
   if (seen === undefined || seen.phase === 'preparing') return wait(lookAgainMs)
-  return go('copying', tx => store.enterSnapshot(tx, m.id, 'copying', seen.uri).then(() => undefined), hours(2))
+  const enter = async (tx: Tx) => void (await store.enterSnapshot(tx, m.id, 'copying', seen.uri))
+  return go('copying', enter, copyingAlertMs(m))
 }
 
 async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Promise<Next<'clearing' | 'cancelling'>> {
@@ -104,7 +106,7 @@ async function copying(deps: MoveDeps, { subject: m, signal, now }: Moment): Pro
     signal,
   )
   if (seen?.phase === 'failed') return fail(m, seen.error ?? 'the source could not send it')
-  if (!isMore(m, seen) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / readBytesPerMs)
+  if (!isMore(m, seen) && now.getTime() - m.progressedAt.getTime() > stuckMs + m.sizeBytes / slowestBytesPerMs)
     return fail(m, 'nothing more of it came')
   return wait(lookAgainMs, async tx => {
     if (seen === undefined) return

@@ -1,6 +1,7 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
 import { someRunnerLacks } from '../../engine/statements.ts'
+import { bytesTogether } from './allowance.ts'
 
 export interface SnapshotMove {
   readonly id: string
@@ -27,6 +28,8 @@ export interface SnapshotMove {
   readonly uri: string | null
   readonly percent: number
   readonly transferredBytes: number
+  /** What it and all that moves with it hold, at most. */
+  readonly togetherBytes: number
   /** When more of it was last seen to have come. */
   readonly progressedAt: Date
   readonly error: string | null
@@ -49,7 +52,7 @@ const columns = `x.id, x.snapshot_id AS "snapshotId", n.name AS "snapshotName", 
   x.percent, x.transferred_bytes AS "transferredBytes", x.progressed_at AS "progressedAt",
   s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost",
   t.removed_at IS NOT NULL AS "targetRemoved", n.want AS "snapshotWant", n.generation, n.size_bytes AS "sizeBytes", n.sha256,
-  n.made_by AS "madeBy",
+  n.made_by AS "madeBy", ${bytesTogether('x.group_id')} AS "togetherBytes",
   n.moving_to IS NULL OR EXISTS (SELECT FROM vm_snapshot_move y WHERE y.snapshot_id = x.snapshot_id AND y.id > x.id) AS landed`
 const joined = `FROM vm_snapshot_move x JOIN vm_snapshot n ON n.id = x.snapshot_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id`
@@ -62,6 +65,11 @@ const moveById = statement<SnapshotMove>(
 const movesOfGroup = statement<SnapshotMove>(
   'moves.snapshotsOfGroup',
   `SELECT ${columns} ${joined} WHERE x.group_id = $1 ORDER BY x.snapshot_id`,
+)
+const lockSnapshots = statement<{ id: string }>(
+  'moves.lockSnapshotsOfGroup',
+  `SELECT id FROM vm_snapshot WHERE id IN (SELECT snapshot_id FROM vm_snapshot_move WHERE group_id = $1)
+   ORDER BY id FOR NO KEY UPDATE`,
 )
 const lockMoves = statement<{ id: string }>(
   'moves.lockSnapshots',
@@ -147,8 +155,11 @@ const end = statement(
 export const snapshotMove = (sql: Sql, id: string) => sql.maybe(moveById, [id])
 /** Of a migration, or of a group of volumes that no VM has. */
 export const snapshotMovesOf = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [groupId])
-/** Whoever changes them holds them. */
-export const lockGroup = (tx: Tx, groupId: string) => tx.rows(lockMoves, [groupId])
+/** The snapshots, then their moves: whoever changes these holds both. */
+export async function lockGroup(tx: Tx, groupId: string): Promise<void> {
+  await tx.rows(lockSnapshots, [groupId])
+  await tx.rows(lockMoves, [groupId])
+}
 /** What is not over, what is left of it at a host included. */
 export const liveSnapshotMoves = async (sql: Sql, snapshotId: string) =>
   (await sql.rows(liveMoves, [snapshotId])).map(row => row.id)

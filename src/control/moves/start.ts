@@ -56,6 +56,7 @@ export async function cancelMove(tx: Tx, id: string): Promise<boolean> {
 
 /** What a migration took along stays where it is. */
 export async function cancelMovesOf(tx: Tx, migrationId: string): Promise<void> {
+  await lockGroup(tx, migrationId)
   for (const { id } of await store.ofMigration(tx, migrationId)) await cancelMove(tx, id)
   await cancelGroup(tx, migrationId)
 }

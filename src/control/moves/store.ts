@@ -1,5 +1,6 @@
 import type { Transfer } from '../../contract/agent.ts'
 import { type Sql, type Tx, statement } from '../../db/db.ts'
+import { bytesTogether } from './allowance.ts'
 import { goingWith } from './kept.ts'
 
 export interface VolumeMove {
@@ -47,6 +48,8 @@ export interface VolumeMove {
   readonly arrivedBy: string | null
   readonly generation: number
   readonly sizeMib: number
+  /** What it and all that moves with it hold, at most. */
+  readonly togetherBytes: number
   /** Sealed, purpose `volume.key`. */
   readonly key: Buffer | null
   /** Those that go with it, oldest first. */
@@ -59,7 +62,7 @@ const columns = `x.id, x.volume_id AS "volumeId", o.name AS "volumeName", x.migr
   x.error, x.started_at AS "startedAt", x.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost",
   s.removed_at IS NOT NULL AS "sourceRemoved", t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved",
   o.want AS "volumeWant", o.state AS "volumeState", o.arrived_by AS "arrivedBy", o.generation, o.size_mib AS "sizeMib", o.key,
-  ${goingWith('o.id')} AS snapshots`
+  ${goingWith('o.id')} AS snapshots, ${bytesTogether('coalesce(x.group_id, x.migration_id, x.id)')} AS "togetherBytes"`
 const joined = `FROM volume_move x JOIN volume o ON o.id = x.volume_id JOIN host s ON s.id = x.source_host_id
   JOIN host t ON t.id = x.target_host_id LEFT JOIN migration g ON g.id = x.migration_id`
 const underWay = `('preparing', 'copying', 'copied', 'complete')`
@@ -84,6 +87,11 @@ const newestOfVolume = statement<VolumeMove>(
 const lockVolumes = statement<{ id: string }>(
   'moves.lockVolumes',
   `SELECT id FROM volume WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE`,
+)
+const lockVolumesOfGroup = statement<{ id: string }>(
+  'moves.lockVolumesOfGroup',
+  `SELECT id FROM volume WHERE id IN (SELECT volume_id FROM volume_move WHERE group_id = $1 OR migration_id = $1)
+   ORDER BY id FOR NO KEY UPDATE`,
 )
 const beginMove = statement<{ id: string }>(
   'moves.begin',
@@ -121,7 +129,8 @@ const finalise = statement<{ id: string }>(
      told AS (UPDATE volume o SET generation = o.generation + 1 FROM last WHERE o.id = last.volume_id)
    SELECT id FROM last`,
 )
-// From here on the volume is the target's. Whoever wrote to it at the source is older by a generation, as any writer before.
+// From here on the volume is the target's. Whoever wrote to it at the source is older by a generation, as any writer before. Where
+// nobody had it to write, what it holds is what its readers know, and the generation says so (docs/decisions/0076-one-order-of-locks.md).
 const arrive = statement<{ volumeId: string }>(
   'moves.arrive',
   `WITH done AS (
@@ -129,7 +138,8 @@ const arrive = statement<{ volumeId: string }>(
      RETURNING id, volume_id, target_host_id, target_pool
    ), moved AS (
      UPDATE volume o SET host_id = d.target_host_id, pool_name = d.target_pool, moving_to = NULL, arrived_by = d.id, state = 'creating',
-       error = NULL, generation = o.generation + 1, attach_generation = o.attach_generation + 1, updated_at = now()
+       error = NULL, generation = o.generation + 1, updated_at = now(), attach_generation = o.attach_generation +
+         EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id AND NOT k.read_only)::int
      FROM done d WHERE o.id = d.volume_id RETURNING o.id, o.attach_generation
    ), held AS (
      UPDATE vm_disk k SET generation = moved.attach_generation FROM moved WHERE k.volume_id = moved.id
@@ -168,6 +178,8 @@ export const ofGroup = (sql: Sql, groupId: string) => sql.rows(movesOfGroup, [gr
 export const newest = (sql: Sql, volumeId: string) => sql.maybe(newestOfVolume, [volumeId])
 /** In one order, whoever locks several; and before the rows of their moves. */
 export const lock = (tx: Tx, volumeIds: readonly string[]) => tx.rows(lockVolumes, [volumeIds])
+/** Those that move together, or with one migration. */
+export const lockGroup = (tx: Tx, groupId: string) => tx.rows(lockVolumesOfGroup, [groupId])
 export interface NewMove {
   readonly id: string
   readonly volumeId: string

@@ -5,8 +5,9 @@ import type { Deps } from '../deps.ts'
 import { assertSizesFit, createDeployment, type Deployment } from '../deployments/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
-import { lockSnapshot, type Snapshot, type vmOperations } from '../vms/index.ts'
+import type { Snapshot, vmOperations } from '../vms/index.ts'
 import { type ForkedVolume, forkVolumes, type KeptVolume, lockKept } from '../volumes/index.ts'
+import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob } from './job.ts'
 import { assertReady } from './restore.ts'
 
@@ -29,7 +30,7 @@ export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
       })
       return async tx => {
         const d = await lockedJob(tx, call)
-        const snapshot = await lockSnapshot(tx, d.id, call.params.snapshot_name)
+        const snapshot = await holdSnapshot(tx, d.id, call.params.snapshot_name)
         if (!snapshot) throw notFound()
         assertReady(snapshot)
         assertOneWriter(snapshot, replicas)

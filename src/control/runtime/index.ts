@@ -11,6 +11,7 @@ import { snapshotHandlers } from './snapshots.ts'
 import { volumeHandlers } from './volumes.ts'
 
 export { startFork } from './fork.ts'
+export { holdSnapshot } from './hold.ts'
 export { putBack } from './restore.ts'
 export const runtimeFeature = (deps: Deps & { readonly live: LiveStats }) =>
   feature(vmOperations, {

@@ -6,13 +6,13 @@ import { disksOf, pokeVm, restoreVm, type Snapshot } from '../vms/index.ts'
 import { createVolumeSnapshot } from '../volumes/index.ts'
 
 /**
- * Wishes the VM of the snapshot back to it, once what its volumes hold now is kept: it waits for that. The caller has seen
- * that the snapshot is ready, and on the host of its VM.
+ * Wishes the VM of the snapshot back to it, once what its volumes hold now is kept: it waits for that. The caller holds the snapshot
+ * (`holdSnapshot`), and has seen that it is ready, and on the host of its VM.
  * @throws ApiError 409 `invalid_state`, `operation_in_progress`
  */
 export async function putBack(tx: Tx, snapshot: Snapshot): Promise<void> {
   await assertVolumesThere(tx, snapshot)
-  for (const { volumeId, copied } of snapshot.disks) {
+  for (const { volumeId, copied } of snapshot.disks.toSorted((a, b) => (a.volumeId < b.volumeId ? -1 : 1))) {
     const name = `before-restore-${newId().slice(-8)}`
     if (copied) await createVolumeSnapshot(tx, volumeId, { name, kind: 'restore' })
   }

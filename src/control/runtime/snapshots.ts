@@ -14,6 +14,7 @@ import {
   type Snapshot,
   type vmOperations,
 } from '../vms/index.ts'
+import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob, placedVm, requireCapability, requireKeptVolumes } from './job.ts'
 import { assertReady, onItsWay, putBack } from './restore.ts'
 
@@ -62,7 +63,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
   restoreVmSnapshot: {
     write: async call => async tx => {
       const d = await lockedJob(tx, call)
-      const snapshot = await lockSnapshot(tx, d.id, call.params.snapshot_name)
+      const snapshot = await holdSnapshot(tx, d.id, call.params.snapshot_name)
       if (!snapshot) throw notFound()
       assertReady(snapshot)
       const vm = d.vms.find(one => one.id === snapshot.vmId && one.want !== 'absent')

@@ -2,6 +2,7 @@ import type { Static } from 'typebox'
 import type { Sql } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { feature } from '../http/operation.ts'
+import { lockProject } from '../projects/index.ts'
 import { costCents, estimateCents, gbMonths, monthOf } from './rules.ts'
 import { type Usage, usageOperations } from './schema.ts'
 import * as store from './store.ts'
@@ -17,6 +18,8 @@ export const usageFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock'>) =>
         async ({ project, body, audit }) =>
         async tx => {
           const now = deps.clock.now()
+          await store.hold(tx, project.id)
+          await lockProject(tx, project.id)
           await store.setBudget(tx, project.id, body.monthly_cents)
           await keepBudget(deps, tx, project.id, now)
           const details = { monthly_cents: body.monthly_cents }

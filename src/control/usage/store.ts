@@ -89,10 +89,14 @@ const putToSleep = statement<{ id: string; deploymentId: string }>(
    WHERE project_id = $1 AND want = 'live' AND scale_state = 'active' AND active_deployment_id IS NOT NULL
    RETURNING id, active_deployment_id AS "deploymentId"`,
 )
+const holdApps = statement<{ id: string }>(
+  'usage.holdApps',
+  `SELECT id FROM app WHERE project_id = $1 AND want = 'live' ORDER BY id FOR NO KEY UPDATE`,
+)
 /** What never sleeps by itself was put to sleep here. */
 const sleepers = statement<{ id: string }>(
   'usage.sleepers',
-  `SELECT id FROM app WHERE project_id = $1 AND want = 'live' AND min_replicas > 0 AND scale_state IN ('idle', 'scaled_to_zero')`,
+  `SELECT id FROM app WHERE project_id = $1 AND want = 'live' AND min_replicas > 0 AND scale_state IN ('idle', 'scaled_to_zero') ORDER BY id`,
 )
 
 /** What the project used in the month, up to `now`. */
@@ -112,6 +116,8 @@ export const forget = async (sql: Sql, spansBefore: Date) => {
   await sql.run(forgetEgress)
   await sql.run(forgetSpans, [spansBefore])
 }
+/** Its apps, locked until the transaction ends: before the project (docs/engine.md, order of locks). */
+export const hold = (tx: Tx, projectId: string) => tx.rows(holdApps, [projectId])
 export const budget = (sql: Sql, projectId: string) => sql.maybe(budgetOf, [projectId])
 export const budgets = (sql: Sql) => sql.rows(allBudgets)
 export const setBudget = (tx: Tx, projectId: string, cents: number | null) =>

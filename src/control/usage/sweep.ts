@@ -62,6 +62,7 @@ export async function keepBudget(
   projectId: string,
   now: Date,
 ): Promise<BudgetState | undefined> {
+  await store.hold(tx, projectId)
   if ((await lockedPlan(tx, projectId)) === undefined) return undefined
   const budget = await store.budget(tx, projectId)
   const month = monthOf(now)
@@ -81,10 +82,12 @@ export async function keepBudget(
   return state
 }
 
+const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
+
 /** Again and again: what was rolling out meanwhile sleeps, too. */
 async function capAll(tx: Tx, projectId: string): Promise<void> {
   await store.cap(tx, projectId, true)
-  for (const { id, deploymentId } of await store.sleep(tx, projectId)) {
+  for (const { id, deploymentId } of (await store.sleep(tx, projectId)).toSorted(byId)) {
     await refreshRoute(tx, id)
     await poke(tx, 'deployment', deploymentId)
   }

@@ -9,7 +9,7 @@ import * as store from './store.ts'
  */
 export async function abandonVmsOf(tx: Tx, hostId: string): Promise<number> {
   const vms = await store.abandonOnHost(tx, hostId)
-  for (const appId of new Set(vms.map(vm => vm.appId))) await refreshRoute(tx, appId)
+  for (const appId of [...new Set(vms.map(vm => vm.appId))].toSorted()) await refreshRoute(tx, appId)
   await pokeVmsOf(tx, hostId)
   await pokeMany(tx, 'deployment', [...new Set(vms.map(vm => vm.deploymentId))])
   return vms.length

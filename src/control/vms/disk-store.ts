@@ -152,7 +152,7 @@ export const note = (tx: Tx, vmId: string, volumeId: string, state: string | nul
 export const raise = (tx: Tx, vmId: string) => tx.run(raiseGeneration, [vmId])
 /** Ids of the VMs that still have a volume of this attachment. */
 export const wishAway = async (tx: Tx, attachmentId: string) =>
-  (await tx.rows(wishDisksAway, [attachmentId])).map(row => row.vmId)
+  (await tx.rows(wishDisksAway, [attachmentId])).map(row => row.vmId).toSorted()
 export const drop = (tx: Tx, vmId: string, volumeId: string) => tx.run(deleteDisk, [vmId, volumeId])
 /** Ids of the attachments that the VM had. */
 export const dropAll = async (tx: Tx, vmId: string) =>

@@ -22,7 +22,13 @@ export { createSnapshot, dropSnapshot, dropSnapshots, recordSnapshot, snapshotMa
 export { chooseMove, type Luggage, luggageOf, moveObstacle, type MovePlan } from './moving.ts'
 export { recordSeen } from './seen.ts'
 export { seenOnHost } from './seen-store.ts'
-export { isBeingForked, list as listSnapshots, lockByName as lockSnapshot, type Snapshot } from './snapshot-store.ts'
+export {
+  byName as findSnapshot,
+  isBeingForked,
+  list as listSnapshots,
+  lockByName as lockSnapshot,
+  type Snapshot,
+} from './snapshot-store.ts'
 export {
   deploymentsOnHost,
   giveUpRestore,
@@ -47,9 +53,16 @@ export async function createVm(
 export const pokeVm = (tx: Tx, id: string) => poke(tx, 'vm', id)
 
 /** Changes what the VM shall be; its route, its machine and its host follow. */
-export async function wishVm(tx: Tx, id: string, want: 'running' | 'paused' | 'stopped' | 'absent'): Promise<void> {
-  const appId = await store.wish(tx, id, want)
-  if (!appId) return
-  await refreshRoute(tx, appId)
-  await poke(tx, 'vm', id)
+export const wishVm = (tx: Tx, id: string, want: store.Vm['want']): Promise<void> => wishVms(tx, [id], want)
+
+/** Routes last: whoever sees something of one of the VMs holds that, and waits for its route. */
+export async function wishVms(tx: Tx, ids: readonly string[], want: store.Vm['want']): Promise<void> {
+  const appIds = new Set<string>()
+  for (const id of ids.toSorted()) {
+    const appId = await store.wish(tx, id, want)
+    if (!appId) continue
+    appIds.add(appId)
+    await poke(tx, 'vm', id)
+  }
+  for (const appId of [...appIds].toSorted()) await refreshRoute(tx, appId)
 }

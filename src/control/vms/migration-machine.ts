@@ -201,10 +201,10 @@ async function cancelling(
 ): Promise<Next<'switching' | 'clearing'>> {
   if (m.state !== 'cancelling')
     return wait(0, async tx => {
-      await store.enter(tx, m.id, 'cancelling')
-      await vms.raise(tx, m.vmId)
       // One that was stopped here starts here, with them.
       if (isCold(m)) await keepVolumes(tx, m)
+      await store.enter(tx, m.id, 'cancelling')
+      await vms.raise(tx, m.vmId)
       await poke(tx, 'vm', m.vmId)
     })
   if (m.withVolumes && !isCold(m)) {
@@ -221,8 +221,8 @@ async function cancelling(
   return done(async tx => {
     if (!m.targetLost) await release(tx, m.targetHostId, m)
     else if (!m.targetRemoved) await abandon(tx, m.targetHostId, { ...m, id: m.vmId })
-    await store.end(tx, m.id, m.error === null ? 'cancelled' : 'failed')
     await keepVolumes(tx, m)
+    await store.end(tx, m.id, m.error === null ? 'cancelled' : 'failed')
     await poke(tx, 'vm', m.vmId)
     await pokeWhoWaited(tx, m)
   })

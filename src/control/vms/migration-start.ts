@@ -4,7 +4,7 @@ import { createMachine, poke } from '../../engine/runner.ts'
 import { hours, minutes } from '../../lib/duration.ts'
 import { newId } from '../../lib/ids.ts'
 import { ApiError } from '../http/errors.ts'
-import { keptWithVolumes, startMove, startSnapshotMove } from '../moves/index.ts'
+import { keptWithVolumes, lockVolumes, startMove, startSnapshotMove } from '../moves/index.ts'
 import * as store from './migration-store.ts'
 import type { MovePlan } from './moving.ts'
 import { boundDisks, isBeingKept } from './moving-store.ts'
@@ -26,16 +26,15 @@ export async function startMigration(
   const id = newId()
   await store.insert(tx, { ...migration, id })
   const how = migration.method === 'live' ? 'brought' : 'copied'
+  const volumeIds = volumes.map(volume => volume.volumeId)
+  await lockVolumes(tx, volumeIds)
   for (const { volumeId, pool } of volumes) {
     const move = { volumeId, targetHostId: migration.targetHostId, targetPool: pool }
     if (!(await startMove(tx, { ...move, with: { migrationId: id, how } })))
       throw new ApiError('operation_in_progress', 'One of its volumes is being changed now. Try again after that.')
   }
   const targetHostId = migration.targetHostId
-  const kept = await keptWithVolumes(
-    tx,
-    volumes.map(volume => volume.volumeId),
-  )
+  const kept = await keptWithVolumes(tx, volumeIds)
   for (const { id: snapshotId, name } of kept)
     if (!(await startSnapshotMove(tx, { snapshotId, targetHostId, groupId: id, migrationId: id })))
       throw new ApiError('operation_in_progress', `Snapshot ${name} is being forked or restored. Try again after that.`)

@@ -7,7 +7,14 @@ import type { Tx } from '../../db/db.ts'
 import { type Next, go, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
-import { cancelMovesOf, completeMovesOf, finishCopies, lockVolumes, type VolumeMove } from '../moves/index.ts'
+import {
+  cancelMovesOf,
+  completeMovesOf,
+  finishCopies,
+  lockMoves,
+  lockVolumes,
+  type VolumeMove,
+} from '../moves/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import type { Moving } from './migration-machine.ts'
 import * as store from './migration-store.ts'
@@ -102,6 +109,7 @@ export async function settled(tx: Tx, m: Moving): Promise<void> {
     tx,
     disks.map(disk => disk.volumeId),
   )
+  await lockMoves(tx, m.id)
   if (!(await moving.commit(tx, m.id))) throw new Error('the move was given up meanwhile')
   await completeMovesOf(tx, m.id)
   await moving.move(tx, m.vmId, m.targetHostId)

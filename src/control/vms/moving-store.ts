@@ -53,12 +53,12 @@ const moveVm = statement(
      seen_count = seen_count + 1, seen_at_us = 0, healthy = false, endpoint_host = NULL, endpoint_port = NULL
    WHERE id = $1`,
 )
-// Volumes that both hosts reach stay where they are; who has them is another writer all the same.
+// Volumes that both hosts reach stay where they are; who writes to them is another writer all the same.
 const handOverShared = statement(
   'vms.handOverShared',
   `WITH raised AS (
      UPDATE volume o SET attach_generation = o.attach_generation + 1, updated_at = now() FROM vm_disk k
-     WHERE k.vm_id = $1 AND o.id = k.volume_id AND NOT o.bound RETURNING o.id, o.attach_generation
+     WHERE k.vm_id = $1 AND o.id = k.volume_id AND NOT o.bound AND NOT k.read_only RETURNING o.id, o.attach_generation
    )
    UPDATE vm_disk k SET generation = raised.attach_generation FROM raised WHERE k.vm_id = $1 AND k.volume_id = raised.id`,
 )

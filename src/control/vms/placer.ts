@@ -1,10 +1,10 @@
 /**
- * Finds a host for each VM and reserves its room there: for all VMs that wait at a moment in one transaction, since a
+ * Finds a host for each VM and reserves its room there: for all VMs without volumes that wait at a moment in one transaction, since a
  * placement of its own for each is twelve round trips. What is decided in memory is a proposal; the statement that
  * reserves is what counts, and whoever loses comes again.
  */
 import type { Tx } from '../../db/db.ts'
-import { pokeMany } from '../../engine/runner.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
 import type { Deps } from '../deps.ts'
 import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
@@ -33,17 +33,26 @@ export function createPlacer({
   clock,
 }: Pick<Deps, 'db' | 'config' | 'clock'>): (vm: Vm) => Promise<Placed> {
   const candidates = createCandidates(() => hostRooms(db, config.hostTimeoutSeconds), clock)
-  const placeAll = (vms: readonly Vm[]) =>
-    db.tx(async tx => {
-      const placed = await placeTogether(tx, candidates, vms)
-      return vms.map(vm => placed.get(vm.id) ?? outrun)
-    })
+  const placeAll = async (vms: readonly Vm[]) => {
+    const { placed, apart } = await db.tx(tx => placeTogether(tx, candidates, vms))
+    for (const vm of apart) placed.set(vm.id, await db.tx(tx => placeApart(tx, candidates, vm)))
+    return vms.map(vm => placed.get(vm.id) ?? outrun)
+  }
   return batched(placeAll, { most: mostAtOnce, atOnce: 1 })
 }
 
 const outrun: Placed = { is: 'outrun' }
 
-async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<Map<string, Placed>> {
+interface Together {
+  readonly placed: Map<string, Placed>
+  /**
+   * Those with volumes. Each in a transaction of its own: it locks its host, then its volumes (docs/engine.md, order of locks), and sees
+   * what the one before took of the storage pools.
+   */
+  readonly apart: readonly Vm[]
+}
+
+async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<Together> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
   // Sent at once, done in this order: what is read is read under the locks. What is not ours is read in vain.
   const [ours, siblings, special] = await Promise.all([
@@ -60,11 +69,20 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
     round,
     mine.filter(vm => !special.has(vm.id)),
   )
-  // Each of these sees what the one before took of the storage pools.
-  for (const vm of mine.filter(one => special.has(one.id))) await placeWithDisks(round, vm)
   const moved = new Set(mine.flatMap(vm => (round.results.get(vm.id)?.is === 'placed' ? [vm.deploymentId] : [])))
   if (moved.size > 0) await pokeMany(tx, 'deployment', [...moved])
-  return round.results
+  return { placed: round.results, apart: mine.filter(vm => special.has(vm.id)) }
+}
+
+async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Placed> {
+  const [ours, siblings] = await Promise.all([
+    store.claimPlacing(tx, [vm.deploymentId]),
+    store.hostsByDeployment(tx, [vm.deploymentId]),
+  ])
+  if (!ours.has(vm.deploymentId)) return outrun
+  const placed = await placeWithDisks({ tx, candidates, siblings, results: new Map(), looked: false }, vm)
+  if (placed.is === 'placed') await poke(tx, 'deployment', vm.deploymentId)
+  return placed
 }
 
 interface Round {
@@ -90,19 +108,19 @@ async function placeSome(round: Round, vms: readonly Vm[]): Promise<void> {
   for (const { vmId } of wishes) round.results.set(vmId, won.has(vmId) ? { is: 'placed' } : outrun)
 }
 
-async function placeWithDisks(round: Round, vm: Vm): Promise<void> {
-  const { tx, results } = round
+async function placeWithDisks(round: Round, vm: Vm): Promise<Placed> {
+  const { tx } = round
   const needs = await diskNeeds(tx, vm.id)
-  if (needs.obstacle) return void results.set(vm.id, { is: 'nowhere', why: needs.obstacle })
+  if (needs.obstacle) return { is: 'nowhere', why: needs.obstacle }
   const { host, none } = await propose(round, vm, needs)
-  if (!host) return void results.set(vm.id, none)
+  if (!host) return none
   const won = await store.place(tx, [{ vmId: vm.id, hostId: host.id, hypervisor: host.hypervisor }])
   if (!won.has(vm.id)) {
     round.candidates.forget()
-    return void results.set(vm.id, outrun)
+    return outrun
   }
   await claimDisks(tx, vm.id, host.id, needs)
-  results.set(vm.id, { is: 'placed' })
+  return { is: 'placed' }
 }
 
 type Proposal =

@@ -47,12 +47,15 @@ const recordSeen = statement<{
      was_state AS "wasState", only_steps AS "onlySteps",
      (SELECT a.owner FROM app a WHERE a.id = app_id) AS owner, (SELECT a.owner_id FROM app a WHERE a.id = app_id) AS "ownerId"`,
 )
-// One VM that is well is enough to serve: its app is awake in the commit that says so.
+// One VM that is well is enough to serve: its app is awake in the commit that says so. Whoever holds an app may wait for its VMs, so
+// this waits for no app: the machine of the deployment, which is poked, does it then.
 const appIsAwake = statement(
   'vms.wakeUp',
-  `UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM vm v
-   WHERE v.id = $1 AND a.id = v.app_id AND a.scale_state = 'warming_up' AND a.active_deployment_id = v.deployment_id
-     AND v.want = 'running' AND v.healthy`,
+  `WITH waking AS (
+     SELECT a.id FROM app a JOIN vm v ON v.app_id = a.id
+     WHERE v.id = $1 AND a.scale_state = 'warming_up' AND a.active_deployment_id = v.deployment_id
+       AND v.want = 'running' AND v.healthy FOR NO KEY UPDATE OF a SKIP LOCKED)
+   UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM waking WHERE a.id = waking.id`,
 )
 const seenByHost = statement<SeenVm>(
   'vms.seenByHost',

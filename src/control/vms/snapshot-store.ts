@@ -45,10 +45,12 @@ const snapshotsOf = statement<Snapshot>(
   'vms.snapshots',
   `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.kind = 'user' AND s.want = 'present' ORDER BY s.id DESC LIMIT 1000`,
 )
-const snapshotByName = statement<Snapshot>(
-  'vms.snapshotByName',
-  `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'
-   FOR UPDATE OF s`,
+const named = `WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'`
+const snapshotByName = statement<Snapshot>('vms.snapshotByName', `SELECT ${columns} ${joined} ${named}`)
+// A statement of its own: what is read in one that waits for a lock is as it was before it waited.
+const lockNamed = statement<{ id: string }>(
+  'vms.lockSnapshot',
+  `SELECT s.id FROM vm_snapshot s ${named} FOR NO KEY UPDATE`,
 )
 // A host keeps what a VM was started from; before it has been told of the VM nobody else does.
 const snapshotBeingForked = statement<{ is: boolean }>(
@@ -80,7 +82,7 @@ const wishAway = statement(
 )
 const idsOfDeployment = statement<{ id: string }>(
   'vms.snapshotIds',
-  `SELECT id FROM vm_snapshot WHERE deployment_id = $1 AND want = 'present' AND ($2::text IS NULL OR kind = $2)`,
+  `SELECT id FROM vm_snapshot WHERE deployment_id = $1 AND want = 'present' AND ($2::text IS NULL OR kind = $2) ORDER BY id`,
 )
 const deleteSnapshot = statement('vms.deleteSnapshot', `DELETE FROM vm_snapshot WHERE id = $1`)
 
@@ -101,7 +103,10 @@ export type NewSnapshot = Pick<
 
 export const byId = (sql: Sql, id: string) => sql.maybe(snapshotById, [id])
 export const list = (sql: Sql, deploymentId: string) => sql.rows(snapshotsOf, [deploymentId])
-export const lockByName = (tx: Tx, deploymentId: string, name: string) => tx.maybe(snapshotByName, [deploymentId, name])
+export const byName = (sql: Sql, deploymentId: string, name: string) => sql.maybe(snapshotByName, [deploymentId, name])
+/** The same, locked until the transaction ends. Volumes are locked before it. */
+export const lockByName = async (tx: Tx, deploymentId: string, name: string) =>
+  (await tx.maybe(lockNamed, [deploymentId, name])) && byName(tx, deploymentId, name)
 /**
  * Volumes of a fork are being made of what it has of others, or a fork's VM has yet to start from it. A look of its own, after
  * `lockByName`: a statement that waits for a lock sees other rows as they were before it waited.

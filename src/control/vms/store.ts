@@ -174,8 +174,9 @@ const setWant = statement<{ appId: string }>(
 // Given up with its host. The generation rises, so that a wish that is still under way to the old host is refused there.
 const abandonVms = statement<{ id: string; appId: string; deploymentId: string }>(
   'vms.abandon',
-  `UPDATE vm SET want = 'absent', healthy = false, generation = generation + 1 WHERE host_id = $1 AND want <> 'absent'
-   RETURNING id, app_id AS "appId", deployment_id AS "deploymentId"`,
+  `WITH held AS (SELECT id FROM vm WHERE host_id = $1 AND want <> 'absent' ORDER BY id FOR NO KEY UPDATE)
+   UPDATE vm SET want = 'absent', healthy = false, generation = generation + 1 FROM held WHERE vm.id = held.id
+   RETURNING vm.id, app_id AS "appId", deployment_id AS "deploymentId"`,
 )
 const deploymentsOfHost = statement<{ id: string }>(
   'vms.deploymentsOnHost',
@@ -201,8 +202,10 @@ const keepAsItIs = statement(
 )
 const setBalloonTarget = statement<{ id: string }>(
   'vms.setBalloon',
-  `UPDATE vm SET balloon_target_mib = $2, generation = generation + 1
-   WHERE deployment_id = $1 AND want <> 'absent' AND balloon_target_mib IS DISTINCT FROM $2 RETURNING id`,
+  `WITH held AS (
+     SELECT id FROM vm WHERE deployment_id = $1 AND want <> 'absent' AND balloon_target_mib IS DISTINCT FROM $2
+     ORDER BY id FOR NO KEY UPDATE)
+   UPDATE vm SET balloon_target_mib = $2, generation = generation + 1 FROM held WHERE vm.id = held.id RETURNING vm.id`,
 )
 const deleteVm = statement(
   'vms.delete',

@@ -113,9 +113,7 @@ const leftBehind = statement<{ id: string; hostId: string }>(
        AND o.moving_to IS NULL AND NOT EXISTS (SELECT FROM vm_disk k WHERE k.volume_id = o.id)
        AND NOT EXISTS (SELECT FROM volume_move x WHERE x.volume_id = o.id AND x.state IN ('failed', 'cancelled')
          AND x.ended_at > now() - interval '10 minutes')
-       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot} AND (
-         NOT s.disks @> jsonb_build_array(jsonb_build_object('volumeId', o.id::text, 'copied', true))
-         OR NOT ${takenElsewhere}))
+       AND NOT EXISTS (SELECT FROM vm_snapshot s WHERE ${keptBySnapshot} AND NOT ${takenElsewhere})
      ORDER BY o.size_mib, o.id LIMIT 50) left_behind
    WHERE h.draining AND h.lost_at IS NULL AND h.removed_at IS NULL`,
 )

@@ -134,7 +134,7 @@ const unfinishedSnapshots = statement<{ id: string }>(
 )
 const idsOfProject = statement<{ id: string }>(
   'volumes.idsOfProject',
-  `SELECT id FROM volume WHERE project_id = $1 AND want = 'present'`,
+  `SELECT id FROM volume WHERE project_id = $1 AND want = 'present' ORDER BY id`,
 )
 const remainingVolumes = statement<{ count: number }>(
   'volumes.remaining',

@@ -1,4 +1,4 @@
-/** A volume that no VM has, with all that has to move with it: what one snapshot of a VM has copies of stays together. */
+/** A volume that no VM has, with all that has to move with it: what the guest of one snapshot of a VM goes on with stays together. */
 import type { Sql } from '../../db/db.ts'
 import { type KeptSnapshot, keptBehind, keptWithVolumes } from '../moves/index.ts'
 
@@ -10,14 +10,12 @@ export interface Together {
   readonly behind: { readonly why: string; readonly passes: boolean } | undefined
 }
 
-/** Follows snapshots to the volumes that they have copies of, and these to other snapshots. What a VM has is not followed. */
+/** Follows snapshots to the volumes that their guests go on with, and these to other snapshots. What a VM has is not followed. */
 export async function togetherWith(sql: Sql, volumeId: string): Promise<Together> {
   const ids = new Set([volumeId])
   for (;;) {
     const snapshots = await keptWithVolumes(sql, [...ids])
-    const more = snapshots.flatMap(({ volumes }) =>
-      volumes.filter(one => !one.held && !one.reads && !ids.has(one.volumeId)),
-    )
+    const more = snapshots.flatMap(({ volumes }) => volumes.filter(one => !one.held && !ids.has(one.volumeId)))
     if (more.length === 0) return { volumeIds: [...ids].toSorted(), snapshots, behind: keptBehind(snapshots, ids) }
     for (const one of more) ids.add(one.volumeId)
   }

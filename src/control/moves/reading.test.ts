@@ -1,0 +1,130 @@
+/**
+ * Snapshots whose guest only reads a volume go with it: a move changes nothing of what it holds, and neither does it change the
+ * generation by which control and hosts know that.
+ */
+import { afterAll, expect, it, vi } from 'vitest'
+import { computeWorld, shape } from '../../../test/support/compute.ts'
+import { cordon, listHosts, reserve } from '../hosts/index.ts'
+import { putBack, startFork } from '../runtime/index.ts'
+import { assertReady } from '../runtime/restore.ts'
+import { chooseMove, createSnapshot, luggageOf, moveObstacle, startMigration } from '../vms/index.ts'
+import * as snapshots from '../vms/snapshot-store.ts'
+import * as vms from '../vms/store.ts'
+import { attachVolume, createVolume, drainedVolumes, findVolume, lockKept } from '../volumes/index.ts'
+import { moveVolume } from '../volumes/move.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const hosts = [await world.addHost({ vcpus: 1000 }), await world.addHost({ vcpus: 1000 })]
+const other = (id: string) => hosts.find(host => host.id !== id)!
+const hostOf = (id: string | null | undefined) => hosts.find(host => host.id === id)!
+const rowOf = async (id: string) => (await listHosts(db, 3600)).find(host => host.id === id)!
+let made = 0
+
+async function snapshotOf(vmId: string, deploymentId: string): Promise<string> {
+  const vm = (await vms.byId(db, vmId))!
+  const of = { deploymentId, vmId, hostId: vm.hostId!, kind: 'user' as const, name: `s${++made}` }
+  const id = await db.tx(tx => createSnapshot(tx, { ...vm, ...of }))
+  await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
+  return id
+}
+
+/** Of a VM that reads what another one has written before it. */
+async function reading() {
+  const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: `v${++made}`, sizeMib: 64 }))
+  const app = await world.app()
+  const mount = { mountPoint: '/data', accessMode: 1, by: 'user' } as const
+  await db.tx(tx => attachVolume(tx, { projectId, appId: app.id, volumeId, ...mount }))
+  const { id: deploymentId, vmIds } = await world.deploy(app)
+  const vmId = vmIds[0]!
+  await world.until(async () => (await vms.byId(db, vmId))?.healthy === true)
+  const snapshotId = await snapshotOf(vmId, deploymentId)
+  expect((await snapshots.byId(db, snapshotId))?.disks).toMatchObject([{ volumeId, readOnly: true, copied: false }])
+  const { hostId } = (await vms.byId(db, vmId))!
+  return {
+    app,
+    deploymentId,
+    vmId,
+    volumeId,
+    snapshotId,
+    hostId: hostId!,
+    memory: hostOf(hostId).vms.get(vmId)!.memory,
+  }
+}
+type Reading = Awaited<ReturnType<typeof reading>>
+const arrived = (hostId: string, { snapshotId, volumeId }: Reading) =>
+  world.until(async () => {
+    const [snapshot, volume] = [await snapshots.byId(db, snapshotId), await findVolume(db, volumeId)]
+    const rests = snapshot?.moving === false && volume?.state === 'ready' && volume.movingTo === null
+    return rests && snapshot?.hostId === hostId && volume?.hostId === hostId
+  }, 100)
+/** A fork goes on with the memory of the snapshot, and reads the volume. */
+async function goesOn({ snapshotId, volumeId, memory }: Reading) {
+  const app = await world.app()
+  const { vmIds } = await db.tx(async tx => {
+    const snapshot = (await snapshots.byId(tx, snapshotId))!
+    assertReady(snapshot)
+    return startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockKept(tx, snapshot), {
+      ...{ app, replicas: 1 },
+    })
+  })
+  await world.until(async () => (await vms.byId(db, vmIds[0]!))?.healthy === true)
+  const vm = (await vms.byId(db, vmIds[0]!))!
+  const found = hostOf(vm.hostId).vms.get(vm.id)!
+  expect(found.memory).toBe(memory)
+  expect(found.disks).toMatchObject([{ volumeId, state: 'attached' }])
+  await world.deploymentsEnd(app)
+  await world.rows(`DELETE FROM volume_attachment WHERE app_id = $1 RETURNING id`, app.id)
+}
+
+it('leaves a host that is emptied with the volume, and goes on there', async () => {
+  const one = await reading()
+  await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
+  await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
+  await db.tx(tx => cordon(tx, one.hostId, { cordoned: true, draining: true }))
+  await drainedVolumes(world.deps).run({ now: new Date(), signal: new AbortController().signal })
+  await arrived(other(one.hostId).id, one)
+  await db.tx(tx => cordon(tx, one.hostId, { cordoned: false, draining: false }))
+  expect(hostOf(one.hostId).snapshots.has(one.snapshotId)).toBe(false)
+  await goesOn(one)
+})
+
+it('goes with the VM that reads it, which can be put back to it there', async () => {
+  const one = await reading()
+  const vm = (await vms.byId(db, one.vmId))!
+  const [source, target] = [await rowOf(one.hostId), await rowOf(other(one.hostId).id)]
+  const luggage = await luggageOf(db, vm.id)
+  expect(moveObstacle(vm, luggage)).toBeUndefined()
+  const choice = chooseMove(vm, source, target, luggage)
+  if (!('plan' in choice)) throw new Error(choice.why)
+  expect(choice.plan.method).toBe('stop-and-copy')
+  await db.tx(async tx => {
+    expect(await reserve(tx, target.id, vm)).toBe(true)
+    const ends = { sourceHostId: source.id, targetHostId: target.id, method: choice.plan.method, withVolumes: true }
+    return startMigration(tx, { ...vm, vmId: vm.id, ...ends }, choice.plan.volumes)
+  })
+  await arrived(target.id, one)
+  await world.until(async () => (await vms.byId(db, one.vmId))?.healthy === true)
+  const there = () => hostOf(target.id).vms.get(one.vmId)!
+  expect(there().memory).not.toBe(one.memory)
+  await db.tx(async tx => putBack(tx, (await snapshots.byId(tx, one.snapshotId))!))
+  await world.until(async () => there().memory === one.memory && (await vms.byId(db, one.vmId))?.healthy === true)
+  await goesOn(one)
+})
+
+it('is of no use any more when somebody has written to the volume since, and holds it no longer', async () => {
+  const one = await reading()
+  await world.rows(`UPDATE deployment SET want = 'stopped' WHERE id = $1 RETURNING id`, one.deploymentId)
+  await world.until(async () => (await vms.byId(db, one.vmId)) === undefined)
+  await world.rows(
+    `UPDATE volume SET attach_generation = attach_generation + 1 WHERE id = $1 RETURNING id`,
+    one.volumeId,
+  )
+  await db.tx(async tx => moveVolume(tx, one.volumeId, await rowOf(other(one.hostId).id), await rowOf(one.hostId)))
+  await world.until(async () => (await findVolume(db, one.volumeId))?.hostId === other(one.hostId).id)
+  expect((await snapshots.byId(db, one.snapshotId))?.hostId).toBe(one.hostId)
+  const refused = db.tx(async tx => lockKept(tx, (await snapshots.byId(tx, one.snapshotId))!))
+  await expect(refused).rejects.toMatchObject({ code: 'invalid_state' })
+})

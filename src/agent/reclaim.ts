@@ -20,7 +20,8 @@ export interface ReclaimInput {
  * What an agent that died may have left, in this order, because each is held by the one before: processes nobody has
  * on record, then taps and addresses, then half-made folders and old notes, then half-built bases.
  */
-export async function reclaim({ state, stored, drivers, cacheDir, vmsDir, log }: ReclaimInput): Promise<void> {
+export async function reclaim({ state, stored, cacheDir, vmsDir, log, ...input }: ReclaimInput): Promise<void> {
+  const drivers = [...input.drivers]
   const known = stored.vms.map(({ record }) => record.running?.process).filter(process => process !== undefined)
   for (const stray of await strays(vmsDir, known)) {
     log.warn({ pid: stray.pid }, 'ending a VM process that no record names')
@@ -28,6 +29,8 @@ export async function reclaim({ state, stored, drivers, cacheDir, vmsDir, log }:
   }
   const keep = new Set(stored.vms.map(({ wish }) => wish.vmId))
   for (const driver of drivers) await driver.reclaim(keep)
+  // They share what they have cleared: none begins before the last has.
+  for (const driver of drivers) driver.begin?.()
   await state.prune(stored.rubbish)
   await removePartials(cacheDir)
 }

@@ -82,21 +82,27 @@ export interface Autocommit {
 }
 
 /**
- * Statements go to the connection with the fewest under way, so that one slow statement delays few others. Two that leave in
- * the same turn of the event loop share one that has nothing under way: one system call, and one process that has to wake.
+ * Statements go to the connection with the fewest under way, so that one slow statement delays few others. What is asked in the
+ * same turn of the event loop as one that leads goes along with it: one system call, and one process that has to wake. Not
+ * behind any other: it may take long, and whoever is behind it waits for that.
  */
 export function createAutocommit(url: string, lanes: number, log: Logger): Autocommit {
   const all = Array.from({ length: lanes }, () => new Lane(url, log))
-  /** Has one statement to send at the end of this turn, and takes one more. */
+  /** Has one statement to send at the end of this turn, which leads, and takes one more. */
   let open: Lane | undefined
-  const choose = (): Lane => {
-    const lane = open ?? all.reduce((least, one) => (one.pending < least.pending ? one : least))
-    open = open === undefined && lane.pending === 0 ? lane : undefined
+  const choose = ({ leads }: Statement<unknown>): Lane => {
+    if (open !== undefined && !leads) {
+      const lane = open
+      open = undefined
+      return lane
+    }
+    const lane = all.reduce((least, one) => (one.pending < least.pending ? one : least))
+    open = leads && lane.pending === 0 ? lane : undefined
     if (open) setImmediate(() => void (open = undefined))
     return lane
   }
   return {
-    query: (statement, params) => choose().query(statement, params),
+    query: (statement, params) => choose(statement).query(statement, params),
     async close() {
       await Promise.all(all.map(lane => lane.close()))
     },

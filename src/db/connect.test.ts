@@ -24,6 +24,7 @@ const sql = {
   ids: statement<{ id: number }>('t.ids', 'SELECT id FROM t ORDER BY id'),
   add: statement('t.add', 'UPDATE t SET n = n + 1 WHERE id = $1'),
   pid: statement<{ pid: number }>('t.pid', 'SELECT pg_backend_pid() AS pid'),
+  leads: statement<{ pid: number }>('t.leads', 'SELECT pg_backend_pid() AS pid', { leads: true }),
   slowPid: statement<{ pid: number }>('t.slow_pid', 'SELECT pg_backend_pid() AS pid FROM pg_sleep(0.2)'),
   kill: statement(
     't.kill',
@@ -49,17 +50,23 @@ describeEachPostgres('connectDb', which => {
   })
   afterEach(() => database.drop())
 
-  test('two statements of one turn share a connection, unless it has something under way', async () => {
-    const pidOf = async () => (await db.one(sql.pid)).pid
-    const nextTurn = () => new Promise(resolve => setImmediate(resolve))
-    const [first, second, third] = await Promise.all([pidOf(), pidOf(), pidOf()])
-    expect(second).toBe(first)
-    expect(third).not.toBe(first)
-    const slow = db.one(sql.slowPid)
-    await nextTurn()
-    const beside = await Promise.all([pidOf(), pidOf()])
-    expect(beside).not.toContain((await slow).pid)
-    expect(new Set(beside).size).toBe(1)
+  test('what is asked in the turn of a statement that leads goes along with it; nothing waits behind any other', async () => {
+    const pidOf = async (asked = sql.pid) => (await db.one(asked)).pid
+    const [leader, along, third] = await Promise.all([pidOf(sql.leads), pidOf(), pidOf()])
+    expect(along).toBe(leader)
+    expect(third).not.toBe(leader)
+    const order: string[] = []
+    const noted = (name: string, asked: Promise<number>) => asked.then(pid => (order.push(name), pid))
+    const slow = noted('slow', pidOf(sql.slowPid))
+    const beside = await Promise.all([
+      noted('beside', pidOf()),
+      noted('leader', pidOf(sql.leads)),
+      noted('along', pidOf()),
+    ])
+    expect(order).toEqual(expect.arrayContaining(['beside', 'leader', 'along']))
+    expect(order).not.toContain('slow')
+    expect(beside).not.toContain(await slow)
+    expect(beside[1]).toBe(beside[2])
   })
 
   test('int8 is a number, timestamptz a Date, jsonb parsed; parameters go the same ways', async () => {

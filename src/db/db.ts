@@ -10,11 +10,17 @@ export interface Statement<Row> {
   readonly name: string
   /** Columns are always listed: `SELECT *` in a prepared statement fails after the next migration. */
   readonly text: string
+  /** It is short, and what is asked in the same turn of the event loop goes along on its connection. */
+  readonly leads?: true
   readonly row?: Row
 }
 
-export function statement<Row = never>(name: string, text: string): Statement<Row> {
-  return { name, text }
+export function statement<Row = never>(
+  name: string,
+  text: string,
+  options: Pick<Statement<Row>, 'leads'> = {},
+): Statement<Row> {
+  return { name, text, ...options }
 }
 
 /** What a parameter may be; arrays become PostgreSQL arrays, plain objects jsonb. */

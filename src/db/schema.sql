@@ -1160,6 +1160,8 @@ CREATE INDEX app_may_sleep ON public.app USING btree (id) WHERE ((min_replicas =
 
 CREATE UNIQUE INDEX app_name ON public.app USING btree (project_id, name) WHERE (want = 'live'::text);
 
+CREATE INDEX app_owned ON public.app USING btree (project_id, id) WHERE (owner <> 'user'::text);
+
 CREATE INDEX app_scm_repo ON public.app USING btree (scm_repo_id) WHERE (want = 'live'::text);
 
 CREATE INDEX audit_log_action ON public.audit_log USING btree (scope_id, action, id DESC);
@@ -1230,7 +1232,7 @@ CREATE INDEX deployment_app ON public.deployment USING btree (app_id, id DESC);
 
 CREATE UNIQUE INDEX deployment_job ON public.deployment USING btree (job_id);
 
-CREATE INDEX deployment_live ON public.deployment USING btree (project_id, id DESC) WHERE (outcome IS NULL);
+CREATE INDEX deployment_live ON public.deployment USING btree (project_id, id DESC) INCLUDE (app_id, want) WHERE (outcome IS NULL);
 
 CREATE INDEX domain_due ON public.domain USING btree (next_check_at);
 

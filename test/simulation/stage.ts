@@ -22,6 +22,7 @@ const written = [
     'machine',
     'alert',
     'migration',
+    'vm_snapshot_move',
     'vm_snapshot',
     'vm_disk',
     'stray',

@@ -138,8 +138,9 @@ async function delegate(levels: readonly string[]): Promise<string[]> {
 
 async function removeGroup(group: string): Promise<void> {
   try {
-    await writeFile(join(group, 'cgroup.kill'), '1')
     for (;;) {
+      // Each time: it ends who is there, not who comes.
+      await writeFile(join(group, 'cgroup.kill'), '1')
       const gone = await rmdir(group).then(
         () => true,
         (error: unknown) => (hasCode(error, 'EBUSY') ? false : Promise.reject(error)),

@@ -1,7 +1,7 @@
 /** What somebody who has taken over the process of a VM could speak to. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, readlinkSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { chmod } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
@@ -73,7 +73,11 @@ test.skipIf(why !== '').each([0, 2])(
     expect(new Set(Object.values(fromHost))).toEqual(new Set(['open']))
 
     const inside = ['nsenter', '-t', String(pid), '-n']
-    expect(readlinkSync(`/proc/${pid}/ns/net`)).not.toBe(readlinkSync('/proc/self/ns/net'))
+    // Each of its threads: one that began before the others left would have stayed.
+    const threads = readdirSync(`/proc/${pid}/task`).map(task => readlinkSync(`/proc/${pid}/task/${task}/ns/net`))
+    expect(threads.length).toBeGreaterThan(1)
+    expect(new Set(threads).size).toBe(1)
+    expect(threads).not.toContain(readlinkSync('/proc/self/ns/net'))
     expect(await devicesOf(pid)).toMatchObject([{ ifname: 'lo', operstate: 'DOWN', addr_info: [] }])
     for (const before of [inside, [...inside, ...asUser]])
       expect(Object.values(await outcome(before, targets)).filter(result => result === 'open')).toEqual([])

@@ -58,18 +58,26 @@ const joinProject = (id: string, slug: string, fallback: string, bound: string) 
       ELSE ${fallback} END
     AND (${bound})`
 
-const bySession = statement<PrincipalRow>('auth.bySession', `SELECT ${sessionPrincipal} ${fromSession} ${whereSession}`)
-const byPat = statement<PrincipalRow>('auth.byPat', `SELECT ${patPrincipal} ${fromPat} ${wherePat}`)
+/** What he reads goes along (docs/decisions/0073-reads-in-one-trip.md). */
+const leads = { leads: true } as const
+const bySession = statement<PrincipalRow>(
+  'auth.bySession',
+  `SELECT ${sessionPrincipal} ${fromSession} ${whereSession}`,
+  leads,
+)
+const byPat = statement<PrincipalRow>('auth.byPat', `SELECT ${patPrincipal} ${fromPat} ${wherePat}`, leads)
 const bySessionInProject = statement<PrincipalInProjectRow>(
   'auth.bySessionInProject',
   `SELECT ${sessionPrincipal}, ${projectColumns} ${fromSession}
    ${joinProject('$4', '$5', 'a.default_project_id', 'true')} ${whereSession}`,
+  leads,
 )
 const byPatInProject = statement<PrincipalInProjectRow>(
   'auth.byPatInProject',
   `SELECT ${patPrincipal}, ${projectColumns} ${fromPat}
    ${joinProject('$2', '$3', 'coalesce(t.project_id, a.default_project_id)', 't.project_id IS NULL OR t.project_id = p.id')}
    ${wherePat}`,
+  leads,
 )
 const projectOfCaller = statement<ProjectRow>(
   'auth.projectOfCaller',

@@ -160,5 +160,5 @@ function projectOf(row: PrincipalRow | PrincipalInProjectRow): ProjectAccess | u
 /** Text that is no slug matches nothing, so it needs no check of its own. */
 function selectionOf(selector: string | undefined): Selection {
   if (selector === undefined) return { id: null, slug: null }
-  return isUuid(selector) ? { id: selector, slug: null } : { id: null, slug: selector }
+  return isUuid(selector) ? { id: selector.toLowerCase(), slug: null } : { id: null, slug: selector }
 }

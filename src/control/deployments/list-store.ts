@@ -37,22 +37,24 @@ const ofApp = statement<ListedDeployment>(
      WHERE n.project_id = $1 AND o.name = $2 AND o.owner = 'user' AND o.want = 'live' AND n.want <> 'deleted'
      ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
 )
-// By project and id: by its id alone PostgreSQL 18 may look through the index of all apps of the project for each row.
-const aliveOnes = `FROM deployment n JOIN app o ON o.project_id = n.project_id AND o.id = n.app_id
-     WHERE n.project_id = $1 AND o.owner = 'user' AND n.outcome IS NULL AND n.want <> 'deleted'
+// What a page skips is looked at, too: in the index alone, and nothing is joined to it (a page behind 900 took three times as
+// long as the first one). Few apps are anybody's but the user's.
+const aliveOnes = `SELECT n.id FROM deployment n WHERE n.project_id = $1 AND n.outcome IS NULL AND n.want <> 'deleted'
+       AND NOT EXISTS (SELECT FROM app b WHERE b.project_id = $1 AND b.id = n.app_id AND b.owner <> 'user')
      ORDER BY n.id DESC LIMIT $2 OFFSET $3`
 const alive = statement<ListedDeployment>(
   'deployments.live',
-  `SELECT ${columns} FROM (SELECT n.id ${aliveOnes}) page ${joined}`,
+  `SELECT ${columns} FROM (${aliveOnes}) page ${joined}`,
 )
-// In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest. What it needs
-// of both tables is read with the page, and nothing is joined to it afterwards: half of the time.
+// In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest.
 const active = statement<{ page: string }>(
   'deployments.active',
   `SELECT coalesce(json_agg(listed), '[]')::text AS page FROM (
      SELECT page.*, (SELECT m.phase FROM machine m WHERE m.kind = 'deployment' AND m.id = page.id) AS phase, ${vmsOf('page.id')}
      FROM (SELECT n.id, n.job_id AS "jobId", n.app_id AS "appId", o.name AS "appName", n.image, n.hypervisor, n.vcpus,
-       n.memory_mib AS "memoryMib", o.scale_state AS "scaleState", n.want, n.outcome ${aliveOnes}) page) listed`,
+       n.memory_mib AS "memoryMib", o.scale_state AS "scaleState", n.want, n.outcome
+       FROM (${aliveOnes}) chosen JOIN deployment n ON n.id = chosen.id JOIN app o ON o.id = n.app_id
+       ORDER BY n.id DESC) page) listed`,
 )
 
 /** Newest first. */

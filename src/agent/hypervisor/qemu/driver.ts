@@ -92,8 +92,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
     async reclaim(keep) {
       await isolation.cgroups?.reclaim(keep)
       await deps.network.reclaim(keep)
-      pool.begin()
     },
+    begin: () => pool.begin(),
     async close() {
       await Promise.all([pool.close(), templates.close()])
       await isolation.cgroups?.close()

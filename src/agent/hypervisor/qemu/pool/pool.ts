@@ -40,6 +40,8 @@ export interface PoolDeps {
 }
 
 const maxPauseMs = 60_000
+/** It takes 30 ms; the first one, for which the library is compiled, a second. */
+const startMs = 30_000
 
 export function openPool({ size, dir, start, madeOf, onError, quietMs = 500 }: PoolDeps): VmmPool {
   const end = new AbortController()
@@ -70,13 +72,13 @@ export function openPool({ size, dir, start, madeOf, onError, quietMs = 500 }: P
   }
   const leftMs = () => notBeforeMs - performance.now()
   const add = async () => {
+    await mkdir(dir, { recursive: true, mode: 0o700 })
     const kind = kindOf(madeOf)
-    const vmm = await start(end.signal)
+    const vmm = await start(AbortSignal.any([end.signal, AbortSignal.timeout(startMs)]))
     ready.push({ vmm, kind })
     vmm.ended.catch((error: unknown) => drop(vmm, error))
   }
   const tend = async () => {
-    await mkdir(dir, { recursive: true, mode: 0o700 })
     while (!end.signal.aborted) {
       const woken = wake.promise
       if (holders > 0 || ready.length >= size) await woken

@@ -132,7 +132,6 @@ static char **texts(uint32_t count, char **at, char *end) {
 static int wait_for_vm(int argc, char **argv, char **envp) {
   (void)envp;
   int agent = call_agent(getenv("MOTE_WAITS_AT"));
-  if (getenv("MOTE_WAITS_APART")) leave_host();
   if (chdir("/") < 0) _exit(errno);
   prctl(PR_SET_NAME, "mote-waits");
   int32_t answer = 0;
@@ -162,5 +161,7 @@ int __libc_start_main(program *main, int argc, char **argv, void (*init)(void), 
                       void (*at_exit)(void), void *stack) {
   __typeof__(__libc_start_main) *start = dlsym(RTLD_NEXT, "__libc_start_main");
   qemu = main;
+  /* Before QEMU's constructors: one of them starts a thread, which would stay in the network that it was started in. */
+  if (getenv("MOTE_WAITS_AT") && getenv("MOTE_WAITS_APART")) leave_host();
   return start(getenv("MOTE_WAITS_AT") ? wait_for_vm : main, argc, argv, init, fini, at_exit, stack);
 }

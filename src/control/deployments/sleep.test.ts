@@ -1,7 +1,7 @@
 /** Scale to zero beyond its straight way: what fails while it sleeps or wakes, and what comes in between. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
-import { idleApps, wakeApp } from '../fleet/index.ts'
+import { idleApps, recordTraffic, wakeApp } from '../fleet/index.ts'
 import * as store from './store.ts'
 
 const world = await computeWorld({ idleSeconds: 0 })
@@ -43,6 +43,21 @@ it('a wake that fails leaves it asleep, and the next one tries again, without th
   await wake(app)
   await world.until(async () => (await state(app)) === 'active')
   expect(await route(app)).toBe('live')
+  await world.deploymentsEnd(app)
+})
+
+it('stays awake for what was asked while it was only idle; older news does not count', async () => {
+  const { app } = await sleeper()
+  const told = (ageMs: number) => db.tx(tx => recordTraffic(tx, [{ appId: app.id, ageMs }]))
+  const asked = () => world.rows(`SELECT last_request_at AS at FROM app WHERE id = $1`, app.id)
+  await idleApps(world.deps).run({ signal: new AbortController().signal, now: new Date() })
+  await told(3_600_000)
+  expect([await state(app), await route(app)]).toEqual(['idle', 'sleeping'])
+  await told(0)
+  expect([await state(app), await route(app)]).toEqual(['active', 'live'])
+  const last = await asked()
+  await told(3_600_000)
+  expect(await asked()).toEqual(last)
   await world.deploymentsEnd(app)
 })
 

@@ -6,22 +6,32 @@ export interface Traffic {
   readonly ageMs: number
 }
 
-// What is asked of an app while it is only idle keeps it awake.
+// What is asked of an app while it is only idle keeps it awake. Locked in the order of all who lock several (docs/engine.md), which is not
+// that of the plan of an UPDATE.
 const recordTraffic = statement<{ id: string; idle: boolean }>(
   'fleet.recordTraffic',
-  `UPDATE app SET last_request_at = greatest(last_request_at, now() - t.age_ms * interval '1 millisecond')
-   FROM unnest($1::uuid[], $2::float8[]) AS t(id, age_ms) WHERE app.id = t.id
+  `WITH held AS (
+     SELECT a.id, now() - t.age_ms * interval '1 millisecond' AS asked_at
+     FROM unnest($1::uuid[], $2::float8[]) AS t(id, age_ms) JOIN app a ON a.id = t.id
+     WHERE coalesce(a.last_request_at, '-infinity') < now() - t.age_ms * interval '1 millisecond'
+     ORDER BY a.id FOR NO KEY UPDATE OF a
+   )
+   UPDATE app SET last_request_at = held.asked_at FROM held WHERE app.id = held.id
    RETURNING app.id, scale_state = 'idle' AND last_request_at > scale_changed_at AS idle`,
 )
 const fallIdle = statement<{ id: string; deploymentId: string }>(
   'fleet.fallIdle',
-  `UPDATE app a SET scale_state = 'idle', scale_changed_at = now()
-   FROM deployment d JOIN machine m ON m.kind = 'deployment' AND m.id = d.id AND m.phase = 'serving'
-   WHERE d.id = a.active_deployment_id AND d.want = 'running' AND a.want = 'live' AND a.min_replicas = 0
-     AND a.scale_state = 'active' AND a.scale_changed_at < now() - make_interval(secs => $1)
-     AND d.started_at < now() - make_interval(secs => $1)
-     AND coalesce(a.last_request_at, '-infinity') < now() - make_interval(secs => $1)
-   RETURNING a.id, d.id AS "deploymentId"`,
+  `WITH held AS (
+     SELECT a.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id
+     JOIN machine m ON m.kind = 'deployment' AND m.id = d.id AND m.phase = 'serving'
+     WHERE d.want = 'running' AND a.want = 'live' AND a.min_replicas = 0
+       AND a.scale_state = 'active' AND a.scale_changed_at < now() - make_interval(secs => $1)
+       AND d.started_at < now() - make_interval(secs => $1)
+       AND coalesce(a.last_request_at, '-infinity') < now() - make_interval(secs => $1)
+     ORDER BY a.id FOR NO KEY UPDATE OF a
+   )
+   UPDATE app SET scale_state = 'idle', scale_changed_at = now() FROM held WHERE app.id = held.id
+   RETURNING app.id, active_deployment_id AS "deploymentId"`,
 )
 const wakeUp = statement<{ deploymentId: string | null }>(
   'fleet.wake',
@@ -64,12 +74,15 @@ const setDesired = statement(
      AND $3 BETWEEN greatest(min_replicas, 1) AND max_replicas`,
 )
 
-/** Ids of apps that were about to fall asleep. */
+/** Ids of apps that were about to fall asleep, in their order. */
 export const recordRequests = async (tx: Tx, traffic: readonly Traffic[]) =>
   (await tx.rows(recordTraffic, [traffic.map(t => t.appId), traffic.map(t => t.ageMs)]))
     .filter(app => app.idle)
     .map(app => app.id)
-export const idle = (tx: Tx, idleSeconds: number) => tx.rows(fallIdle, [idleSeconds])
+    .toSorted()
+/** In the order of their ids. */
+export const idle = async (tx: Tx, idleSeconds: number) =>
+  (await tx.rows(fallIdle, [idleSeconds])).toSorted((a, b) => (a.id < b.id ? -1 : 1))
 /** Undefined when it does not sleep. */
 export const wake = (tx: Tx, appId: string) => tx.maybe(wakeUp, [appId])
 export const scaled = (sql: Sql | Db) => sql.rows(scaledApps)

@@ -20,6 +20,11 @@ export async function wakeApp(tx: Tx, appId: string): Promise<void> {
   if (woken.deploymentId) await poke(tx, 'deployment', woken.deploymentId)
 }
 
+/** They stay awake, or are woken again if they were about to fall asleep. */
+export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
+  for (const appId of await store.recordRequests(tx, traffic)) await wakeApp(tx, appId)
+}
+
 type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'clock'> & { readonly live: LiveStats }
 
 export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscription> {
@@ -40,10 +45,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
       const asked = apps
         .filter(app => isUuid(app.appId) && (app.requests > 0 || app.open > 0))
         .map(app => ({ appId: app.appId, ageMs: app.open > 0 ? 0 : Math.max(0, atMs - app.lastRequestAtMs) }))
-      if (asked.length > 0)
-        await deps.db.tx(async tx => {
-          for (const appId of await store.recordRequests(tx, asked)) await wakeApp(tx, appId)
-        })
+      if (asked.length > 0) await deps.db.tx(tx => recordTraffic(tx, asked))
     },
     { group: 'control' },
   )

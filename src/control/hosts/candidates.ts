@@ -26,7 +26,7 @@ export interface Candidates {
   forget(): void
 }
 
-/** For one that asks at a time. */
+/** For few that ask at a time: of two that read at once one may not see what the other took. */
 export function createCandidates(
   load: () => Promise<readonly HostView[]>,
   clock: Pick<Clock, 'monotonicMs'>,

@@ -6,9 +6,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { alone, collide, crowd, type Work } from '../../../test/support/collide.ts'
 import { shape } from '../../../test/support/compute.ts'
 import { until } from '../../../test/support/wait.ts'
-import { statement, type Tx } from '../../db/db.ts'
+import { type Db, statement, type Tx } from '../../db/db.ts'
 import type { AnyMachine } from '../../engine/machine.ts'
 import { createDeployment, lockDeployment } from '../deployments/index.ts'
+import { idleApps, recordTraffic, wakeApp } from '../fleet/index.ts'
 import { listHosts, loseHost, reserve, touchHosts } from '../hosts/index.ts'
 import { lockLimits } from '../projects/index.ts'
 import { holdSnapshot, putBack, startFork } from '../runtime/index.ts'
@@ -57,7 +58,8 @@ import { type Kept, lockWorld } from './testing.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 const [times, atOnce] = [400, 8]
-const { db, world, hosts, one, two, pair, restHost, runHost, loose, waitingVm, forkApp } = await lockWorld(atOnce)
+const locks = await lockWorld(atOnce)
+const { db, world, hosts, one, two, pair, restHost, runHost, loose, waitingVm, forkApp, sleeper, appIds } = locks
 afterAll(async () => {
   await db.close()
   await world[Symbol.asyncDispose]()
@@ -66,6 +68,8 @@ const { projectId, deps, machines } = world
 const other = (id: string) => hosts.find(host => host.id !== id)!
 const rowOf = async (tx: Tx, id: string) => (await listHosts(tx, 3600)).find(host => host.id === id)!
 
+/** For what makes its transactions itself. */
+const within = (tx: Tx): Db => ({ ...db, ...tx, tx: work => work(tx) })
 /** As `lockedJob` of the operations on VMs. */
 const locked = async (tx: Tx, { app, deploymentId }: Kept) => {
   const d = await lockDeployment(tx, projectId, app.name, deploymentId)
@@ -169,6 +173,16 @@ const always: Readonly<Record<string, Work>> = {
   'a budget is used up': async tx => {
     if ((await keepBudget(deps, tx, projectId, new Date())) !== 'capped') throw new Error('there is some left')
   },
+  // What is one statement elsewhere: one that locks them in another order meets it halfway.
+  'one app after another': async tx => {
+    for (const id of appIds) await tx.rows(lockApp, [id])
+  },
+  'requests of many apps': tx =>
+    recordTraffic(
+      tx,
+      appIds.toReversed().map(appId => ({ appId, ageMs: 0 })),
+    ),
+  'an app is woken': tx => wakeApp(tx, sleeper.id),
   'a new version is deployed': async tx => {
     await tx.rows(lockApp, [one.app.id])
     await lockLimits(tx, projectId)
@@ -180,6 +194,11 @@ const loseNow = statement('test.suspect', `UPDATE host SET suspected_at = now() 
 
 const atRest: Readonly<Record<string, Work>> = {
   ...always,
+  'apps fall asleep': async tx => {
+    const sweep = idleApps({ db: within(tx), config: { ...deps.config, idleSeconds: 0 } })
+    const { idle } = await sweep.run({ signal: new AbortController().signal, now: new Date() })
+    if (idle !== 2) throw new Error(`${idle} of them`)
+  },
   'the VM is kept': async tx => {
     const d = await locked(tx, one)
     await lockVm(tx, one.vmId)
@@ -208,7 +227,7 @@ const atRest: Readonly<Record<string, Work>> = {
     await migrate(tx)
   },
   'a VM with a volume gets its place': async tx => {
-    const place = createPlacer({ ...deps, db: { ...db, ...tx, tx: work => work(tx) } })
+    const place = createPlacer({ ...deps, db: within(tx) })
     const placed = await place((await vms.byId(tx, waitingVm))!)
     if (placed.is !== 'placed') throw new Error(placed.is)
   },

@@ -36,6 +36,7 @@ export async function lockWorld(txConnections: number) {
     await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1 RETURNING id`, app.id)
     return app
   }
+  const mayIdle = (appId: string) => world.rows(`UPDATE app SET min_replicas = 0 WHERE id = $1 RETURNING id`, appId)
   /** With a snapshot that has copies of both volumes, and a snapshot of one of them. */
   const running = async (): Promise<Kept> => {
     const app = await appOfOne()
@@ -53,6 +54,7 @@ export async function lockWorld(txConnections: number) {
     await world.until(async () => (await snapshots.byId(db, id))?.state === 'ready')
     await world.until(async () => (await findVolumeSnapshot(db, volumeSnapshotId))?.state === 'ready')
     if ((await snapshots.byId(db, id))?.disks.length !== 2) throw new Error('it has no copies of both')
+    await mayIdle(app.id)
     return { app, deploymentId, vmId, hostId, volumeIds, volumeSnapshotId, name }
   }
   const [one, two] = [await running(), await running()]
@@ -60,12 +62,20 @@ export async function lockWorld(txConnections: number) {
   await world.until(async () => (await vms.byId(db, two.vmId)) === undefined)
   const waitingApp = await appOfOne()
   await attach(waitingApp.id, await volume(), '/data')
-  const pair = await world.deploy(await world.app({ replicas: 2 }), { replicas: 2 })
+  const appOfPair = await world.app({ replicas: 2 })
+  const pair = await world.deploy(appOfPair, { replicas: 2 })
   await world.until(async () => (await vms.byIds(db, pair.vmIds)).every(vm => vm.healthy))
+  await mayIdle(appOfPair.id)
+  const sleeper = await world.app()
+  await world.rows(
+    `UPDATE app SET scale_state = 'idle', scale_changed_at = now() - interval '1 hour' WHERE id = $1 RETURNING id`,
+    sleeper.id,
+  )
   await world.rows(
     `INSERT INTO budget (project_id, monthly_cents, state) VALUES ($1, 0, 'capped') RETURNING project_id`,
     projectId,
   )
+  const forkApp = await appOfOne()
   return {
     ...{ db, world, hosts, one },
     /** Two VMs without volumes. */
@@ -78,7 +88,11 @@ export async function lockWorld(txConnections: number) {
     loose: await volume(),
     /** Waits for its place, with a volume. */
     waitingVm: (await world.deploy(waitingApp)).vmIds[0]!,
+    /** It is about to fall asleep. */
+    sleeper,
+    /** Of all, in the order in which they are locked. */
+    appIds: (await world.rows<{ id: string }>(`SELECT id FROM app ORDER BY id`)).map(row => row.id),
     /** What forks become. */
-    forkApp: await appOfOne(),
+    forkApp,
   }
 }

@@ -41,17 +41,21 @@ export const usageCounting = (deps: Pick<Deps, 'db'> & { readonly live: LiveStat
 })
 
 /** Warns, gives grace, and then lets everything of the project sleep; and wakes it when more is allowed. */
-export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config'>): Sweep => ({
+export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep => ({
   name: 'budgets',
   everyMs: seconds(30),
   async run({ now }) {
-    let capped = 0
     const found = await store.budgets(deps.db)
-    for (const { projectId } of found) {
-      const state = await deps.db.tx(tx => keepBudget(deps, tx, projectId, now))
-      if (state === 'capped') capped += 1
-    }
-    return { budgets: found.length, capped }
+    const counts = { budgets: found.length, capped: 0, failed: 0 }
+    for (const { projectId } of found)
+      try {
+        const state = await deps.db.tx(tx => keepBudget(deps, tx, projectId, now))
+        if (state === 'capped') counts.capped++
+      } catch (err) {
+        counts.failed++
+        deps.log.error({ err, projectId }, 'a budget could not be kept this time')
+      }
+    return counts
   },
 })
 

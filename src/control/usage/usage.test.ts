@@ -153,4 +153,21 @@ describe('a budget that is used up', () => {
     expect(await row()).toBe('fine')
     expect(await world.rows(`SELECT capped_at FROM project`)).toEqual([{ capped_at: null }])
   })
+
+  it('goes on with the others where one cannot be kept', async () => {
+    await world.rows(`INSERT INTO project (id, slug, name, plan, ipv6_prefix)
+      VALUES (gen_random_uuid(), 'other', 'other', 'unlimited', 'fd00:1:2:4::/64')`)
+    await world.rows(
+      `INSERT INTO budget (project_id, monthly_cents) SELECT id, 1000 FROM project ON CONFLICT DO NOTHING`,
+    )
+    await world.rows(`UPDATE budget SET month = '2025-01-01T00:00:00Z'`)
+    let tries = 0
+    const tx: typeof db.tx = async work => {
+      if (++tries === 1) throw new Error('the connection is lost')
+      return db.tx(work)
+    }
+    const sweep = budgetKeeping({ ...world.deps, db: { ...db, tx } })
+    expect(await sweep.run({ ...run, now: new Date() })).toEqual({ budgets: 2, capped: 0, failed: 1 })
+    expect(await world.rows(`SELECT FROM budget WHERE month > '2025-01-01T00:00:00Z'`)).toHaveLength(1)
+  })
 })

@@ -13,7 +13,7 @@ import { finishCopies, lockVolumes } from '../moves/index.ts'
 import { attachVolume, createVolume, createVolumeSnapshot, deleteVolume, findVolume } from '../volumes/index.ts'
 import { cancelMigration, chooseMove, claimRunning, luggageOf, moveObstacle, startMigration, wishVm } from './index.ts'
 import * as migrations from './migration-store.ts'
-import { settled } from './migration-volumes.ts'
+import { diskThere, settled } from './migration-volumes.ts'
 import * as store from './store.ts'
 
 const live = await worldOf(true)
@@ -172,6 +172,12 @@ describe.each([
   describe('and is cancelled', () => {
     it.each(cancelled)('$name', ({ run }) => run())
   })
+})
+
+it('tells the target of another writer, and of a reader as which it knows the volume', () => {
+  const disk = { volumeId: 'v', pool: 'local', sizeMib: 64, generation: 7, mountPoint: '/data' }
+  const told = (readOnly: boolean) => diskThere({ volumes: [] })({ ...disk, readOnly }).generation
+  expect([told(false), told(true)]).toEqual([8, 7])
 })
 
 describe.each([

@@ -52,13 +52,13 @@ export const snapshotsThere = ({ snapshots }: Moving) =>
 /** The target waits for all of them. */
 export const volumesAwaited = ({ volumes }: Moving) => volumes.every(one => one.state !== 'preparing')
 
-/** The volume as it will be for the VM on its new host. */
+/** The volume as it will be for the VM on its new host: who writes to it there is another writer, who reads it is not. */
 export const diskThere =
-  ({ volumes }: Moving) =>
+  ({ volumes }: Pick<Moving, 'volumes'>) =>
   (disk: DiskSpec): DiskSpec => ({
     ...disk,
     pool: volumes.find(one => one.volumeId === disk.volumeId)?.targetPool ?? disk.pool,
-    generation: disk.generation + 1,
+    generation: disk.generation + (disk.readOnly ? 0 : 1),
   })
 
 /** The first copy is made while the VM runs. */

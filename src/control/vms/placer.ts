@@ -1,7 +1,7 @@
 /**
  * Finds a host for each VM and reserves its room there: for all VMs without volumes that wait at a moment in one transaction, since a
- * placement of its own for each is twelve round trips. What is decided in memory is a proposal; the statement that
- * reserves is what counts, and whoever loses comes again.
+ * placement of its own for each is twelve round trips; VMs with volumes one after another, while the others go on. What is decided in
+ * memory is a proposal; the statement that reserves is what counts, and whoever loses comes again.
  */
 import type { Tx } from '../../db/db.ts'
 import { poke, pokeMany } from '../../engine/runner.ts'
@@ -26,6 +26,9 @@ export type Placed =
 
 const mostAtOnce = 256
 
+/** `apart`: it has volumes. */
+type Together = Placed | { readonly is: 'apart' }
+
 /** Placing twice is harmless: a VM that has its host is `outrun`. */
 export function createPlacer({
   db,
@@ -33,26 +36,26 @@ export function createPlacer({
   clock,
 }: Pick<Deps, 'db' | 'config' | 'clock'>): (vm: Vm) => Promise<Placed> {
   const candidates = createCandidates(() => hostRooms(db, config.hostTimeoutSeconds), clock)
-  const placeAll = async (vms: readonly Vm[]) => {
-    const { placed, apart } = await db.tx(tx => placeTogether(tx, candidates, vms))
-    for (const vm of apart) placed.set(vm.id, await db.tx(tx => placeApart(tx, candidates, vm)))
-    return vms.map(vm => placed.get(vm.id) ?? outrun)
+  const together = batched((vms: readonly Vm[]) => db.tx(tx => placeTogether(tx, candidates, vms)), {
+    most: mostAtOnce,
+    atOnce: 1,
+  })
+  // Each in a transaction of its own: it locks its host, then its volumes (docs/engine.md, order of locks), and sees what the one
+  // before took of the storage pools.
+  const apart = batched(
+    (vms: readonly Vm[]) => Promise.all(vms.map(vm => db.tx(tx => placeApart(tx, candidates, vm)))),
+    { most: 1, atOnce: 1 },
+  )
+  return async vm => {
+    const placed = await together(vm)
+    return placed.is === 'apart' ? apart(vm) : placed
   }
-  return batched(placeAll, { most: mostAtOnce, atOnce: 1 })
 }
 
 const outrun: Placed = { is: 'outrun' }
 
-interface Together {
-  readonly placed: Map<string, Placed>
-  /**
-   * Those with volumes. Each in a transaction of its own: it locks its host, then its volumes (docs/engine.md, order of locks), and sees
-   * what the one before took of the storage pools.
-   */
-  readonly apart: readonly Vm[]
-}
-
-async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<Together> {
+/** Answers each, in their order. */
+async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[]): Promise<readonly Together[]> {
   const deploymentIds = [...new Set(vms.map(vm => vm.deploymentId))]
   // Sent at once, done in this order: what is read is read under the locks. What is not ours is read in vain.
   const [ours, siblings, special] = await Promise.all([
@@ -71,7 +74,10 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
   )
   const moved = new Set(mine.flatMap(vm => (round.results.get(vm.id)?.is === 'placed' ? [vm.deploymentId] : [])))
   if (moved.size > 0) await pokeMany(tx, 'deployment', [...moved])
-  return { placed: round.results, apart: mine.filter(vm => special.has(vm.id)) }
+  return vms.map(vm => {
+    if (ours.has(vm.deploymentId) && special.has(vm.id)) return { is: 'apart' }
+    return round.results.get(vm.id) ?? outrun
+  })
 }
 
 async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Placed> {

@@ -1,0 +1,43 @@
+/** Who waits for whom where many VMs get their places at once. What a place is: machine.test.ts; who locks what: moves/lock-order.test.ts. */
+import { afterAll, expect, it } from 'vitest'
+import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import type { Db } from '../../db/db.ts'
+import { attachVolume, createVolume } from '../volumes/index.ts'
+import { createPlacer } from './placer.ts'
+import * as vms from './store.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+await world.addHost()
+
+const vmOf = async (app: TestApp) => (await vms.byId(db, (await world.deploy(app)).vmIds[0]!))!
+const withVolume = async () => {
+  const app = await world.app()
+  await world.rows(`UPDATE app SET max_replicas = 1 WHERE id = $1`, app.id)
+  const { id: volumeId } = await db.tx(tx => createVolume(tx, { projectId, name: app.name, sizeMib: 64 }))
+  const attached = { projectId, appId: app.id, volumeId, mountPoint: '/data', accessMode: 0, by: 'user' } as const
+  await db.tx(tx => attachVolume(tx, attached))
+  return vmOf(app)
+}
+
+it('VMs without volumes hear of their places at once, and a VM with volumes that fails harms no other', async () => {
+  const [plain, first, second] = [await vmOf(await world.app()), await withVolume(), await withVolume()]
+  const held = Promise.withResolvers<void>()
+  let transactions = 0
+  // The second is the first of a VM with volumes.
+  const tx: Db['tx'] = async work => {
+    if (++transactions !== 2) return db.tx(work)
+    await held.promise
+    throw new Error('the connection is lost')
+  }
+  const place = createPlacer({ ...world.deps, db: { ...db, tx } })
+  const all = [plain, first, second].map(vm => place(vm))
+  const ends = Promise.allSettled(all)
+  expect(await all[0]).toEqual({ is: 'placed' })
+  held.resolve()
+  const [, failed, placed] = await ends
+  expect(failed).toMatchObject({ status: 'rejected', reason: { message: 'the connection is lost' } })
+  expect(placed).toMatchObject({ status: 'fulfilled', value: { is: 'placed' } })
+  expect(transactions).toBe(3)
+})

@@ -42,10 +42,7 @@ const ofApp = statement<ListedDeployment>(
 const aliveOnes = `SELECT n.id FROM deployment n WHERE n.project_id = $1 AND n.outcome IS NULL AND n.want <> 'deleted'
        AND NOT EXISTS (SELECT FROM app b WHERE b.project_id = $1 AND b.id = n.app_id AND b.owner <> 'user')
      ORDER BY n.id DESC LIMIT $2 OFFSET $3`
-const alive = statement<ListedDeployment>(
-  'deployments.live',
-  `SELECT ${columns} FROM (${aliveOnes}) page ${joined}`,
-)
+const alive = statement<ListedDeployment>('deployments.live', `SELECT ${columns} FROM (${aliveOnes}) page ${joined}`)
 // In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest.
 const active = statement<{ page: string }>(
   'deployments.active',

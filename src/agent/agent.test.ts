@@ -125,7 +125,8 @@ test('a VM whose hypervisor the agent was not started with is neither forgotten 
 
 test.skipIf(!hasQemu)(
   'a guest that does not come up in time is tried once more, then crashed, and nothing is left (needs qemu)',
-  { timeout: 60_000 },
+  // On a new machine the kernel is fetched first.
+  { timeout: 240_000 },
   async () => {
     await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 250 })
     await host.put({ ...wish('a', 1), spec: testSpec() })

@@ -106,6 +106,8 @@ export type TunnelOpen = Static<typeof TunnelOpen>
 export const TunnelOpenAnswer = Type.Object({
   endpoint: Type.Union([Type.Object({ host: Type.String(), port: Type.Integer() }), Type.Null()]),
   reason: Type.String(),
+  /** False: not to whoever asks, wherever it is. Absent: an older program answers. */
+  mayOpen: Type.Optional(Type.Boolean()),
 })
 export type TunnelOpenAnswer = Static<typeof TunnelOpenAnswer>
 

@@ -119,7 +119,7 @@ async function recordLogin(
   )
 }
 
-const refuse = (reason: string): TunnelOpenAnswer => ({ endpoint: null, reason })
+const refuse = (reason: string, mayOpen = false): TunnelOpenAnswer => ({ endpoint: null, reason, mayOpen })
 
 async function open(deps: TunnelDeps, wish: TunnelOpen): Promise<TunnelOpenAnswer> {
   const grant = readGrant(deps.vault, wish.grant, deps.clock.now())
@@ -133,6 +133,7 @@ async function open(deps: TunnelDeps, wish: TunnelOpen): Promise<TunnelOpenAnswe
   if (!names.includes(wish.host) || wish.port !== databasePort)
     return refuse(`this login reaches ${names[target.isCurrent ? 0 : 1]}:${databasePort} only`)
   const { vm } = (await store.branch(deps.db, target.branchId)) ?? {}
-  if (!vm?.healthy || vm.endpointHost === null || vm.endpointPort === null) return refuse('the database is not running')
-  return { endpoint: { host: vm.endpointHost, port: vm.endpointPort }, reason: '' }
+  if (!vm?.healthy || vm.endpointHost === null || vm.endpointPort === null)
+    return refuse('the database is not running', true)
+  return { endpoint: { host: vm.endpointHost, port: vm.endpointPort }, reason: '', mayOpen: true }
 }

@@ -20,6 +20,14 @@ let echo: Server
 let dir: string
 let key: string
 let publicKey: string
+let opens = 0
+/** What has become of the database. */
+let database: 'here' | keyof typeof elsewhere = 'here'
+const elsewhere = {
+  moved: { endpoint: { host: '127.0.0.1', port: 1 }, reason: '', mayOpen: true },
+  gone: { endpoint: null, reason: 'the database is not running', mayOpen: true },
+  forbidden: { endpoint: null, reason: 'sign in again', mayOpen: false },
+} as const
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'mote-bastion-'))
@@ -38,11 +46,13 @@ beforeAll(async () => {
   })
   await bus.serve(gatewaySubjects.tunnelOpen, data => {
     const { grant, host, port } = data as TunnelOpen
-    const mine = grant === 'grant of db-1' && host === 'shop.acme.db.internal' && port === 5432
-    return { endpoint: mine ? endpoint : null, reason: mine ? '' : 'not yours' }
+    opens++
+    if (grant !== 'grant of db-1' || host !== 'shop.acme.db.internal' || port !== 5432)
+      return { endpoint: null, reason: 'not yours', mayOpen: false }
+    return database === 'here' ? { endpoint, reason: '', mayOpen: true } : elsewhere[database]
   })
   bastion = await startBastion(
-    { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host') },
+    { host: '127.0.0.1', port: 0, hostKeyFile: join(dir, 'keys', 'host'), lookEveryMs: 20 },
     { bus, log: pino({ level: 'silent' }) },
   )
 })
@@ -85,6 +95,33 @@ describe('the bastion', () => {
     const client = await connectAs('db-1', credential())
     const channel = await forward(client, 'shop.acme.db.internal', 5432)
     await answerOf(channel, 'hello')
+    client.end()
+  })
+
+  it.each(Object.keys(elsewhere) as (keyof typeof elsewhere)[])('ends a tunnel to one that is %s', async fate => {
+    const client = await connectAs('db-1', { password: 'good' })
+    const channel = await forward(client, 'shop.acme.db.internal', 5432)
+    await answerOf(channel, 'hello')
+    const ended = new Promise(resolve => channel.on('close', resolve))
+    database = fate
+    await ended
+    database = 'here'
+    await answerOf(await forward(client, 'shop.acme.db.internal', 5432), 'hello again')
+    client.end()
+  })
+
+  it('keeps one to a database that is away for a moment', async () => {
+    const client = await connectAs('db-1', { password: 'good' })
+    const channel = await forward(client, 'shop.acme.db.internal', 5432)
+    for (const sent of ['one', 'two', 'three']) {
+      const before = opens
+      database = 'gone'
+      await until(() => opens > before, { what: 'it is looked at' })
+      database = 'here'
+      const after = opens
+      await until(() => opens > after, { what: 'it is looked at again' })
+      await answerOf(channel, sent)
+    }
     client.end()
   })
 

@@ -24,6 +24,8 @@ export interface BastionConfig {
   /** 0: any free port. */
   readonly port: number
   readonly hostKeyFile: string
+  /** Between two looks at whether an open tunnel still leads to its database, ms; default 10 s. */
+  readonly lookEveryMs?: number
 }
 
 export interface Bastion {
@@ -43,6 +45,7 @@ const loginMs = 30_000
 const failuresPerMinute = 10
 const mostConnections = 1000
 const tunnelsPerConnection = 64
+const lookEveryMs = 10_000
 
 export async function startBastion(
   config: BastionConfig,
@@ -64,7 +67,8 @@ export async function startBastion(
   const ssh = new ssh2.Server(options, (connection, { ip }) => {
     connections.add(connection)
     const late = setTimeout(() => connection.end(), loginMs)
-    serve(connection, ip, { control, failures, log: deps.log, onReady: () => clearTimeout(late) })
+    const everyMs = config.lookEveryMs ?? lookEveryMs
+    serve(connection, ip, { control, failures, everyMs, log: deps.log, onReady: () => clearTimeout(late) })
     connection.on('close', () => {
       clearTimeout(late)
       connections.delete(connection)
@@ -92,11 +96,12 @@ export async function startBastion(
 interface Serving {
   readonly control: ControlAnswers
   readonly failures: ReturnType<typeof countFailures>
+  readonly everyMs: number
   readonly log: Logger
   readonly onReady: () => void
 }
 
-function serve(connection: ssh2.Connection, ip: string, { control, failures, log, onReady }: Serving): void {
+function serve(connection: ssh2.Connection, ip: string, { control, failures, everyMs, log, onReady }: Serving): void {
   let grant: string | undefined
   let tunnels = 0
   connection.on('authentication', context => {
@@ -125,10 +130,12 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, log
     }
     tunnels++
     const done = () => void tunnels--
-    openTunnel(control, { grant, host, port })
+    const wish = { grant, host, port }
+    openTunnel(control, wish)
       .then(upstream => {
-        if (upstream) join(accept(), upstream, done)
-        else refuse(reject, done)
+        if (!upstream) return refuse(reject, done)
+        join(accept(), upstream, done)
+        endWithDatabase(control, wish, upstream, everyMs)
       })
       .catch((err: unknown) => {
         log.warn({ err, ip }, 'a tunnel could not be opened')
@@ -164,6 +171,28 @@ async function openTunnel(control: ControlAnswers, wish: TunnelOpen): Promise<So
       resolve(socket)
     })
   })
+}
+
+/** Looks without an endpoint, one after another, after which the database counts as gone. */
+const looksAllowed = 3
+
+/**
+ * A database that moves, or whose machine dies, may say no word to its clients: what they have sent would be repeated for a quarter of
+ * an hour before their connection fails. So the tunnel ends with what it led to; and with the right to it.
+ */
+function endWithDatabase(control: ControlAnswers, wish: TunnelOpen, upstream: Socket, everyMs: number): void {
+  const { remoteAddress, remotePort } = upstream
+  let missing = 0
+  const look = async () => {
+    const { endpoint, mayOpen } = await control.open(wish)
+    const isHere = endpoint?.host === remoteAddress && endpoint?.port === remotePort
+    missing = isHere ? 0 : missing + 1
+    // One that is not well for a moment may be the same one a moment later.
+    if (mayOpen === false || (endpoint && !isHere) || missing >= looksAllowed) upstream.destroy()
+  }
+  // While control cannot be asked, what is open stays open.
+  const timer = setInterval(() => void look().catch(() => undefined), everyMs).unref()
+  upstream.once('close', () => clearInterval(timer))
 }
 
 function join(channel: ssh2.ServerChannel, upstream: Socket, done: () => void): void {

@@ -976,6 +976,7 @@ CREATE TABLE vm_snapshot (
   error text,
   generation integer NOT NULL DEFAULT 1,
   host_id uuid NOT NULL,
+  hypervisor text,
   id uuid NOT NULL,
   kind text NOT NULL,
   made_by text,

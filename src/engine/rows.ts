@@ -3,8 +3,8 @@ import { runLast, type Sql, type Tx } from '../db/db.ts'
 import { engineStatements as sql, type MachineRow } from './statements.ts'
 
 export interface CreateOptions {
-  /** First run; now when absent. */
-  readonly wakeAt?: Date
+  /** Until its first step, ms; absent: at once. For one whose first step somebody else is about to do. */
+  readonly afterMs?: number
   /** Longest stay in the first phase before an alert opens. */
   readonly deadlineMs?: number
 }
@@ -20,7 +20,23 @@ export async function createMachine(
   phase: string,
   options: CreateOptions = {},
 ): Promise<void> {
-  await tx.one(sql.create, [kind, id, phase, options.wakeAt ?? null, options.deadlineMs ?? null])
+  await tx.one(sql.create, [kind, id, phase, options.afterMs ?? 0, options.deadlineMs ?? null])
+}
+
+/**
+ * Takes a machine from one phase to another in the transaction of somebody else, who does what its step would have done. Only
+ * where no runner has it: what is true here is seen by the next step.
+ * @param move.afterMs until its next look
+ * @returns false: it is in another phase, or somebody has it. Poke it, and leave it to its step.
+ */
+export async function advanceMachine(
+  tx: Tx,
+  kind: string,
+  id: string,
+  move: { readonly from: string; readonly to: string; readonly afterMs: number; readonly deadlineMs?: number },
+): Promise<boolean> {
+  const moved = await tx.maybe(sql.advance, [kind, id, move.from, move.to, move.afterMs, move.deadlineMs ?? null])
+  return moved !== undefined
 }
 
 /**

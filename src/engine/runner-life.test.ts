@@ -6,7 +6,7 @@ import { connectDb } from '../db/connect.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { done, go, type Next, wait } from './machine.ts'
-import { createMachine, createRunner, poke, pokeMany } from './runner.ts'
+import { advanceMachine, createMachine, createRunner, poke, pokeMany } from './runner.ts'
 import { runnerLock, someRunnerLacks } from './statements.ts'
 import { expireLeases, log, sample, sampleWorld } from './testing.ts'
 
@@ -18,6 +18,8 @@ const expireDeadlines = statement(
   'test.overdue',
   "UPDATE machine SET deadline = now() - interval '1 second' WHERE deadline IS NOT NULL",
 )
+
+const lockOne = statement('test.lockOne', 'SELECT id FROM machine WHERE id = $1 FOR NO KEY UPDATE')
 
 describeEachPostgres('the life of a runner', which => {
   const world = sampleWorld(which)
@@ -90,7 +92,7 @@ describeEachPostgres('the life of a runner', which => {
     expect((await world.read(id))?.phase).toBe('two')
   })
 
-  test('a started runner wakes up by notification, by time, and for what was due before it started', async () => {
+  test('a started runner wakes up by notification, and for what was due before it started', async () => {
     const seen: string[] = []
     const before = await world.create()
     const runner = world.runnerOf(sample({ one: async ({ subject }) => (seen.push(subject.id), wait(3_600_000)) }), {
@@ -102,10 +104,50 @@ describeEachPostgres('the life of a runner', which => {
     await until(() => seen.includes(created), { what: 'the new one' })
     await poke(world.db, 'sample', before)
     await until(() => seen.filter(id => id === before).length === 2, { what: 'the poked one' })
-    const later = await world.create('one', { wakeAt: new Date(Date.now() + 150) })
-    // A notification tells of the row; nothing tells of the moment.
-    await until(() => seen.includes(later), { what: 'the one with a time' })
     expect(seen.filter(id => id === created).length).toBe(1)
+  })
+
+  test('nothing tells of one that is for later: it is found in its time', async () => {
+    const seen: string[] = []
+    const runner = world.runnerOf(sample({ one: async ({ subject }) => (seen.push(subject.id), wait(3_600_000)) }), {
+      pollMs: 50,
+    })
+    await runner.start()
+    const later = await world.create('one', { afterMs: 150 })
+    await until(() => seen.includes(later), { what: 'the one with a time' })
+  })
+
+  test('one that nobody runs is advanced by somebody else; one that somebody has, or is committing, is not, nor in another phase', async () => {
+    const id = await world.create()
+    const advance = (from: string, afterMs = 0) =>
+      world.db.tx(tx => advanceMachine(tx, 'sample', id, { from, to: 'two', afterMs, deadlineMs: 60_000 }))
+    const inStep = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
+    const runner = world.runnerOf(sample({ one: async () => (inStep.resolve(), await gate.promise, wait(3_600_000)) }))
+    const stepping = runner.tickOnce()
+    await inStep.promise
+    expect(await advance('one')).toBe(false)
+    gate.resolve()
+    await stepping
+    expect(await advance('two')).toBe(false)
+    const held = Promise.withResolvers<void>()
+    const free = Promise.withResolvers<void>()
+    const committing = world.db.tx(async tx => {
+      await tx.rows(lockOne, [id])
+      held.resolve()
+      await free.promise
+    })
+    await held.promise
+    expect(await advance('one')).toBe(false)
+    free.resolve()
+    await committing
+    const before = await world.read(id)
+    expect(await advance('one', 60_000)).toBe(true)
+    const after = await world.read(id)
+    expect(after).toMatchObject({ phase: 'two', attempt: 0, leased: false })
+    expect(after?.entered_at.getTime()).toBeGreaterThan(before?.entered_at.getTime() ?? 0)
+    expect(after?.deadline?.getTime()).toBeGreaterThan(Date.now() + 50_000)
+    expect(after?.wake_at.getTime()).toBeGreaterThan(Date.now() + 50_000)
   })
 
   test('a rolled back creation or poke never happened', async () => {

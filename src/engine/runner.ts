@@ -19,7 +19,7 @@ import {
 import { createSettle, type Settle } from './settle.ts'
 import { type Outcome, runStep } from './step.ts'
 
-export { createMachine, poke, pokeMany, readMachine } from './rows.ts'
+export { advanceMachine, createMachine, poke, pokeMany, readMachine } from './rows.ts'
 
 export interface RunnerOptions {
   readonly db: Db

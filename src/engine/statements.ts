@@ -58,9 +58,22 @@ export const engineStatements = {
   create: statement<{ id: string }>(
     'engine.create',
     `WITH made AS (
-       INSERT INTO machine (kind, id, phase, wake_at, deadline) VALUES ($1, $2, $3, coalesce($4, now()), ${ms('$5::float8')})
+       INSERT INTO machine (kind, id, phase, wake_at, deadline) VALUES ($1, $2, $3, ${ms('$4::float8')}, ${ms('$5::float8')})
        RETURNING id)
-     SELECT id FROM made, pg_notify('${wakeChannel}', $1)`,
+     SELECT id, CASE WHEN $4::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END FROM made`,
+  ),
+  /**
+   * $3 phase now, $4 phase from then on, $5 looked at in ms, $6 deadline in ms or null. Not while a runner has it, nor one that somebody
+   * is committing: whoever does this has locks that come later in the order.
+   */
+  advance: statement<{ id: string }>(
+    'engine.advance',
+    `WITH free AS (
+       SELECT kind, id FROM machine WHERE kind = $1 AND id = $2 AND phase = $3 AND lease IS NULL FOR NO KEY UPDATE SKIP LOCKED)
+     UPDATE machine m SET phase = $4, entered_at = now(), wake_at = ${ms('$5::float8')}, attempt = 0, last_error = NULL,
+       deadline = ${ms('$6::float8')}
+     FROM free WHERE m.kind = free.kind AND m.id = free.id
+     RETURNING m.id, CASE WHEN $5::float8 > 0 THEN NULL ELSE pg_notify('${wakeChannel}', $1) END`,
   ),
   /**
    * A poke is a row of its own and locks nothing: the transactions that poke hold locks on all kinds of rows, and waiting

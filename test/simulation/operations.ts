@@ -3,7 +3,7 @@ import { startDeletingApp } from '../../src/control/apps/end.ts'
 import { removeDeployment, takeDown } from '../../src/control/deployments/end.ts'
 import * as deployments from '../../src/control/deployments/store.ts'
 import { can, statusOf, type Verb } from '../../src/control/deployments/rules.ts'
-import { wakeApp } from '../../src/control/fleet/index.ts'
+import { wakeApp, wakeAppNow } from '../../src/control/fleet/index.ts'
 import { cordon, listHosts, reserve } from '../../src/control/hosts/index.ts'
 import { ApiError } from '../../src/control/http/errors.ts'
 import { putBack } from '../../src/control/runtime/index.ts'
@@ -18,6 +18,7 @@ import {
   startMigration,
 } from '../../src/control/vms/index.ts'
 import { refreshRoute } from '../../src/control/routing/index.ts'
+import type { Tx } from '../../src/db/db.ts'
 import { poke } from '../../src/engine/runner.ts'
 import type { Simulation } from './simulation.ts'
 import { volumeOperations } from './volume-operations.ts'
@@ -140,7 +141,10 @@ export const operations: readonly Operation[] = [
         `SELECT id FROM app WHERE scale_state = 'scaled_to_zero' ORDER BY id`,
       )
       const app = sim.random.chance(0.2) ? sim.random.pick(sim.apps) : sim.random.pick(asleep)
-      if (app) await sim.world.db.tx(tx => wakeApp(tx, app.id))
+      // With and without a host that is told at once: the machines do the same.
+      const now = { hostTimeoutSeconds: 3600, afterMs: 0 }
+      const wake = sim.random.chance(0.5) ? wakeApp : (tx: Tx, id: string) => wakeAppNow(tx, id, now)
+      if (app) await sim.world.db.tx(async tx => void (await wake(tx, app.id)))
     },
   ],
   [

@@ -1,7 +1,7 @@
 /** Scale to zero beyond its straight way: what fails while it sleeps or wakes, and what comes in between. */
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
-import { idleApps, recordTraffic, wakeApp } from '../fleet/index.ts'
+import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../fleet/index.ts'
 import * as store from './store.ts'
 
 const world = await computeWorld({ idleSeconds: 0 })
@@ -74,6 +74,82 @@ it('is awake in the commit that sees its VM well, before its deployment has had 
   expect(await route(app)).toBe('live')
   await world.until(async () => (await store.byId(db, id))?.phase === 'serving')
   expect((await store.byId(db, id))?.sleepSnapshot).toBeNull()
+  await world.deploymentsEnd(app)
+})
+
+const wakeNow = (app: TestApp, hostTimeoutSeconds = 3600, afterMs = 0) =>
+  db.tx(tx => wakeAppNow(tx, app.id, { hostTimeoutSeconds, afterMs }))
+const phasesOf = async ({ id }: TestApp) =>
+  (
+    await world.rows<{ phase: string }>(
+      `SELECT kind || ' ' || phase AS phase FROM machine WHERE id IN (
+         SELECT id FROM deployment WHERE app_id = $1 UNION SELECT id FROM vm WHERE app_id = $1) ORDER BY kind`,
+      id,
+    )
+  ).map(row => row.phase)
+
+it('is woken in one transaction where nothing has to be looked for, and once', async () => {
+  const { app, id } = await sleeper()
+  await fallAsleep(app)
+  const used = async () =>
+    (await world.rows<{ vcpus: number }>(`SELECT used_vcpus AS vcpus FROM host WHERE id = $1`, host.id))[0]
+  const before = await used()
+  const both = await Promise.all([wakeNow(app), wakeNow(app)])
+  const [vm, ...more] = both.filter(one => one !== undefined)
+  expect(more).toEqual([])
+  expect(vm).toMatchObject({ hostId: host.id, hypervisor: 'fake', generation: 2, want: 'running', fromRenew: true })
+  expect(vm?.fromSnapshotId).toBe((await store.byId(db, id))?.sleepSnapshot?.id)
+  expect(await phasesOf(app)).toEqual(['deployment waking', 'vm starting'])
+  expect(await used()).toEqual({ vcpus: (before?.vcpus ?? 0) + 1 })
+  await world.until(async () => (await state(app)) === 'active')
+  expect((await store.byId(db, id))?.vms.map(one => one.id)).toEqual([vm?.id])
+  await world.deploymentsEnd(app)
+})
+
+it.each([
+  ['its host takes no more', `UPDATE host SET cordoned = true WHERE id = $1 RETURNING id`],
+  ['its host is silent', `UPDATE host SET last_seen_at = now() - interval '2 hours' WHERE id = $1 RETURNING id`],
+  ['its host does not offer its hypervisor', `UPDATE host SET hypervisors = '[]' WHERE id = $1 RETURNING id`],
+])('is left to its machines when %s', async (_, change) => {
+  const { app } = await sleeper()
+  await fallAsleep(app)
+  const [was] = await world.rows<{ hypervisors: unknown }>(`SELECT hypervisors FROM host WHERE id = $1`, host.id)
+  await world.rows(change, host.id)
+  expect(await wakeNow(app)).toBeUndefined()
+  expect(await phasesOf(app)).toEqual(['deployment sleeping'])
+  expect(await state(app)).toBe('warming_up')
+  await world.rows(
+    `UPDATE host SET cordoned = false, last_seen_at = now(), hypervisors = $2 WHERE id = $1 RETURNING id`,
+    host.id,
+    JSON.stringify(was?.hypervisors),
+  )
+  await world.until(async () => (await state(app)) === 'active')
+  await world.deploymentsEnd(app)
+})
+
+it('waits for a place like any other where there is no room for it', async () => {
+  const { app } = await sleeper()
+  await fallAsleep(app)
+  await world.rows(`UPDATE host SET used_vcpus = vcpus WHERE id = $1 RETURNING id`, host.id)
+  expect(await wakeNow(app)).toBeUndefined()
+  expect(await phasesOf(app)).toEqual(['deployment waking', 'vm placing'])
+  await world.rows(`UPDATE host SET used_vcpus = 0 WHERE id = $1 RETURNING id`, host.id)
+  await world.until(async () => (await state(app)) === 'active')
+  await world.deploymentsEnd(app)
+})
+
+it('is left to its machines while a runner has its deployment', async () => {
+  const { app, id } = await sleeper()
+  await fallAsleep(app)
+  await world.rows(
+    `UPDATE machine SET lease = gen_random_uuid(), lease_until = now() + interval '1 hour', runner = gen_random_uuid()
+     WHERE id = $1 RETURNING id`,
+    id,
+  )
+  expect(await wakeNow(app)).toBeUndefined()
+  expect(await phasesOf(app)).toEqual(['deployment sleeping'])
+  await world.rows(`UPDATE machine SET lease = NULL, lease_until = NULL, runner = NULL WHERE id = $1 RETURNING id`, id)
+  await world.until(async () => (await state(app)) === 'active')
   await world.deploymentsEnd(app)
 })
 

@@ -7,32 +7,70 @@ import { poke } from '../../engine/runner.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import { isUuid } from '../../lib/ids.ts'
+import { wakeNow } from '../deployments/index.ts'
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
+import { type PlacedVm, vmWishes } from '../vms/index.ts'
 import * as store from './scale-store.ts'
 
 /** Idempotent: of many requests that find the app asleep one changes something. */
 export async function wakeApp(tx: Tx, appId: string): Promise<void> {
-  const woken = await store.wake(tx, appId)
-  if (!woken) return
-  await refreshRoute(tx, appId)
-  if (woken.deploymentId) await poke(tx, 'deployment', woken.deploymentId)
+  const woken = await store.wakeUp(tx, appId)
+  if (woken) await follow(tx, appId, woken)
 }
+
+async function follow(tx: Tx, appId: string, { deploymentId, state }: store.Woken): Promise<void> {
+  // One that warms up has no VM yet, and its route is that of one that sleeps.
+  if (state === 'active') await refreshRoute(tx, appId)
+  if (deploymentId) await poke(tx, 'deployment', deploymentId)
+}
+
+/**
+ * The same for a request that waits, in a transaction of its own, since it locks a host and a VM after the app: what its machines would
+ * do one after another is done in it, where no choice is left to make.
+ * @param afterMs until the machines look at it: the caller tells the host
+ * @returns the VM that is to be started
+ */
+export async function wakeAppNow(
+  tx: Tx,
+  appId: string,
+  { hostTimeoutSeconds, afterMs }: { readonly hostTimeoutSeconds: number; readonly afterMs: number },
+): Promise<PlacedVm | undefined> {
+  const woken = await store.wakeUpWithBed(tx, appId, hostTimeoutSeconds)
+  if (!woken) return undefined
+  const vm = woken.bed ? await wakeNow(tx, woken.bed, afterMs) : undefined
+  if (!vm) await follow(tx, appId, woken)
+  return vm
+}
+
+/** How long the machines leave a wake to the one who began it. */
+const machinesAfterMs = seconds(1)
+const tellTimeoutMs = seconds(5)
 
 /** They stay awake, or are woken again if they were about to fall asleep. */
 export async function recordTraffic(tx: Tx, traffic: readonly store.Traffic[]): Promise<void> {
   for (const appId of await store.recordRequests(tx, traffic)) await wakeApp(tx, appId)
 }
 
-type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'clock'> & { readonly live: LiveStats }
+type ReceiverDeps = Pick<Deps, 'db' | 'bus' | 'clock' | 'config' | 'vault' | 'log'> & { readonly live: LiveStats }
 
 export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscription> {
+  const { hostTimeoutSeconds } = deps.config
+  const wishes = vmWishes(deps)
+  const stopping = new AbortController()
+  /** Should this fail, or die before it, the VM's machine does it a moment later. */
+  const tell = (vm: PlacedVm) =>
+    wishes
+      .put(vm, AbortSignal.any([stopping.signal, AbortSignal.timeout(tellTimeoutMs)]))
+      .catch((cause: unknown) => deps.log.warn({ err: cause, vmId: vm.id }, 'could not tell a host of a VM that wakes'))
   const waking = await deps.bus.serve(
     gatewaySubjects.wake,
     async data => {
       const { appId } = Value.Parse(WakeRequest, data)
-      if (isUuid(appId)) await deps.db.tx(tx => wakeApp(tx, appId))
+      if (!isUuid(appId)) return {}
+      const vm = await deps.db.tx(tx => wakeAppNow(tx, appId, { hostTimeoutSeconds, afterMs: machinesAfterMs }))
+      if (vm) void tell(vm)
       return {}
     },
     { group: 'control' },
@@ -55,6 +93,7 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
   )
   return {
     async stop() {
+      stopping.abort()
       await numbers.stop()
       await waking.stop()
       await traffic.stop()

@@ -9,7 +9,7 @@ import { until } from '../../../test/support/wait.ts'
 import { type Db, statement, type Tx } from '../../db/db.ts'
 import type { AnyMachine } from '../../engine/machine.ts'
 import { createDeployment, lockDeployment } from '../deployments/index.ts'
-import { idleApps, recordTraffic, wakeApp } from '../fleet/index.ts'
+import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../fleet/index.ts'
 import { listHosts, loseHost, reserve, touchHosts } from '../hosts/index.ts'
 import { lockLimits } from '../projects/index.ts'
 import { holdSnapshot, putBack, startFork } from '../runtime/index.ts'
@@ -59,7 +59,8 @@ import { type Kept, lockWorld } from './testing.ts'
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
 const [times, atOnce] = [400, 8]
 const locks = await lockWorld(atOnce)
-const { db, world, hosts, one, two, pair, restHost, runHost, loose, waitingVm, forkApp, sleeper, appIds } = locks
+const { db, world, hosts, one, two, pair, restHost, runHost, loose, waitingVm, forkApp, sleeper, bedded, appIds } =
+  locks
 afterAll(async () => {
   await db.close()
   await world[Symbol.asyncDispose]()
@@ -183,6 +184,9 @@ const always: Readonly<Record<string, Work>> = {
       appIds.toReversed().map(appId => ({ appId, ageMs: 0 })),
     ),
   'an app is woken': tx => wakeApp(tx, sleeper.id),
+  'a request wakes an app': async tx => {
+    if (!(await wakeAppNow(tx, bedded.id, { hostTimeoutSeconds: 3600, afterMs: 0 }))) throw new Error('not at once')
+  },
   'a new version is deployed': async tx => {
     await tx.rows(lockApp, [one.app.id])
     await lockLimits(tx, projectId)

@@ -6,6 +6,7 @@ import { testLog } from '../../../test/support/log.ts'
 import { connectDb } from '../../db/connect.ts'
 import { createSnapshot } from '../vms/index.ts'
 import * as snapshots from '../vms/snapshot-store.ts'
+import * as deployments from '../deployments/store.ts'
 import * as vms from '../vms/store.ts'
 import { attachVolume, createVolume, createVolumeSnapshot, findVolume, findVolumeSnapshot } from '../volumes/index.ts'
 
@@ -71,6 +72,18 @@ export async function lockWorld(txConnections: number) {
     `UPDATE app SET scale_state = 'idle', scale_changed_at = now() - interval '1 hour' WHERE id = $1 RETURNING id`,
     sleeper.id,
   )
+  const bedded = await world.app({ minReplicas: 0 })
+  const slept = await world.deploy(bedded)
+  await world.until(async () => (await deployments.byId(db, slept.id))?.phase === 'serving')
+  await world.rows(`UPDATE app SET scale_state = 'idle' WHERE id = $1 RETURNING id`, bedded.id)
+  await world.until(async () => {
+    // Nobody is to wait for the moment in which the last requests end.
+    await world.rows(
+      `UPDATE machine SET entered_at = now() - interval '10 seconds' WHERE id = $1 AND phase = 'suspending' RETURNING id`,
+      slept.id,
+    )
+    return (await vms.byIds(db, slept.vmIds)).length === 0
+  })
   await world.rows(
     `INSERT INTO budget (project_id, monthly_cents, state) VALUES ($1, 0, 'capped') RETURNING project_id`,
     projectId,
@@ -90,6 +103,8 @@ export async function lockWorld(txConnections: number) {
     waitingVm: (await world.deploy(waitingApp)).vmIds[0]!,
     /** It is about to fall asleep. */
     sleeper,
+    /** It sleeps, and has what it wakes from. */
+    bedded,
     /** Of all, in the order in which they are locked. */
     appIds: (await world.rows<{ id: string }>(`SELECT id FROM app ORDER BY id`)).map(row => row.id),
     /** What forks become. */

@@ -3,6 +3,7 @@ import { createMachine, poke } from '../../engine/runner.ts'
 import { minutes } from '../../lib/duration.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { deriveIpv6 } from './rules.ts'
+import type { NewVm } from './start.ts'
 import * as store from './store.ts'
 
 export { vmOperations } from './schema.ts'
@@ -38,13 +39,12 @@ export {
   type StartFrom,
 } from './store.ts'
 export { abandonVmsOf } from './abandon.ts'
+export { type NewVm, type PlacedVm, startVmOn } from './start.ts'
+export { type VmWishes, vmWishes } from './wish.ts'
 export { pokeWaiting } from './waiting.ts'
 
 /** A VM that shall run: its row and its machine. */
-export async function createVm(
-  tx: Tx,
-  vm: Omit<store.NewVm, 'ipv6Address'> & { readonly ipv6Prefix: string },
-): Promise<void> {
+export async function createVm(tx: Tx, vm: NewVm): Promise<void> {
   await store.insert(tx, { ...vm, ipv6Address: deriveIpv6(vm.ipv6Prefix, vm.id) })
   await createMachine(tx, 'vm', vm.id, 'placing', { deadlineMs: minutes(10) })
 }

@@ -64,8 +64,8 @@ const seenByHost = statement<SeenVm>(
      OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
 )
 
-/** The VM's app is awake, if it was waking. */
-export const wakeUp = (tx: Tx, id: string) => tx.run(appIsAwake, [id])
+/** The VM's app is awake, if it was waking; true when it was. */
+export const wakeUp = async (tx: Tx, id: string) => (await tx.run(appIsAwake, [id])) > 0
 /** What was last seen of every VM that belongs to the host, by VM id. */
 export const seenOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))

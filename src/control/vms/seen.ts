@@ -19,11 +19,13 @@ export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenC
   const parents = await store.record(tx, hostId, seen, seenCount)
   if (!parents) return false
   if (parents.onlySteps) return true
-  if (seen.healthy) await store.wakeUp(tx, seen.vmId)
+  const isAwake = seen.healthy && (await store.wakeUp(tx, seen.vmId))
   await refreshRoute(tx, parents.appId)
-  if (!isOnItsWay(seen)) await poke(tx, 'vm', seen.vmId)
-  else if (parents.wasState === 'preparing') return true // to people and to those above it, that is the same
-  await poke(tx, 'deployment', parents.deploymentId)
+  if (!isOnItsWay(seen) && !isAwake) await poke(tx, 'vm', seen.vmId)
+  // To people and to those above it, that is the same.
+  if (isOnItsWay(seen) && parents.wasState === 'preparing') return true
+  // Somebody waits for a page of an app that is awake now, on these cores: its machines look by themselves, a moment later.
+  if (!isAwake) await poke(tx, 'deployment', parents.deploymentId)
   if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true
 }

@@ -62,8 +62,9 @@ const snapshotBeingForked = statement<{ is: boolean }>(
 )
 const insertSnapshot = statement(
   'vms.insertSnapshot',
-  `INSERT INTO vm_snapshot (id, project_id, app_id, deployment_id, vm_id, host_id, kind, name, vcpus, memory_mib, disk_mib)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+  `INSERT INTO vm_snapshot (id, project_id, app_id, deployment_id, vm_id, host_id, kind, name, vcpus, memory_mib, disk_mib,
+     hypervisor)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, (SELECT hypervisor FROM vm WHERE id = $5))`,
 )
 const recordSnapshot = statement<{ deploymentId: string }>(
   'vms.recordSnapshot',

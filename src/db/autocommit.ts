@@ -88,16 +88,17 @@ export interface Autocommit {
  */
 export function createAutocommit(url: string, lanes: number, log: Logger): Autocommit {
   const all = Array.from({ length: lanes }, () => new Lane(url, log))
-  /** Has one statement to send at the end of this turn, which leads, and takes one more. */
-  let open: Lane | undefined
-  const choose = ({ leads }: Statement<unknown>): Lane => {
-    if (open !== undefined && !leads) {
-      const lane = open
-      open = undefined
+  /** Has one statement to send at the end of this turn, which leads, and takes so many more. */
+  let open: { readonly lane: Lane; places: number } | undefined
+  const choose = ({ leads = 0 }: Statement<unknown>): Lane => {
+    if (open !== undefined && leads === 0) {
+      const { lane } = open
+      open.places--
+      if (open.places === 0) open = undefined
       return lane
     }
     const lane = all.reduce((least, one) => (one.pending < least.pending ? one : least))
-    open = leads && lane.pending === 0 ? lane : undefined
+    open = leads > 0 && lane.pending === 0 ? { lane, places: leads } : undefined
     if (open) setImmediate(() => void (open = undefined))
     return lane
   }

@@ -24,7 +24,7 @@ const sql = {
   ids: statement<{ id: number }>('t.ids', 'SELECT id FROM t ORDER BY id'),
   add: statement('t.add', 'UPDATE t SET n = n + 1 WHERE id = $1'),
   pid: statement<{ pid: number }>('t.pid', 'SELECT pg_backend_pid() AS pid'),
-  leads: statement<{ pid: number }>('t.leads', 'SELECT pg_backend_pid() AS pid', { leads: true }),
+  leads: statement<{ pid: number }>('t.leads', 'SELECT pg_backend_pid() AS pid', { leads: 1 }),
   slowPid: statement<{ pid: number }>('t.slow_pid', 'SELECT pg_backend_pid() AS pid FROM pg_sleep(0.2)'),
   kill: statement(
     't.kill',

@@ -10,8 +10,8 @@ export interface Statement<Row> {
   readonly name: string
   /** Columns are always listed: `SELECT *` in a prepared statement fails after the next migration. */
   readonly text: string
-  /** It is short, and what is asked in the same turn of the event loop goes along on its connection. */
-  readonly leads?: true
+  /** It is short, and so many that are asked in the same turn of the event loop go along on its connection, after it. */
+  readonly leads?: number
   readonly row?: Row
 }
 

@@ -202,12 +202,14 @@ class MachineRunner implements Runner {
 
   /** Fills the free slots; returns how long until there may be more to do. */
   async #claimFree(): Promise<number> {
-    const { workers, batch, pollMs } = this.#options
+    const { workers, batch, pollMs, db, statements } = this.#options
     const free = Math.min(batch, workers - this.#running.size)
     if (free <= 0 || this.#id === undefined) return pollMs
-    const rows = await this.#claim(free, this.#id)
+    const kinds = [...this.#machines.keys()]
+    const [rows, { ms }] = await Promise.all([this.#claim(free, this.#id), db.one(statements.untilDue, [kinds])])
     for (const row of rows) this.#run(row)
-    return rows.length === free ? 0 : this.#untilDue()
+    // One that became due since the claim, or that somebody is committing: not at once, or that would be a busy loop.
+    return rows.length === free ? 0 : Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
 
   async #upkeepLoop(): Promise<void> {
@@ -222,17 +224,15 @@ class MachineRunner implements Runner {
   async #claim(count: number, runnerId: string): Promise<ClaimedRow[]> {
     const { db, statements, leaseMs, clock, hooks } = this.#options
     const started = clock.monotonicMs()
-    await db.rows(statements.deliver)
-    const rows = await db.rows(statements.claim, [[...this.#machines.keys()], count, newId(), leaseMs, runnerId])
-    hooks.claimed?.({ count: rows.length, ms: clock.monotonicMs() - started })
-    return rows
-  }
-
-  async #untilDue(): Promise<number> {
-    const { db, statements, pollMs } = this.#options
-    const { ms } = await db.one(statements.untilDue, [[...this.#machines.keys()]])
-    // One that became due since the claim, or that somebody is committing: not at once, or that would be a busy loop.
-    return Math.min(pollMs, Math.max(2, ms ?? pollMs))
+    const claim = (most: number) =>
+      db.rows(statements.claim, [[...this.#machines.keys()], most, newId(), leaseMs, runnerId])
+    // One trip, where both get on one connection: then they are done in this order.
+    const [delivered, rows] = await Promise.all([db.rows(statements.deliver), claim(count)])
+    const claimed = new Set(rows.map(row => row.id))
+    const isMissing = rows.length < count && delivered.some(({ id }) => !claimed.has(id))
+    const all = isMissing ? [...rows, ...(await claim(count - rows.length))] : rows
+    hooks.claimed?.({ count: all.length, ms: clock.monotonicMs() - started })
+    return all
   }
 
   #run(row: ClaimedRow): void {

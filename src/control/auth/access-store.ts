@@ -59,7 +59,7 @@ const joinProject = (id: string, slug: string, fallback: string, bound: string) 
     AND (${bound})`
 
 /** What he reads goes along (docs/decisions/0073-reads-in-one-trip.md). */
-const leads = { leads: true } as const
+const leads = { leads: 1 } as const
 const bySession = statement<PrincipalRow>(
   'auth.bySession',
   `SELECT ${sessionPrincipal} ${fromSession} ${whereSession}`,

@@ -8,6 +8,9 @@ import * as store from './seen-store.ts'
 /** It gets ready to run: its own machine waits for what comes after that. */
 const isOnItsWay = ({ state, error }: VmObserved) => error === null && (state === 'preparing' || state === 'booting')
 
+/** As it shall be: its machine, which looks again soon as long as it waits for that, would ask the host what has just been told. */
+const isWell = ({ state, healthy, error }: VmObserved) => error === null && state === 'running' && healthy
+
 /**
  * The one way an observation enters the database, whether it came with an answer or by itself: the VM's row, the route
  * that depends on it, and a poke for everybody who waits for it. A start says a dozen things, and each poke is a step of a
@@ -21,7 +24,7 @@ export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenC
   if (parents.onlySteps) return true
   const isAwake = seen.healthy && (await store.wakeUp(tx, seen.vmId))
   await refreshRoute(tx, parents.appId)
-  if (!isOnItsWay(seen) && !isAwake) await poke(tx, 'vm', seen.vmId)
+  if (!isOnItsWay(seen) && !isWell(seen)) await poke(tx, 'vm', seen.vmId)
   // To people and to those above it, that is the same.
   if (isOnItsWay(seen) && parents.wasState === 'preparing') return true
   // Somebody waits for a page of an app that is awake now, on these cores: its machines look by themselves, a moment later.

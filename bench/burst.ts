@@ -1,6 +1,7 @@
 /** Ten deploys asked for at once through the whole cloud, beside the agent alone that is told to start as many of the same VM. */
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { subjects, type VmObserved } from '../src/contract/agent.ts'
 import { testAgent, testSpec, type TestAgent } from '../src/agent/testing.ts'
 import { writeSampleImage } from '../src/agent/image/sample.ts'
 import type { Benchmark } from './benchmark.ts'
@@ -23,11 +24,14 @@ async function throughTheCloud(cloud: BenchCloud, round: number): Promise<number
   const began = performance.now()
   const body = { image: 'oci:sample:latest', memory_mib: memoryMib }
   await Promise.all(names.map(name => cloud.client.deployApp({ app_name: name, body })))
-  let run = 0
-  for await (const { event, data } of events) {
-    if (event === 'deployment.status' && JSON.stringify(data).includes('"status":"running"')) run++
-    if (run === count) break
+  const run = new Set<string>()
+  for await (const { data } of events) {
+    const text = JSON.stringify(data)
+    const id = /"deployment_id":"([^"]+)"/.exec(text)?.[1]
+    if (id && text.includes('"status":"running"')) run.add(id)
+    if (run.size === count) break
   }
+  if (run.size < count) throw new Error(`${run.size} of ${count} deploys run after five minutes`)
   const rate = (count * 1000) / (performance.now() - began)
   await Promise.all(names.map(name => cloud.client.deleteApp({ app_name: name })))
   while ((await cloud.client.listApps({ query: { limit: 100 } })).length > 0) await pause(50)
@@ -37,14 +41,22 @@ async function throughTheCloud(cloud: BenchCloud, round: number): Promise<number
 /** VMs a second until the last of them is healthy. */
 async function byTheAgent(host: TestAgent, round: number): Promise<number> {
   const ids = Array.from({ length: count }, (_, n) => `burst-${round}-${n}`)
+  const healthy = new Set<string>()
+  const all = Promise.withResolvers<void>()
+  const told = await host.bus.subscribe(subjects.seen(host.agent.hostId), ({ data }) => {
+    const { vmId, healthy: isHealthy } = data as VmObserved
+    if (isHealthy) healthy.add(vmId)
+    if (healthy.size === count) all.resolve()
+  })
+  const tooLong = () => all.reject(new Error(`${healthy.size} of ${count} VMs are healthy after five minutes`))
+  const limit = setTimeout(tooLong, 300_000)
   const began = performance.now()
-  await Promise.all(
-    ids.map(async vmId => {
-      await host.put({ vmId, generation: 1, want: 'running', spec: testSpec({ memoryMib, diskMib: 1024 }) })
-      await host.until(vmId, 'healthy', vm => vm.healthy)
-    }),
-  )
+  const spec = testSpec({ memoryMib, diskMib: 1024 })
+  await Promise.all(ids.map(vmId => host.put({ vmId, generation: 1, want: 'running', spec })))
+  await all.promise
+  clearTimeout(limit)
   const rate = (count * 1000) / (performance.now() - began)
+  await told.stop()
   await Promise.all(ids.map(vmId => host.request('vm.forget', { vmId, generation: 2 })))
   await Promise.all(ids.map(vmId => host.until(vmId, 'gone', vm => vm.state === 'absent')))
   return rate

@@ -10,14 +10,14 @@ import { machineToPage } from './machine-alone.ts'
 
 const rounds = 12
 const name = 'sleeper'
-/** By then the VM that fell asleep has gone, and the cores are free, as they are for the VM alone. */
+/** Before each measure: by then what went before it, the end of a VM or what follows a wake, is over. */
 const goneMs = 1500
 /** A file that the sample serves: what an app does for its page is no part of a wake. */
 const page = '/health'
 
 async function asleep(cloud: BenchCloud, job: string): Promise<void> {
   for (const deadline = performance.now() + 120_000; performance.now() < deadline; await pause(200))
-    if ((await cloud.client.getDeployment({ app_name: name, job_id: job })).status === 'sleeping') return pause(goneMs)
+    if ((await cloud.client.getDeployment({ app_name: name, job_id: job })).status === 'sleeping') return
   throw new Error('the app did not fall asleep within two minutes')
 }
 
@@ -46,19 +46,22 @@ export const wake: Benchmark = {
     await untilAnswer(cloud, hostname ?? '')
     const total: number[] = []
     const alone: number[] = []
-    for (let round = 0; round < rounds; round++) {
+    const wakes = async () => {
       await asleep(cloud, job_id)
+      await pause(goneMs)
       total.push(await untilAnswer(cloud, hostname ?? '', () => true, page))
       const { steps } = await cloud.client.getDeployment({ app_name: name, job_id })
       report.note(steps.map(step => `${step.name} ${step.ms} ms`).join(', '))
-      alone.push(
-        await machineToPage(
-          host,
-          `alone-${round}`,
-          { ...spec, from: { snapshotId: 'snap', renew: true, alone: true } },
-          page,
-        ),
-      )
+    }
+    const restores = async (round: number) => {
+      await pause(goneMs)
+      const from = { snapshotId: 'snap', renew: true, alone: true }
+      alone.push(await machineToPage(host, `alone-${round}`, { ...spec, from }, page))
+    }
+    for (let round = 0; round < rounds; round++) {
+      if (round % 2 === 1) await restores(round)
+      await wakes()
+      if (round % 2 === 0) await restores(round)
     }
     const all = report.samples('request to answer', 'ms', total)
     const own = report.samples('the VM alone, restore to page', 'ms', alone)

@@ -128,7 +128,7 @@ test.skipIf(!hasQemu)(
   // On a new machine the kernel is fetched first.
   { timeout: 240_000 },
   async () => {
-    await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 250 })
+    await using host = await testAgent({ hypervisor: 'qemu', bootLimitMs: 60 })
     await host.put({ ...wish('a', 1), spec: testSpec() })
     const crashed = await host.until('a', 'crashed', vm => vm.state === 'crashed')
     expect(crashed.error?.code).toBe('boot_failed')

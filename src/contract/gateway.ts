@@ -108,6 +108,8 @@ export const TunnelOpenAnswer = Type.Object({
   reason: Type.String(),
   /** False: not to whoever asks, wherever it is. Absent: an older program answers. */
   mayOpen: Type.Optional(Type.Boolean()),
+  /** True: only what is new is refused. */
+  mayStay: Type.Optional(Type.Boolean()),
 })
 export type TunnelOpenAnswer = Static<typeof TunnelOpenAnswer>
 

@@ -162,7 +162,10 @@ describeEachPostgres('mutants of the engine', which => {
   })
 
   /** The row is locked by a transaction that stays open. True when what is done waits for it instead of passing by. */
-  async function waits(statements: EngineStatements, act: (runner: Runner) => Promise<unknown>): Promise<boolean> {
+  async function waits(
+    statements: EngineStatements,
+    act: (runner: Runner, db: Db) => Promise<unknown>,
+  ): Promise<boolean> {
     const impatient = await connectDb({ url: `${database.url}&options=-c%20lock_timeout%3D200`, log })
     try {
       return await db.tx(async tx => {
@@ -173,7 +176,7 @@ describeEachPostgres('mutants of the engine', which => {
           log,
           statements,
         })
-        return act(runner).then(
+        return act(runner, impatient).then(
           () => false,
           () => true,
         )
@@ -191,10 +194,11 @@ describeEachPostgres('mutants of the engine', which => {
 
   test('SKIP LOCKED where pokes are delivered, which keeps the poke of a machine that is locked', async () => {
     await poke(db, 'm', id)
-    expect(await claimWaits(engineStatements)).toBe(false)
+    const deliveryWaits = (statements: EngineStatements) => waits(statements, (_, on) => on.rows(statements.deliver))
+    expect(await deliveryWaits(engineStatements)).toBe(false)
     const pending = statement<{ id: string }>('mutant.pending', 'SELECT id FROM machine_poke')
     expect(await db.rows(pending)).toEqual([{ id }])
-    expect(await claimWaits(mutant('deliver', 'FOR NO KEY UPDATE SKIP LOCKED', 'FOR NO KEY UPDATE'))).toBe(true)
+    expect(await deliveryWaits(mutant('deliver', 'FOR NO KEY UPDATE SKIP LOCKED', 'FOR NO KEY UPDATE'))).toBe(true)
     await deliver(db)
     expect(await db.rows(pending)).toEqual([])
   })

@@ -7,7 +7,7 @@ import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
 import { done, go, goLater, type Next, wait } from './machine.ts'
 import { advanceMachine, createMachine, createRunner, poke, pokeMany } from './runner.ts'
-import { runnerLock, someRunnerLacks } from './statements.ts'
+import { engineStatements, runnerLock, someRunnerLacks } from './statements.ts'
 import { expireLeases, log, makeDue, sample, sampleWorld } from './testing.ts'
 
 const alerts = statement<{ phase: string; open: boolean }>(
@@ -115,6 +115,21 @@ describeEachPostgres('the life of a runner', which => {
     await runner.start()
     const later = await world.create('one', { afterMs: 150 })
     await until(() => seen.includes(later), { what: 'the one with a time' })
+  })
+
+  test.each(['deliver', 'untilDue'] as const)('what is claimed is run although %s failed beside it', async failing => {
+    const seen: string[] = []
+    const id = await world.create()
+    const other = statement<never>('test.wrong', 'SELECT 1 / 0 WHERE $1::text[] IS NULL OR true')
+    const broken = statement<never>('test.broken', 'SELECT 1 / 0')
+    const statements = { ...engineStatements, [failing]: failing === 'deliver' ? broken : other }
+    const runner = world.runnerOf(sample({ one: async ({ subject }) => (seen.push(subject.id), wait(3_600_000)) }), {
+      statements,
+    })
+    await runner.start()
+    await until(() => seen.includes(id), { what: 'the one that was due' })
+    await until(async () => (await world.read(id))?.leased === false, { what: 'its step has been committed' })
+    expect(seen).toEqual([id])
   })
 
   test('what is done ahead of a phase is not done by it at once, unless somebody pokes meanwhile', async () => {

@@ -206,8 +206,13 @@ class MachineRunner implements Runner {
     const free = Math.min(batch, workers - this.#running.size)
     if (free <= 0 || this.#id === undefined) return pollMs
     const kinds = [...this.#machines.keys()]
-    const [rows, { ms }] = await Promise.all([this.#claim(free, this.#id), db.one(statements.untilDue, [kinds])])
+    const claiming = this.#claim(free, this.#id)
+    const asked = db.one(statements.untilDue, [kinds])
+    // What is claimed is run whatever becomes of the rest: nobody else would until the lease is over.
+    asked.catch(() => undefined)
+    const rows = await claiming
     for (const row of rows) this.#run(row)
+    const { ms } = await asked
     // One that became due since the claim, or that somebody is committing: not at once, or that would be a busy loop.
     return rows.length === free ? 0 : Math.min(pollMs, Math.max(2, ms ?? pollMs))
   }
@@ -227,10 +232,14 @@ class MachineRunner implements Runner {
     const claim = (most: number) =>
       db.rows(statements.claim, [[...this.#machines.keys()], most, newId(), leaseMs, runnerId])
     // One trip, where both get on one connection: then they are done in this order.
-    const [delivered, rows] = await Promise.all([db.rows(statements.deliver), claim(count)])
+    const failed = (error: unknown) => {
+      this.#options.log.warn({ err: messageOf(error) }, 'cannot look for machines; looking again')
+      return []
+    }
+    const [delivered, rows] = await Promise.all([db.rows(statements.deliver).catch(failed), claim(count)])
     const claimed = new Set(rows.map(row => row.id))
     const isMissing = rows.length < count && delivered.some(({ id }) => !claimed.has(id))
-    const all = isMissing ? [...rows, ...(await claim(count - rows.length))] : rows
+    const all = isMissing ? [...rows, ...(await claim(count - rows.length).catch(failed))] : rows
     hooks.claimed?.({ count: all.length, ms: clock.monotonicMs() - started })
     return all
   }

@@ -23,12 +23,12 @@ export function writeGrant(vault: Vault, grant: Grant): string {
   return `${Buffer.from(text).toString('base64url')}.${vault.hash(purpose, text).toString('base64url')}`
 }
 
-/** Undefined for one that is forged, damaged or too old. */
-export function readGrant(vault: Vault, text: string, now: Date): Grant | undefined {
+/** Undefined for one that is forged or damaged. `isOld`: it opens nothing any more. */
+export function readGrant(vault: Vault, text: string, now: Date): (Grant & { readonly isOld: boolean }) | undefined {
   const [body = '', mac = ''] = text.split('.')
   const content = Buffer.from(body, 'base64url').toString()
   const [given, expected] = [Buffer.from(mac, 'base64url'), vault.hash(purpose, content)]
   if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined
   const grant = Value.Parse(Grant, JSON.parse(content))
-  return grant.expiresMs > now.getTime() ? grant : undefined
+  return { ...grant, isOld: grant.expiresMs <= now.getTime() }
 }

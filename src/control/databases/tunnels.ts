@@ -126,6 +126,7 @@ async function open(deps: TunnelDeps, wish: TunnelOpen): Promise<TunnelOpenAnswe
   const target = grant && (await tunnels.target(deps.db, grant.target))
   if (!grant || !target || target.projectId !== grant.projectId || !(await tunnels.isGranted(deps.db, grant)))
     return refuse('sign in again')
+  if (grant.isOld) return { ...refuse('sign in again', true), mayStay: true }
   const names = [
     hostOf(target.databaseName, target.projectSlug, undefined),
     hostOf(target.databaseName, target.projectSlug, target.branchName),

@@ -2,6 +2,7 @@
 import { afterAll, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { idleApps, recordTraffic, wakeApp, wakeAppNow } from '../fleet/index.ts'
+import { statement } from '../../db/db.ts'
 import * as store from './store.ts'
 
 const world = await computeWorld({ idleSeconds: 0 })
@@ -77,6 +78,11 @@ it('is awake in the commit that sees its VM well, before its deployment has had 
   await world.deploymentsEnd(app)
 })
 
+const stopIt = statement('test.stopIt', `UPDATE deployment SET want = 'stopped' WHERE id = $1`)
+const waiters = statement(
+  'test.waiters',
+  `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+)
 const wakeNow = (app: TestApp, hostTimeoutSeconds = 3600, afterMs = 0) =>
   db.tx(tx => wakeAppNow(tx, app.id, { hostTimeoutSeconds, afterMs }))
 const phasesOf = async ({ id }: TestApp) =>
@@ -135,6 +141,27 @@ it('waits for a place like any other where there is no room for it', async () =>
   expect(await phasesOf(app)).toEqual(['deployment waking', 'vm placing'])
   await world.rows(`UPDATE host SET used_vcpus = 0 WHERE id = $1 RETURNING id`, host.id)
   await world.until(async () => (await state(app)) === 'active')
+  await world.deploymentsEnd(app)
+})
+
+it('starts nothing of a deployment that is being stopped while the request waits for it', async () => {
+  const { app, id } = await sleeper()
+  await fallAsleep(app)
+  const { promise: held, resolve: hold } = Promise.withResolvers<void>()
+  const { promise: goOn, resolve: release } = Promise.withResolvers<void>()
+  const stopping = db.tx(async tx => {
+    await store.hold(tx, id)
+    await tx.run(stopIt, [id])
+    hold()
+    await goOn
+  })
+  await held
+  const waking = wakeNow(app)
+  await expect.poll(() => db.rows(waiters), { timeout: 10_000 }).not.toEqual([])
+  release()
+  await stopping
+  expect(await waking).toBeUndefined()
+  expect(await world.rows(`SELECT id FROM vm WHERE app_id = $1`, app.id)).toEqual([])
   await world.deploymentsEnd(app)
 })
 

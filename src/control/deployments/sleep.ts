@@ -77,19 +77,16 @@ export interface Bed {
 }
 
 /**
- * What `sleeping` does for an app that is woken, in the transaction that wakes it: three turns of machines are two thirds of what a wake
+ * What `sleeping` does for an app that is woken, in the transaction that wakes it, and holds app and deployment: three turns of machines are two thirds of what a wake
  * takes until its host hears of it (docs/decisions/0077-woken-in-one-transaction.md).
  * @param afterMs until the machines look at it, for a caller who tells the host himself
  * @returns the VM that its host is to be told of; undefined: that is left to the machines
  */
 export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<PlacedVm | undefined> {
-  const [, isMine] = await Promise.all([
-    store.hold(tx, bed.deploymentId),
-    advanceMachine(tx, 'deployment', bed.deploymentId, {
-      ...{ from: 'sleeping', to: 'waking' },
-      ...{ afterMs, deadlineMs: wakeDeadlineMs },
-    }),
-  ])
+  const isMine = await advanceMachine(tx, 'deployment', bed.deploymentId, {
+    ...{ from: 'sleeping', to: 'waking' },
+    ...{ afterMs, deadlineMs: wakeDeadlineMs },
+  })
   if (!isMine) return undefined
   const from = { snapshotId: bed.snapshotId, hostId: bed.hostId, required: false }
   return startVmOn(tx, { ...bed, id: newId(), from }, { ...bed, afterMs })
@@ -126,7 +123,7 @@ export async function waking(moment: Moment): Promise<Next<'serving' | 'sleeping
     })
   if (kept(d).length > 0) return wait(Math.min(leftMs, wakingLookMs))
   // Its host was lost while it started.
-  return wait(Math.min(leftMs, lookAgainMs), tx => startVm(tx, d))
+  return wait(Math.min(leftMs, wakingLookMs), tx => startVm(tx, d))
 }
 
 async function keepAsleep(tx: Tx, d: Deployment, vm: DeploymentVm): Promise<void> {

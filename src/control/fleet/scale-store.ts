@@ -34,33 +34,37 @@ const fallIdle = statement<{ id: string; deploymentId: string }>(
    UPDATE app SET scale_state = 'idle', scale_changed_at = now() FROM held WHERE app.id = held.id
    RETURNING app.id, active_deployment_id AS "deploymentId"`,
 )
-const waking = `UPDATE app SET scale_changed_at = now(), last_request_at = now(),
-     scale_state = CASE scale_state WHEN 'idle' THEN 'active' ELSE 'warming_up' END
-   WHERE id = $1 AND want = 'live' AND scale_state IN ('idle', 'scaled_to_zero')
-     -- Its budget is used up.
-     AND NOT EXISTS (SELECT FROM project p WHERE p.id = app.project_id AND p.capped_at IS NOT NULL)
-   RETURNING active_deployment_id AS "deploymentId", scale_state AS state`
 export interface Woken {
   readonly deploymentId: string | null
   readonly state: 'active' | 'warming_up'
 }
-const wake = statement<Woken>('fleet.wake', waking)
-// $2: how long hosts may be silent, s.
-const wakeWithBed = statement<Woken & { bed: Bed | null }>(
-  'fleet.wakeWithBed',
-  `${waking},
-     (SELECT jsonb_build_object('projectId', d.project_id, 'appId', d.app_id, 'deploymentId', d.id, 'vcpus', d.vcpus,
-        'memoryMib', d.memory_mib, 'diskMib', d.disk_mib, 'ipv6Prefix', p.ipv6_prefix, 'snapshotId', s.id, 'hostId', h.id,
-        'hypervisor', s.hypervisor)
-      FROM deployment d JOIN project p ON p.id = d.project_id
-      JOIN vm_snapshot s ON s.deployment_id = d.id AND s.kind = 'sleep' AND s.want = 'present' AND s.state = 'ready' AND s.moving_to IS NULL
-      JOIN host h ON h.id = s.host_id AND h.lost_at IS NULL AND h.removed_at IS NULL AND NOT h.cordoned
-        AND h.last_seen_at > now() - make_interval(secs => $2)
-        AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
-                    WHERE offer->>'name' = s.hypervisor AND (offer->>'available')::boolean)
-      WHERE d.id = app.active_deployment_id AND d.want = 'running' AND app.scale_state = 'warming_up'
-        -- Volumes are taken with its place.
-        AND NOT EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = app.id AND t.want = 'attached')) AS bed`,
+const wake = statement<Woken>(
+  'fleet.wake',
+  `UPDATE app SET scale_changed_at = now(), last_request_at = now(),
+     scale_state = CASE scale_state WHEN 'idle' THEN 'active' ELSE 'warming_up' END
+   WHERE id = $1 AND want = 'live' AND scale_state IN ('idle', 'scaled_to_zero')
+     -- Its budget is used up.
+     AND NOT EXISTS (SELECT FROM project p WHERE p.id = app.project_id AND p.capped_at IS NOT NULL)
+   RETURNING active_deployment_id AS "deploymentId", scale_state AS state`,
+)
+const holdActive = statement<{ id: string }>(
+  'fleet.holdActive',
+  `SELECT d.id FROM app a JOIN deployment d ON d.id = a.active_deployment_id WHERE a.id = $1 FOR NO KEY UPDATE OF d`,
+)
+// $2: how long hosts may be silent, s. A statement of its own, after the locks: one that waits for a lock sees other rows as they were before.
+const bedOfApp = statement<Bed>(
+  'fleet.bed',
+  `SELECT d.project_id AS "projectId", d.app_id AS "appId", d.id AS "deploymentId", d.vcpus, d.memory_mib AS "memoryMib",
+     d.disk_mib AS "diskMib", p.ipv6_prefix AS "ipv6Prefix", s.id AS "snapshotId", h.id AS "hostId", s.hypervisor
+   FROM app a JOIN deployment d ON d.id = a.active_deployment_id JOIN project p ON p.id = d.project_id
+   JOIN vm_snapshot s ON s.deployment_id = d.id AND s.kind = 'sleep' AND s.want = 'present' AND s.state = 'ready' AND s.moving_to IS NULL
+   JOIN host h ON h.id = s.host_id AND h.lost_at IS NULL AND h.removed_at IS NULL AND NOT h.cordoned
+     AND h.last_seen_at > now() - make_interval(secs => $2)
+     AND EXISTS (SELECT FROM jsonb_array_elements(h.hypervisors) offer
+                 WHERE offer->>'name' = s.hypervisor AND (offer->>'available')::boolean)
+   WHERE a.id = $1 AND a.scale_state = 'warming_up' AND d.want = 'running'
+     -- Volumes are taken with its place.
+     AND NOT EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = a.id AND t.want = 'attached')`,
 )
 
 export interface ScaledApp {
@@ -105,9 +109,20 @@ export const idle = async (tx: Tx, idleSeconds: number) =>
   (await tx.rows(fallIdle, [idleSeconds])).toSorted((a, b) => (a.id < b.id ? -1 : 1))
 /** Undefined when it does not sleep. */
 export const wakeUp = (tx: Tx, appId: string) => tx.maybe(wake, [appId])
-/** The same, and what it can start from at once; null: it starts in another way, or elsewhere. */
-export const wakeUpWithBed = (tx: Tx, appId: string, hostTimeoutSeconds: number) =>
-  tx.maybe(wakeWithBed, [appId, hostTimeoutSeconds])
+/** The same, with its deployment held, and what it can start from at once; without: it starts in another way, or elsewhere. */
+export async function wakeUpWithBed(
+  tx: Tx,
+  appId: string,
+  hostTimeoutSeconds: number,
+): Promise<(Woken & { readonly bed: Bed | undefined }) | undefined> {
+  // Sent at once, done in this order.
+  const [woken, , bed] = await Promise.all([
+    wakeUp(tx, appId),
+    tx.rows(holdActive, [appId]),
+    tx.maybe(bedOfApp, [appId, hostTimeoutSeconds]),
+  ])
+  return woken && { ...woken, bed }
+}
 export const scaled = (sql: Sql | Db) => sql.rows(scaledApps)
 /** False when somebody else changed it meanwhile. */
 export const scale = async (tx: Tx, appId: string, from: number, to: number) =>

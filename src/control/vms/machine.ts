@@ -62,7 +62,8 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
     preempt: vm => (vm.want === 'absent' ? 'removing' : undefined),
     phases: {
       async placing({ subject: vm, signal }) {
-        if (vm.hostId) return go('starting', undefined, limitMs)
+        // Nobody has told those above it of its place yet.
+        if (vm.hostId) return go('starting', tx => poke(tx, 'deployment', vm.deploymentId), limitMs)
         // In a transaction of its own, with others: behind the fence of this step it could not be. It is done once, since only
         // a VM without a host is given one, and one that is to go is given none.
         const outcome = await placeVm(vm)

@@ -49,13 +49,16 @@ const recordSeen = statement<{
 )
 // One VM that is well is enough to serve: its app is awake in the commit that says so. Whoever holds an app may wait for its VMs, so
 // this waits for no app: the machine of the deployment, which is poked, does it then.
-const appIsAwake = statement(
+const appIsAwake = statement<{ looksSoon: boolean }>(
   'vms.wakeUp',
   `WITH waking AS (
      SELECT a.id FROM app a JOIN vm v ON v.app_id = a.id
      WHERE v.id = $1 AND a.scale_state = 'warming_up' AND a.active_deployment_id = v.deployment_id
        AND v.want = 'running' AND v.healthy FOR NO KEY UPDATE OF a SKIP LOCKED)
-   UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM waking WHERE a.id = waking.id`,
+   UPDATE app a SET scale_state = 'active', scale_changed_at = now() FROM waking WHERE a.id = waking.id
+   -- Not that of an older program, nor one that failed before: that looks when it is poked.
+   RETURNING coalesce((SELECT m.wake_at < now() + interval '2 seconds' FROM machine m
+                       WHERE m.kind = 'deployment' AND m.id = a.active_deployment_id), true) AS "looksSoon"`,
 )
 const seenByHost = statement<SeenVm>(
   'vms.seenByHost',
@@ -64,8 +67,8 @@ const seenByHost = statement<SeenVm>(
      OR id = ANY (ARRAY(SELECT vm_id FROM migration WHERE target_host_id = $1 AND ended_at IS NULL))`,
 )
 
-/** The VM's app is awake, if it was waking; true when it was. */
-export const wakeUp = async (tx: Tx, id: string) => (await tx.run(appIsAwake, [id])) > 0
+/** The VM's app is awake, if it was waking; undefined when it was not. `looksSoon`: its deployment's machine, without a poke. */
+export const wakeUp = (tx: Tx, id: string) => tx.maybe(appIsAwake, [id])
 /** What was last seen of every VM that belongs to the host, by VM id. */
 export const seenOnHost = async (db: Db, hostId: string) =>
   new Map((await db.rows(seenByHost, [hostId])).map(row => [row.id, row]))

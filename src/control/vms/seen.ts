@@ -22,13 +22,13 @@ export async function recordSeen(tx: Tx, hostId: string, seen: VmObserved, seenC
   const parents = await store.record(tx, hostId, seen, seenCount)
   if (!parents) return false
   if (parents.onlySteps) return true
-  const isAwake = seen.healthy && (await store.wakeUp(tx, seen.vmId))
+  const awake = seen.healthy ? await store.wakeUp(tx, seen.vmId) : undefined
   await refreshRoute(tx, parents.appId)
   if (!isOnItsWay(seen) && !isWell(seen)) await poke(tx, 'vm', seen.vmId)
   // To people and to those above it, that is the same.
   if (isOnItsWay(seen) && parents.wasState === 'preparing') return true
   // Somebody waits for a page of an app that is awake now, on these cores: its machines look by themselves, a moment later.
-  if (!isAwake) await poke(tx, 'deployment', parents.deploymentId)
+  if (!awake?.looksSoon) await poke(tx, 'deployment', parents.deploymentId)
   if (parents.ownerId) await poke(tx, parents.owner, parents.ownerId)
   return true
 }

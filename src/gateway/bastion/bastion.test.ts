@@ -22,7 +22,7 @@ let key: string
 let publicKey: string
 let opens = 0
 /** What has become of the database. */
-let database: 'here' | keyof typeof elsewhere = 'here'
+let database: 'here' | 'old login' | keyof typeof elsewhere = 'here'
 const elsewhere = {
   moved: { endpoint: { host: '127.0.0.1', port: 1 }, reason: '', mayOpen: true },
   gone: { endpoint: null, reason: 'the database is not running', mayOpen: true },
@@ -49,6 +49,7 @@ beforeAll(async () => {
     opens++
     if (grant !== 'grant of db-1' || host !== 'shop.acme.db.internal' || port !== 5432)
       return { endpoint: null, reason: 'not yours', mayOpen: false }
+    if (database === 'old login') return { endpoint: null, reason: 'sign in again', mayOpen: true, mayStay: true }
     return database === 'here' ? { endpoint, reason: '', mayOpen: true } : elsewhere[database]
   })
   bastion = await startBastion(
@@ -107,6 +108,21 @@ describe('the bastion', () => {
     await ended
     database = 'here'
     await answerOf(await forward(client, 'shop.acme.db.internal', 5432), 'hello again')
+    client.end()
+  })
+
+  it('keeps what is open when its login has grown old, and looks once for all that lead to one place', async () => {
+    const client = await connectAs('db-1', { password: 'good' })
+    const channels = [
+      await forward(client, 'shop.acme.db.internal', 5432),
+      await forward(client, 'shop.acme.db.internal', 5432),
+    ]
+    database = 'old login'
+    const before = opens
+    await until(() => opens >= before + 5, { what: 'it is looked at' })
+    await expect(forward(client, 'shop.acme.db.internal', 5432)).rejects.toThrow('open')
+    for (const channel of channels) await answerOf(channel, 'still here')
+    database = 'here'
     client.end()
   })
 

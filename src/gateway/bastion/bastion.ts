@@ -104,6 +104,9 @@ interface Serving {
 function serve(connection: ssh2.Connection, ip: string, { control, failures, everyMs, log, onReady }: Serving): void {
   let grant: string | undefined
   let tunnels = 0
+  let isOver = false
+  connection.on('close', () => (isOver = true))
+  const watch = tunnelWatch(control, everyMs)
   connection.on('authentication', context => {
     if (!failures.mayTry(ip)) {
       connection.end()
@@ -134,8 +137,13 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
     openTunnel(control, wish)
       .then(upstream => {
         if (!upstream) return refuse(reject, done)
+        if (isOver) {
+          // Nobody would close the channel.
+          upstream.destroy()
+          return done()
+        }
         join(accept(), upstream, done)
-        endWithDatabase(control, wish, upstream, everyMs)
+        watch(wish, upstream)
       })
       .catch((err: unknown) => {
         log.warn({ err, ip }, 'a tunnel could not be opened')
@@ -158,7 +166,9 @@ async function openTunnel(control: ControlAnswers, wish: TunnelOpen): Promise<So
   const { endpoint } = await control.open(wish)
   if (!endpoint) return undefined
   return new Promise((resolve, reject) => {
-    const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs })
+    // A machine that died and came back has the same address, and answers what it knows nothing of with a reset.
+    const alive = { keepAlive: true, keepAliveInitialDelay: 10_000 }
+    const socket = connect({ host: endpoint.host, port: endpoint.port, noDelay: true, timeout: connectMs, ...alive })
     const fail = (cause: Error) => {
       socket.destroy()
       reject(cause)
@@ -178,21 +188,40 @@ const looksAllowed = 3
 
 /**
  * A database that moves, or whose machine dies, may say no word to its clients: what they have sent would be repeated for a quarter of
- * an hour before their connection fails. So the tunnel ends with what it led to; and with the right to it.
+ * an hour before their connection fails. So tunnels end with what they lead to; and with the right to it. Those of one connection
+ * that lead to one place are looked at together.
  */
-function endWithDatabase(control: ControlAnswers, wish: TunnelOpen, upstream: Socket, everyMs: number): void {
-  const { remoteAddress, remotePort } = upstream
-  let missing = 0
-  const look = async () => {
-    const { endpoint, mayOpen } = await control.open(wish)
-    const isHere = endpoint?.host === remoteAddress && endpoint?.port === remotePort
-    missing = isHere ? 0 : missing + 1
-    // One that is not well for a moment may be the same one a moment later.
-    if (mayOpen === false || (endpoint && !isHere) || missing >= looksAllowed) upstream.destroy()
+function tunnelWatch(control: ControlAnswers, everyMs: number): (wish: TunnelOpen, upstream: Socket) => void {
+  const places = new Map<string, Set<Socket>>()
+  const watch = (key: string, wish: TunnelOpen): Set<Socket> => {
+    const open = new Set<Socket>()
+    places.set(key, open)
+    let missing = 0
+    const look = async () => {
+      const { endpoint, mayOpen, mayStay } = await control.open(wish)
+      if (mayStay) return
+      missing = endpoint ? 0 : missing + 1
+      // One that is not well for a moment may be the same one a moment later.
+      const isGone = mayOpen === false || missing >= looksAllowed
+      for (const socket of open) {
+        const isElsewhere = endpoint && (endpoint.host !== socket.remoteAddress || endpoint.port !== socket.remotePort)
+        if (isGone || isElsewhere) socket.destroy()
+      }
+    }
+    const timer = setInterval(() => {
+      // While control cannot be asked, what is open stays open.
+      if (open.size > 0) return void look().catch(() => undefined)
+      clearInterval(timer)
+      places.delete(key)
+    }, everyMs).unref()
+    return open
   }
-  // While control cannot be asked, what is open stays open.
-  const timer = setInterval(() => void look().catch(() => undefined), everyMs).unref()
-  upstream.once('close', () => clearInterval(timer))
+  return (wish, upstream) => {
+    const key = `${wish.host}:${wish.port}`
+    const open = places.get(key) ?? watch(key, wish)
+    open.add(upstream)
+    upstream.once('close', () => open.delete(upstream))
+  }
 }
 
 function join(channel: ssh2.ServerChannel, upstream: Socket, done: () => void): void {

@@ -13,23 +13,13 @@ export type Write = (tx: Tx) => Promise<void>
 
 /** What a handler decides. `P` is the union of phases it may go to. */
 export type Next<P extends string> =
-  | {
-      readonly do: 'go'
-      readonly to: P
-      readonly write: Write | undefined
-      readonly deadlineMs: number | undefined
-      readonly afterMs: number
-    }
+  | { readonly do: 'go'; readonly to: P; readonly write: Write | undefined; readonly deadlineMs: number | undefined }
   | { readonly do: 'wait'; readonly ms: number; readonly write: Write | undefined }
   | { readonly do: 'done'; readonly write: Write | undefined }
 
 /** Enter phase `to`. When it is still there after `deadlineMs`, an alert opens (and closes by itself once it leaves). */
 export function go<P extends string>(to: P, write?: Write, deadlineMs?: number): Next<P> {
-  return { do: 'go', to, write, deadlineMs, afterMs: 0 }
-}
-/** The same where what `to` does first is done: it looks after `afterMs`, or as soon as somebody pokes. */
-export function goLater<P extends string>(to: P, afterMs: number, write: Write, deadlineMs?: number): Next<P> {
-  return { do: 'go', to, write, deadlineMs, afterMs }
+  return { do: 'go', to, write, deadlineMs }
 }
 /** Stay; look again after `ms`, or as soon as somebody pokes. */
 export function wait(ms: number, write?: Write): Next<never> {

@@ -5,10 +5,10 @@ import { until } from '../../test/support/wait.ts'
 import { connectDb } from '../db/connect.ts'
 import { statement } from '../db/db.ts'
 import { newId } from '../lib/ids.ts'
-import { done, go, goLater, type Next, wait } from './machine.ts'
+import { done, go, type Next, wait } from './machine.ts'
 import { advanceMachine, createMachine, createRunner, poke, pokeMany } from './runner.ts'
 import { engineStatements, runnerLock, someRunnerLacks } from './statements.ts'
-import { expireLeases, log, makeDue, sample, sampleWorld } from './testing.ts'
+import { expireLeases, log, sample, sampleWorld } from './testing.ts'
 
 const alerts = statement<{ phase: string; open: boolean }>(
   'test.alerts',
@@ -130,31 +130,6 @@ describeEachPostgres('the life of a runner', which => {
     await until(() => seen.includes(id), { what: 'the one that was due' })
     await until(async () => (await world.read(id))?.leased === false, { what: 'its step has been committed' })
     expect(seen).toEqual([id])
-  })
-
-  test('what is done ahead of a phase is not done by it at once, unless somebody pokes meanwhile', async () => {
-    const seen: string[] = []
-    const id = await world.create()
-    let poked = false
-    const ahead = world.runnerOf(
-      sample({
-        one: async () => {
-          if (poked) await poke(world.db, 'sample', id)
-          return goLater('two', 60_000, async () => void seen.push('written'), 90_000)
-        },
-        two: async () => (seen.push('two'), go('one')),
-      }),
-    )
-    await ahead.tickOnce()
-    expect(await ahead.tickOnce()).toBe(0)
-    const there = await world.read(id)
-    expect(there).toMatchObject({ phase: 'two', leased: false })
-    expect(there?.wake_at.getTime()).toBeGreaterThan(Date.now() + 50_000)
-    expect(there?.deadline?.getTime()).toBeGreaterThan(Date.now() + 80_000)
-    await world.db.run(makeDue)
-    poked = true
-    for (let n = 0; n < 3; n++) await ahead.tickOnce()
-    expect(seen).toEqual(['written', 'two', 'written', 'two'])
   })
 
   test('one that nobody runs is advanced by somebody else; one that somebody has, or is committing, is not, nor in another phase', async () => {

@@ -54,15 +54,6 @@ const fence = 'kind = $1 AND id = $2 AND lease = $3'
 const fenceOfMany = 'm.kind = s.kind AND m.id = s.id AND m.lease = s.lease'
 const ms = (parameter: string) => `now() + ${parameter} * interval '1 millisecond'`
 
-const enter = (wakeAt: string) => `WITH fenced AS (
-       UPDATE machine SET phase = $4, entered_at = now(), wake_at = ${wakeAt}, attempt = 0, last_error = NULL,
-         deadline = ${ms('$5::float8')}, ${unleased}
-       WHERE ${fence} RETURNING 1),
-     closed AS (
-       UPDATE alert SET closed_at = now()
-       WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
-     SELECT count(*) AS fenced FROM fenced`
-
 export const engineStatements = {
   create: statement<{ id: string }>(
     'engine.create',
@@ -140,11 +131,16 @@ export const engineStatements = {
   ),
 
   /** $4 phase, $5 deadline in ms or null. */
-  go: statement<{ fenced: number }>('engine.go', enter('now()')),
-  /** The same, $6 how long until its first look in ms, $7 the pokes at the claim. */
-  goLater: statement<{ fenced: number }>(
-    'engine.go_later',
-    enter(`CASE WHEN pokes = $7 THEN ${ms('$6::float8')} ELSE now() END`),
+  go: statement<{ fenced: number }>(
+    'engine.go',
+    `WITH fenced AS (
+       UPDATE machine SET phase = $4, entered_at = now(), wake_at = now(), attempt = 0, last_error = NULL,
+         deadline = ${ms('$5::float8')}, ${unleased}
+       WHERE ${fence} RETURNING 1),
+     closed AS (
+       UPDATE alert SET closed_at = now()
+       WHERE kind = $1 AND machine_id = $2 AND closed_at IS NULL AND EXISTS (SELECT FROM fenced))
+     SELECT count(*) AS fenced FROM fenced`,
   ),
   /** $4 how long in ms, $5 the pokes at the claim: a poke since then is news that the handler has not seen. */
   wait: statement<{ fenced: number }>(

@@ -2,7 +2,7 @@
 import type { Db, Param, Statement } from '../db/db.ts'
 import { DbUnavailable } from '../db/errors.ts'
 import { backoffMs } from '../lib/backoff.ts'
-import { type AnyMachine, go, type Next, type Write } from './machine.ts'
+import type { AnyMachine, Next, Write } from './machine.ts'
 import type { Settle } from './settle.ts'
 import type { ClaimedRow, EngineStatements } from './statements.ts'
 
@@ -55,7 +55,7 @@ async function decide(
     const diverted = machine.preempt?.(subject)
     if (diverted !== undefined && diverted !== row.phase) {
       assertPhase(machine, diverted, 'preempt')
-      return { outcome: 'diverted', next: go(diverted) }
+      return { outcome: 'diverted', next: { do: 'go', to: diverted, write: undefined, deadlineMs: undefined } }
     }
     const handler = machine.phases[row.phase]
     if (handler === undefined) {
@@ -120,12 +120,7 @@ async function commit(row: ClaimedRow, { next }: Decision, deps: StepDeps): Prom
   const fence = [row.kind, row.id, row.lease] as const
   switch (next.do) {
     case 'go':
-      if (settle && !next.write && next.afterMs === 0)
-        return settle.go({ claim: row, to: next.to, deadlineMs: next.deadlineMs })
-      if (next.afterMs > 0) {
-        const entering = [...fence, next.to, next.deadlineMs ?? null, next.afterMs, row.pokes]
-        return fenced(db, sql.goLater, entering, next.write)
-      }
+      if (settle && !next.write) return settle.go({ claim: row, to: next.to, deadlineMs: next.deadlineMs })
       return fenced(db, sql.go, [...fence, next.to, next.deadlineMs ?? null], next.write)
     case 'wait':
       if (settle && !next.write) return settle.wait({ claim: row, ms: next.ms })

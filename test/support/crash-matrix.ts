@@ -178,8 +178,8 @@ function losingAnswers<S extends CrashSubject>(
   subject: S,
   loseAnswer: () => void,
 ): Db {
-  const { go, goAll, goLater, wait, waitAll, done } = engineStatements
-  const commits = new Set<string>([go, goAll, goLater, wait, waitAll, done].map(statement => statement.name))
+  const { go, goAll, wait, waitAll, done } = engineStatements
+  const commits = new Set<string>([go, goAll, wait, waitAll, done].map(statement => statement.name))
   // Of several that are committed together the ids are a list.
   const isCommit = (statement: Statement<unknown>, params: readonly unknown[] = []) =>
     commits.has(statement.name) && [params[1]].flat().includes(subject.id)

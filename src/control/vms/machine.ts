@@ -3,7 +3,7 @@
  * end have the agent remove everything and give the room back. Which VMs there are is the deployment's business.
  */
 import type { VmObserved } from '../../contract/agent.ts'
-import { type Next, done, go, goLater, machine, wait } from '../../engine/machine.ts'
+import { type Next, done, go, machine, wait } from '../../engine/machine.ts'
 import { poke } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
 import { minutes, seconds } from '../../lib/duration.ts'
@@ -28,27 +28,11 @@ const outrunRetryMs = 50
 const lookAgainMs = seconds(5)
 /** A host lists all it has every 15 seconds, and what is not as it should be is poked then. */
 const steadyLookMs = minutes(10)
-/** Of a start. */
-const limitMs = minutes(10)
 
 export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | 'clock'>) => {
   const wishes = vmWishes(deps)
   const placeVm = createPlacer(deps)
   const load = batched((ids: readonly string[]) => loadAll(deps.db, ids), { most: 64, atOnce: 4 })
-
-  /** Its host hears of a VM in the step that found the place: a turn of its own is 5 ms of each deploy. */
-  const tell = async ({ id, deploymentId }: Vm, signal: AbortSignal): Promise<Next<'starting'>> => {
-    const vm = await load(id)
-    const { hostId } = vm ?? {}
-    const isReady = vm && hostId && vm.want !== 'absent' && !vm.disksPending
-    // Whatever it is that fails, `starting` tries it again, and says so.
-    const seen = isReady ? await wishes.put({ ...vm, hostId }, signal).catch(() => undefined) : undefined
-    if (!isReady || !seen) return go('starting', tx => poke(tx, 'deployment', deploymentId), limitMs)
-    const record = async (tx: Tx) => {
-      await recordSeen(tx, hostId, seen, vm.seenCount)
-    }
-    return goLater('starting', lookAgainMs, record, limitMs)
-  }
 
   return machine<Vm>()({
     kind: 'vm',
@@ -61,15 +45,14 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
     load,
     preempt: vm => (vm.want === 'absent' ? 'removing' : undefined),
     phases: {
-      async placing({ subject: vm, signal }) {
-        // Nobody has told those above it of its place yet.
-        if (vm.hostId) return go('starting', tx => poke(tx, 'deployment', vm.deploymentId), limitMs)
+      async placing({ subject: vm }) {
+        if (vm.hostId) return go('starting', undefined, minutes(10))
         // In a transaction of its own, with others: behind the fence of this step it could not be. It is done once, since only
         // a VM without a host is given one, and one that is to go is given none.
         const outcome = await placeVm(vm)
         switch (outcome.is) {
           case 'placed':
-            return tell(vm, signal)
+            return go('starting', undefined, minutes(10))
           case 'outrun':
             return wait(outrunRetryMs)
           case 'unpinned':
@@ -97,12 +80,13 @@ export const vmMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'vault' | '
       },
 
       async steady({ subject: vm, signal }): Promise<Next<'starting' | 'removing'>> {
-        if (vm.seenGeneration < vm.generation) return go('starting', undefined, limitMs)
+        if (vm.seenGeneration < vm.generation) return go('starting', undefined, minutes(10))
         const hostId = placed(vm)
         const seen: VmObserved = await agentClient(deps.bus, hostId).get(vm.id, signal)
         // A host that lost its disk knows nothing of the VM: tell it again.
         // An agent that has started anew has to be told the keys of encrypted volumes again.
-        if (seen.state === 'absent' || seen.error?.code === 'volume_locked') return go('starting', undefined, limitMs)
+        if (seen.state === 'absent' || seen.error?.code === 'volume_locked')
+          return go('starting', undefined, minutes(10))
         return wait(steadyLookMs, async tx => {
           await recordSeen(tx, hostId, seen, vm.seenCount)
         })

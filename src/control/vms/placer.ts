@@ -4,6 +4,7 @@
  * memory is a proposal; the statement that reserves is what counts, and whoever loses comes again.
  */
 import type { Tx } from '../../db/db.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
 import { batched } from '../../lib/batched.ts'
 import type { Deps } from '../deps.ts'
 import { type Candidates, createCandidates, hostRooms } from '../hosts/index.ts'
@@ -71,6 +72,8 @@ async function placeTogether(tx: Tx, candidates: Candidates, vms: readonly Vm[])
     round,
     mine.filter(vm => !special.has(vm.id)),
   )
+  const moved = new Set(mine.flatMap(vm => (round.results.get(vm.id)?.is === 'placed' ? [vm.deploymentId] : [])))
+  if (moved.size > 0) await pokeMany(tx, 'deployment', [...moved])
   return vms.map(vm => {
     if (ours.has(vm.deploymentId) && special.has(vm.id)) return { is: 'apart' }
     return round.results.get(vm.id) ?? outrun
@@ -83,7 +86,9 @@ async function placeApart(tx: Tx, candidates: Candidates, vm: Vm): Promise<Place
     store.hostsByDeployment(tx, [vm.deploymentId]),
   ])
   if (!ours.has(vm.deploymentId)) return outrun
-  return placeWithDisks({ tx, candidates, siblings, results: new Map(), looked: false }, vm)
+  const placed = await placeWithDisks({ tx, candidates, siblings, results: new Map(), looked: false }, vm)
+  if (placed.is === 'placed') await poke(tx, 'deployment', vm.deploymentId)
+  return placed
 }
 
 interface Round {

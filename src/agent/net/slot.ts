@@ -1,8 +1,10 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
 import { machineLock } from '../../lib/machine-lock.ts'
+import { tapNames } from './devices.ts'
+import { tapPrefix } from './rules.ts'
 
 export const slotCount = 16
 const slotDir = '/run/mote/slots'
@@ -10,9 +12,10 @@ const slotDir = '/run/mote/slots'
 /**
  * A small number that is this agent's alone on this machine: its addresses, taps and firewall table carry it. It belongs
  * to the data directory, not to the process, because VMs outlive their agent; a slot whose directory is no more is free.
+ * @returns `isNew`: it was somebody else's, who may have left taps and rules
  * @throws Error when all slots are taken.
  */
-export async function claimSlot(dataDir: string): Promise<number> {
+export async function claimSlot(dataDir: string): Promise<{ slot: number; isNew: boolean }> {
   const lock = await machineLock('network slots')
   try {
     await mkdir(slotDir, { recursive: true, mode: 0o755 })
@@ -20,14 +23,29 @@ export async function claimSlot(dataDir: string): Promise<number> {
       Array.from({ length: slotCount }, (_, slot) => readIfExists(join(slotDir, String(slot)))),
     )
     const mine = owners.indexOf(dataDir)
-    if (mine >= 0) return mine
-    const free = owners.findIndex(owner => owner === undefined || !existsSync(owner))
-    if (free < 0) throw new Error(`all ${slotCount} network slots of this machine are taken: see ${slotDir}`)
+    if (mine >= 0) return { slot: mine, isNew: false }
+    const free = owners.findIndex((owner, slot) => (owner === undefined || !existsSync(owner)) && !isInUse(slot))
+    if (free < 0)
+      throw new Error(
+        `all ${slotCount} network slots of this machine are taken, by agents (${slotDir}) or by VMs that still run (ip link show type tun)`,
+      )
     await writeFileAtomic(join(slotDir, String(free)), dataDir, { mode: 0o644 })
-    return free
+    return { slot: free, isNew: true }
   } finally {
     await lock.release()
   }
+}
+
+/** Whether a VMM has a tap of it open: one of an agent whose files are not seen from here, as from within a container. */
+function isInUse(slot: number): boolean {
+  return tapNames(tapPrefix(slot)).some(tap => {
+    const device = `/sys/class/net/${tap}`
+    try {
+      return existsSync(join(device, 'tun_flags')) && readFileSync(join(device, 'carrier'), 'utf8').trim() === '1'
+    } catch {
+      return false // down (EINVAL), or gone by now
+    }
+  })
 }
 
 export async function releaseSlot(slot: number): Promise<void> {

@@ -109,6 +109,9 @@ async function makeDue(db: Db, kind: string, id: string): Promise<void> {
   await db.run(makeDueStatement, [kind, id])
 }
 
+/** The subject has its turn whatever others are due: of equals a smaller batch may pass by the same ones. */
+const batch = 100_000
+
 class InjectedFault extends Error {}
 
 function createInjector<S extends CrashSubject>(
@@ -122,7 +125,7 @@ function createInjector<S extends CrashSubject>(
   const log = pino({ level: 'silent' })
   const original = machine.phases[phase]
   if (original === undefined) throw new Error(`BUG: ${machine.kind} has no phase "${phase}"`)
-  const plain = (db: Db): Runner => createRunner({ db, machines: [machine], log })
+  const plain = (db: Db): Runner => createRunner({ db, machines: [machine], log, batch })
   // Machines are made of `any` subjects once their types are forgotten; the subject is only handed on.
   const handler = async (step: Step<unknown>) => {
     if (injected || !(await isOurs(options.db, machine.kind, subject.id, step))) return original(step)
@@ -155,7 +158,7 @@ function createInjector<S extends CrashSubject>(
   return {
     injected: () => injected,
     runner: (db: Db) =>
-      createRunner({ db: losingAnswers(db, phase, options, subject, loseAnswer), machines: [faulty], log }),
+      createRunner({ db: losingAnswers(db, phase, options, subject, loseAnswer), machines: [faulty], log, batch }),
     async beforeStep() {
       if (fault !== 'deletion') return
       injected = true

@@ -59,6 +59,8 @@ export interface SimHostOptions {
   readonly movesVolumes?: boolean
   /** Default: true. */
   readonly movesPaused?: boolean
+  /** Whether what it says of VMs has its time, so that what is overtaken on the way is not taken for news; default: as of an old agent. */
+  readonly tellsTime?: boolean
   /** Sees every message before it is sent; false loses it. Default: everything passes. */
   readonly passes?: () => boolean
 }
@@ -82,10 +84,12 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
 
   const observed = (vmId: string): VmObserved => {
     const vm = vms.get(vmId)
-    if (vm) return observedOf(vm)
+    const time = options.tellsTime ? { atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) } : {}
+    if (vm) return { ...observedOf(vm), ...time }
     return {
       ...{ vmId, generation: gone.get(vmId) ?? 0, state: 'absent', healthy: false, endpoint: null, imageDigest: null },
       ...{ hypervisor: 'fake', error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
+      ...time,
     }
   }
   const publish = async (subject: string, message: unknown) => {

@@ -18,7 +18,8 @@ beforeAll(async () => {
   system = await testSystem({ agents: 0 })
   user = await system.user()
   const between = { wires: new Map(), parcels: new Map(), snapshotParcels: new Map(), truth: new Map() }
-  for (const name of ['sim-1', 'sim-2']) hosts.push(await simHost(system.bus, { id: newId(), name, ...between }))
+  for (const name of ['sim-1', 'sim-2'])
+    hosts.push(await simHost(system.bus, { id: newId(), name, ...between, tellsTime: true }))
   turning = turn()
   await until(async () => (await user.get('/v1/admin/hosts')).body.length === 2, { what: 'the hosts have joined' })
 })

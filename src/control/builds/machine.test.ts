@@ -100,7 +100,7 @@ it('has every phase with every fault', () => {
 
 const due = `UPDATE machine SET wake_at = now() WHERE lease IS NULL`
 const rounds = async (done: () => Promise<boolean>) => {
-  const runner = createRunner({ db, machines: [machine, deploymentMachine(deps)], log: deps.log })
+  const runner = createRunner({ db, machines: [machine, deploymentMachine(deps)], log: deps.log, batch: 100_000 })
   for (let round = 0; round < 40; round++) {
     if (await done()) return
     for (const sim of sims) sim.tick()

@@ -132,22 +132,22 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
       return
     }
     tunnels++
-    const done = () => void tunnels--
+    const leave = () => void tunnels--
     const wish = { grant, host, port }
     openTunnel(control, wish)
       .then(upstream => {
-        if (!upstream) return refuse(reject, done)
+        if (!upstream) return refuse(reject, leave)
         if (isOver) {
           // Nobody would close the channel.
           upstream.destroy()
-          return done()
+          return leave()
         }
-        join(accept(), upstream, done)
+        join(accept(), upstream, leave)
         watch(wish, upstream)
       })
       .catch((err: unknown) => {
         log.warn({ err, ip }, 'a tunnel could not be opened')
-        refuse(reject, done)
+        refuse(reject, leave)
       })
   })
   connection.on('session', (_accept, reject) => reject())
@@ -156,8 +156,8 @@ function serve(connection: ssh2.Connection, ip: string, { control, failures, eve
   connection.on('error', err => log.debug({ err, ip }, 'an SSH connection ended with an error'))
 }
 
-function refuse(reject: () => void, done: () => void): void {
-  done()
+function refuse(reject: () => void, leave: () => void): void {
+  leave()
   reject()
 }
 

@@ -129,6 +129,7 @@ it('belongs to one app at a time: to the one whose record is there', async () =>
 
 it('stays while name servers do not answer', async () => {
   await prove(owner, 'steady.example.com')
+  await routed('steady.example.com', 200)
   dns.broken = true
   expect((await owner.post(`${path}/steady.example.com/verify`)).body).toMatchObject({
     status: 'verified',

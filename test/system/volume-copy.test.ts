@@ -86,6 +86,7 @@ setsid sh /tmp/count >/dev/null 2>&1 & sleep 0.1`,
         what: 'the snapshot ends',
       })
       expect(await snapshot()).toMatchObject({ status: 'ready', error: null, pause_ms: expect.any(Number) })
+      expect((await snapshot()).size_bytes).toBeLessThan(300 * 2 ** 20)
       const { id: snapshotId, pause_ms } = await snapshot()
       const beganMs = performance.now()
       await run('cp', ['--sparse=always', join(poolDir, `${id}.raw`), join(poolDir, 'measured')])

@@ -364,6 +364,7 @@ test.skipIf(!hasQemu)(
     const taken = await snapshot(host, 's1')
     expect(taken).toMatchObject({ state: 'ready', error: null })
     expect(taken.pauseMs).toBeGreaterThan(0)
+    expect(taken.sizeBytes, 'no room for what the volume has nothing in').toBeLessThan(16 * 2 ** 20)
     const after = await number()
     await until(async () => (await number()) > after + 5, { what: 'it writes on', timeoutMs: 30_000 })
     // The clone was never mounted: no journal to replay, and no fault.

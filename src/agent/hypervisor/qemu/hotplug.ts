@@ -149,9 +149,20 @@ async function askUntilThere(guest: GuestChannel, line: string): Promise<void> {
   }
 }
 
+/** What QEMU opened for a block node, relative to its directory or absolute. @throws StepError `volume_missing` */
+export async function fileOf(qmp: Qmp, node: string): Promise<string> {
+  const file = (await nodesOf(qmp)).find(one => one['node-name'] === node)?.file
+  if (typeof file !== 'string') throw new StepError('volume_missing', 'the VM does not have the volume')
+  return file
+}
+
 async function hasNode(qmp: Qmp, name: string): Promise<boolean> {
+  return (await nodesOf(qmp)).some(node => node['node-name'] === name)
+}
+
+async function nodesOf(qmp: Qmp) {
   const nodes = await qmp.execute('query-named-block-nodes', { flat: true })
-  return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === name)
+  return Array.isArray(nodes) ? nodes.map(asObject) : []
 }
 
 async function hasDevice(qmp: Qmp, id: string): Promise<boolean> {

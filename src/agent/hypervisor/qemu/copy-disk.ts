@@ -3,7 +3,7 @@
  * copied first (`blockdev-backup`, QEMU 7.2 QMP reference). The volume's own file is the newest at every moment, so nothing
  * that dies meanwhile costs more than the copy.
  */
-import { chown, stat } from 'node:fs/promises'
+import { chown } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { dataRanges } from '../../disk/extents.ts'
@@ -11,7 +11,7 @@ import { StepError } from '../../vm/errors.ts'
 import { unbind } from '../bind.ts'
 import type { DiskCopy } from '../driver.ts'
 import { runDir, showFile, type VmUser } from '../isolation.ts'
-import { fileOf, nodeOf } from './hotplug.ts'
+import { nodeOf, openedAs } from './hotplug.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
 const lookEveryMs = 10
@@ -54,7 +54,7 @@ export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan
     if (user) await showFile(target, shown, user, 'write')
     const file = { driver: 'file', filename: user ? join(runDir, name) : target, discard: 'unmap' }
     await qmp.execute('blockdev-add', { driver: 'raw', 'node-name': name, discard: 'unmap', file })
-    await markData(qmp, { source, marks, file: resolve(dir, await fileOf(qmp, source)) })
+    await markData(qmp, dir, source, marks)
   } catch (error) {
     await letGo()
     throw error
@@ -74,19 +74,21 @@ export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan
  * Marks what the volume has data in, and from here on what the guest writes to. QEMU itself would also copy what reads as zeros, and
  * the file system would give the copy room for all of the volume (`fallocate`, without holes). A bitmap can only be marked by writes: so they
  * are made to a node that keeps nothing, and merged.
- * @param file the volume's own
  */
-async function markData(qmp: Qmp, { source, marks, file }: Readonly<Record<'source' | 'marks' | 'file', string>>) {
+async function markData(qmp: Qmp, dir: string, source: string, marks: string): Promise<void> {
   await qmp.execute('block-dirty-bitmap-add', { node: source, name: bitmap })
-  const { size } = await stat(file)
-  await qmp.execute('blockdev-add', { driver: 'null-co', 'node-name': marks, size })
+  const { file, sizeBytes } = await openedAs(qmp, source)
+  await qmp.execute('blockdev-add', { driver: 'null-co', 'node-name': marks, size: sizeBytes })
   await qmp.execute('block-dirty-bitmap-add', { node: marks, name: bitmap })
-  for (const { start, end } of await dataRanges(file))
-    for (let at = start; at < end; at += mostMarkedBytes) {
+  for (const range of await dataRanges(resolve(dir, file))) {
+    // A file that has just grown may have more than QEMU knows of.
+    const end = Math.min(range.end, sizeBytes)
+    for (let at = range.start; at < end; at += mostMarkedBytes) {
       const command = `qemu-io ${marks} "write -q -z ${at} ${Math.min(end - at, mostMarkedBytes)}"`
       const said = await qmp.execute('human-monitor-command', { 'command-line': command })
       if (said !== '') throw new Error(`QEMU could not mark what to copy: ${said}`)
     }
+  }
   await qmp.execute('block-dirty-bitmap-merge', {
     ...{ node: source, target: bitmap },
     bitmaps: [{ node: marks, name: bitmap }],

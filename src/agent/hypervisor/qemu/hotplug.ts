@@ -149,11 +149,16 @@ async function askUntilThere(guest: GuestChannel, line: string): Promise<void> {
   }
 }
 
-/** What QEMU opened for a block node, relative to its directory or absolute. @throws StepError `volume_missing` */
-export async function fileOf(qmp: Qmp, node: string): Promise<string> {
-  const file = (await nodesOf(qmp)).find(one => one['node-name'] === node)?.file
-  if (typeof file !== 'string') throw new StepError('volume_missing', 'the VM does not have the volume')
-  return file
+/**
+ * What QEMU has opened for a block node: its file, relative to QEMU's directory or absolute, and how many bytes the node has.
+ * @throws StepError `volume_missing`
+ */
+export async function openedAs(qmp: Qmp, node: string): Promise<{ file: string; sizeBytes: number }> {
+  const found = (await nodesOf(qmp)).find(one => one['node-name'] === node)
+  const [file, sizeBytes] = [found?.file, Number(asObject(found?.image)['virtual-size'])]
+  if (typeof file !== 'string' || !(sizeBytes > 0))
+    throw new StepError('volume_missing', 'the VM does not have the volume')
+  return { file, sizeBytes }
 }
 
 async function hasNode(qmp: Qmp, name: string): Promise<boolean> {

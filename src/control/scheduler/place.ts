@@ -116,27 +116,21 @@ export function pick(
   request: PlacementRequest,
   policy: Policy = 'spread',
 ): Placement['host'] {
-  let best: (Scored & { readonly host: HostView; readonly hypervisor: HypervisorName }) | undefined
+  let best: { readonly host: HostView; readonly hypervisor: HypervisorName; readonly score: number } | undefined
   const open = { ...request, needs: [...(request.needs ?? []), 'private-network' as const] }
+  const isBetter = (host: HostView, score: number) =>
+    !best || score > best.score || (score === best.score && host.id < best.host.id)
   for (const host of hosts) {
     const most = rate(host, request, policy)
-    if (best && !isBetter({ host, score: most }, best)) continue
+    if (!isBetter(host, most)) continue
     const hypervisor = reject(host, request) ? undefined : offered(host, request)
     if (!hypervisor) continue
     // Where there is a choice, nobody goes where nothing gets out.
     const score = most - (offered(host, open) ? 0 : 5)
-    if (!best || isBetter({ host, score }, best)) best = { host, hypervisor, score }
+    if (isBetter(host, score)) best = { host, hypervisor, score }
   }
   return best && { id: best.host.id, name: best.host.name, hypervisor: best.hypervisor }
 }
-
-interface Scored {
-  readonly host: Pick<HostView, 'id'>
-  readonly score: number
-}
-
-const isBetter = (one: Scored, than: Scored) =>
-  one.score > than.score || (one.score === than.score && one.host.id < than.host.id)
 
 function reject(host: HostView, request: PlacementRequest): Rejection | undefined {
   if (request.excluded?.has(host.id)) return 'excluded'
@@ -170,7 +164,9 @@ function rate(host: HostView, request: PlacementRequest, policy: Policy): number
     (host.usedMemoryMib + request.memoryMib) / host.memoryMib,
     (host.usedDiskMib + request.diskMib) / host.diskMib,
   )
-  return (policy === 'spread' ? 1 - share : share) - (request.siblings.has(host.id) ? 10 : 0)
+  return (
+    (policy === 'spread' ? 1 - share : share) - (request.siblings.size > 0 && request.siblings.has(host.id) ? 10 : 0)
+  )
 }
 
 /** One sentence for people: why nothing was found. */

@@ -184,6 +184,10 @@ describe('exit codes', () => {
     const exec = (...program: string[]) => mote.run(['exec', '--app', 'web', '--', ...program])
     expect(await exec('echo', 'it is here')).toMatchObject({ code: 0, out: 'it is here\n' })
     expect(await exec('no-such-program')).toMatchObject({ code: 127 })
+    expect(await mote.run(['exec', '--app', 'web', '--timeout', '1', '--', 'sleep', '5'])).toMatchObject({
+      code: 124,
+      err: expect.stringContaining('still ran after 1 s'),
+    })
   })
 
   it.each([

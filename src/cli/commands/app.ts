@@ -191,18 +191,24 @@ const scale: Verb = {
 const exec: Verb = {
   usage: 'exec <command...>',
   says: 'Run a program in the VM; its exit code is that of this command',
-  options: [appFlag, deploymentFlag, ['--timeout <seconds>', 'at most 60']],
+  options: [appFlag, deploymentFlag, ['--timeout <seconds>', 'how long it may take: 10, at most 60']],
   passThrough: true,
   example: 'mote exec --app web -- ls -l /data',
   async run(call) {
     const app_name = await appOf(call)
     const job_id = await deploymentOf(call, app_name)
-    const body = { command: call.rest, timeout_seconds: wholeNumber(call.flags, 'timeout') }
+    const seconds = wholeNumber(call.flags, 'timeout') ?? 10
+    const began = performance.now()
+    const body = { command: call.rest, timeout_seconds: seconds }
     const answer = await call.client.execInVm({ app_name, job_id, body })
+    // A program may end with that number by itself.
+    const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
     if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
     process.stderr.write(answer.stderr)
     if (answer.truncated) process.stderr.write('(the output was longer than 1 MiB and was cut)\n')
     process.stdout.write(answer.stdout)
+    if (wasEnded)
+      process.stderr.write(`It was ended, as it still ran after ${seconds} s. Longer: --timeout, at most 60.\n`)
     return { json: answer, text: '', code: answer.exit_code }
   },
 }

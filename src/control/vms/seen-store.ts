@@ -16,7 +16,7 @@ export interface SeenVm {
 // started after its host's clock had been put back.
 // An observation counts only from the host that owns the VM and about no older wish than we have seen; and only if it
 // says something new, so that beats which repeat themselves write nothing. What was known before is read under the lock of the
-// row, so that of two observations at once the second compares with the first.
+// row, so that of two observations at once the second compares with the first. What it waited for, it waits for no more.
 const recordSeen = statement<{
   deploymentId: string
   appId: string
@@ -37,7 +37,7 @@ const recordSeen = statement<{
      FROM vm WHERE id = $1 FOR NO KEY UPDATE)
    UPDATE vm SET seen_generation = $3, seen_state = $4, healthy = $5, endpoint_host = $6, endpoint_port = $7,
                  seen_error = $8, restart_count = $9, seen_steps = $10, seen_firewall = $12,
-                 seen_count = seen_count + 1, seen_at_us = coalesce($13::bigint, seen_at_us)
+                 placement_note = NULL, seen_count = seen_count + 1, seen_at_us = coalesce($13::bigint, seen_at_us)
    FROM was WHERE id = was_id AND host_id = $2
      AND (seen_generation < $3 OR coalesce($13::bigint, seen_at_us) NOT BETWEEN seen_at_us - 60000000 AND seen_at_us - 1)
      AND seen_generation <= $3 AND generation >= $3 AND seen_count = coalesce($11::bigint, seen_count)

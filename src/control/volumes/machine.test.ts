@@ -258,7 +258,16 @@ describe('a VM with a volume', () => {
     const app = await oneVmApp()
     await attach(app.id, id)
     const first = await world.deploy(app)
+    const note = async () =>
+      (
+        await world.rows<{ note: string | null }>(
+          `SELECT placement_note AS note FROM vm WHERE id = $1`,
+          first.vmIds[0]!,
+        )
+      )[0]
+    await world.until(async () => (await note())?.note?.includes('being made ready') === true)
     await world.until(() => active(first.id))
+    expect(await note(), 'what it waited for').toEqual({ note: null })
     expect(holders(id)).toEqual(first.vmIds)
     expect(stored.get(id)?.generation).toBe(1)
 

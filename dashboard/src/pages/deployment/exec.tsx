@@ -7,11 +7,13 @@ import { Badge } from '../../ui/status.tsx'
 import { whyNotRunning } from './machine.ts'
 import { wordsOf } from './words.ts'
 
+const limitSeconds = 30
+
 export function Exec({ app_name, live }: { readonly app_name: string; readonly live: LiveDeploymentStatus }) {
-  const [answer, setAnswer] = useState<ExecAnswer>()
+  const [answer, setAnswer] = useState<ExecAnswer & { readonly wasEnded: boolean }>()
   const reason = whyNotRunning(live.status)
   return (
-    <Card title="Run a command" lead="In the machine, without a shell. It may take up to 30 seconds.">
+    <Card title="Run a command" lead={`In the machine, without a shell. It may take up to ${limitSeconds} seconds.`}>
       {reason ? (
         <p className="text-muted">{reason}</p>
       ) : (
@@ -20,7 +22,12 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
           look="plain"
           send={async values => {
             const command = wordsOf(values.text('command'))
-            setAnswer(await api.execInVm({ app_name, job_id: live.job_id, body: { command, timeout_seconds: 30 } }))
+            const began = performance.now()
+            const body = { command, timeout_seconds: limitSeconds }
+            const said = await api.execInVm({ app_name, job_id: live.job_id, body })
+            // A program may end with that number by itself.
+            const wasEnded = said.exit_code === 124 && performance.now() - began >= limitSeconds * 1000
+            setAnswer({ ...said, wasEnded })
           }}
         >
           <Field
@@ -37,6 +44,9 @@ export function Exec({ app_name, live }: { readonly app_name: string; readonly l
       {answer && (
         <div className="mt-4">
           <Badge tone={answer.exit_code === 0 ? 'good' : 'bad'}>{`exit code ${answer.exit_code}`}</Badge>
+          {answer.wasEnded && (
+            <span className="ml-2 text-muted">It was ended, as it still ran after {limitSeconds} seconds.</span>
+          )}
           <pre
             tabIndex={0}
             aria-label="What it wrote"

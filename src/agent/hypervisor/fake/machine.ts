@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Frame } from '../../guest/frames.ts'
 import { StepError } from '../../vm/errors.ts'
 import { type GuestState, runFileOf, saveGuest } from './guest.ts'
@@ -100,8 +101,13 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
     setBalloon: async targetMib => {
       balloonMib = targetMib ?? spec.memoryMib
     },
-    exec: async ([program, ...rest]) => {
+    exec: async ([program, ...rest], timeoutMs) => {
       if (vm.paused) throw new StepError('invalid_state', 'the VM is paused')
+      if (program === 'sleep') {
+        const ms = Number(rest[0]) * 1000
+        await sleep(Math.min(ms, timeoutMs))
+        return { exitCode: ms > timeoutMs ? 124 : 0, stdout: '', stderr: '', truncated: false }
+      }
       // Of database images: there is always a server behind a healthy simulated guest.
       const known = program === 'echo' || program?.startsWith('/usr/local/bin/mote-')
       const stdout = program === 'echo' ? `${rest.join(' ')}\n` : ''

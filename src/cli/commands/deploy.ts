@@ -144,8 +144,12 @@ async function planOf({ flags, terminal }: Call, dir: string): Promise<Plan> {
   const source = told ?? (await askSource(choose, found !== undefined, origin))
   const image = source === 'image' ? (given.image ?? (await ask('Which image?'))) : undefined
   const gitUrl = source === 'git' ? (given.gitUrl ?? (await ask('Which repository?', origin || undefined))) : ''
+  // What is usual for such a folder, where nobody can be asked.
+  const usual = process.stdin.isTTY ? undefined : found?.port
   const port =
-    wholeNumber(flags, 'port') ?? Number(await ask('Which port does it listen on?', String(found?.port ?? 8080)))
+    wholeNumber(flags, 'port') ??
+    usual ??
+    Number(await ask('Which port does it listen on?', String(found?.port ?? 8080)))
   return { name, image, gitUrl, port, upload: source === 'folder' }
 }
 

@@ -120,11 +120,15 @@ async function hasReflinks(dir: string): Promise<boolean> {
 /** A reflink counts as if it had blocks of its own: which it shares is not known without walking its extents. */
 async function bytesIn(dir: string): Promise<number> {
   let bytes = 0
-  for (const name of await readdir(dir).catch(none)) bytes += (await stat(join(dir, name))).blocks * 512
+  for (const name of await readdir(dir).catch(none)) {
+    // Another snapshot may be deleted, or appear under its name, in this moment.
+    const [file] = await stat(join(dir, name)).then(one => [one], none)
+    bytes += (file?.blocks ?? 0) * 512
+  }
   return bytes
 }
 
-function none(error: unknown): string[] {
+function none(error: unknown): [] {
   if (hasCode(error, 'ENOENT')) return []
   throw error
 }

@@ -457,6 +457,20 @@ describe('the setting of the pools', () => {
   })
 })
 
+test('what a volume takes can be asked while its snapshots go', async () => {
+  await using dir = await testDir()
+  const pool = dirPool('local', dir.path)
+  await pool.create('v1', 16)
+  const names = Array.from({ length: 40 }, (_, n) => `s${n}`)
+  await mkdir(join(dir.path, 'v1.snapshots'))
+  for (const name of names) await writeFile(join(dir.path, 'v1.snapshots', `${name}.raw`), name)
+  const asked = Array.from({ length: 40 }, () => pool.usage('v1'))
+  const removed = names.map(name => pool.removeSnapshot('v1', name))
+  for (const { snapshotBytes } of await Promise.all(asked)) expect(snapshotBytes).toBeGreaterThanOrEqual(0)
+  await Promise.all(removed)
+  expect((await pool.usage('v1')).snapshotBytes).toBe(0)
+})
+
 async function fill(file: string, from: number, to: number): Promise<void> {
   const handle = await open(file, 'r+')
   try {

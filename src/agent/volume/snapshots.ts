@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { VolumeSnapshotObserved, VolumeSnapshotPut } from '../../contract/agent.ts'
+import { createTurns, type Turns } from '../../lib/turns.ts'
 import { isVmId } from '../state.ts'
 import type { VolumePool } from '../disk/pool.ts'
 import type { DiskCopier } from '../hypervisor/driver.ts'
@@ -45,8 +46,12 @@ interface Entry {
 const tries = 50
 const pauseMs = 200
 
+/** Copies of one volume by its VMM go one after the other: they share names there, and the disk. */
+type Parts = VolumeSnapshotsDeps & { readonly copies: Turns }
+
 export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshots {
   const { store, turns, log } = deps
+  const parts: Parts = { ...deps, copies: createTurns() }
   const entries = new Map<string, Entry>()
   let stopped = false
 
@@ -63,7 +68,7 @@ export function createVolumeSnapshots(deps: VolumeSnapshotsDeps): VolumeSnapshot
     if (!isDue(entry)) return
     entry.done = undefined
     deps.onSeen(observe(entry))
-    const done = await outcomeOf(deps, wish)
+    const done = await outcomeOf(parts, wish)
     // Stored before it is told: what was ready once stays ready.
     await store.saveSnapshotDone(snapshotId, done)
     entry.done = done
@@ -134,7 +139,7 @@ function isDue({ done, wish }: Entry): boolean {
   return done === undefined || ('error' in done && done.generation < wish.generation)
 }
 
-async function outcomeOf(deps: VolumeSnapshotsDeps, wish: VolumeSnapshotPut): Promise<SnapshotDone> {
+async function outcomeOf(deps: Parts, wish: VolumeSnapshotPut): Promise<SnapshotDone> {
   const { volumeId, snapshotId, generation } = wish
   try {
     const pool = poolOf(deps.pools, wish.pool)
@@ -152,7 +157,7 @@ async function outcomeOf(deps: VolumeSnapshotsDeps, wish: VolumeSnapshotPut): Pr
  * How long the VM that writes to the volume stood still; 0 when none does. Waiting for a VM never holds the volume's
  * turn: the VM may be waiting for that itself.
  */
-async function take(deps: VolumeSnapshotsDeps, wish: VolumeSnapshotPut) {
+async function take(deps: Parts, wish: VolumeSnapshotPut) {
   const { volumeId, snapshotId } = wish
   const pool = poolOf(deps.pools, wish.pool)
   const writer = () => deps.holders.writer(volumeId)
@@ -167,7 +172,8 @@ async function take(deps: VolumeSnapshotsDeps, wish: VolumeSnapshotPut) {
       if (await deps.turns.take(volumeId, withoutVm)) return 0
     } else {
       const copier = (await pool.copies?.()) === true ? deps.copierOf(vmId) : undefined
-      const taken = copier ? takeBy(deps, pool, wish, vmId, copier) : deps.still(vmId, volumeId, act)
+      const byVmm = async () => (writer() === vmId && copier ? takeBy(deps, pool, wish, vmId, copier) : undefined)
+      const taken = copier ? deps.copies.take(volumeId, byVmm) : deps.still(vmId, volumeId, act)
       const stoodMs = await taken.catch(notRunning)
       if (stoodMs !== undefined) return stoodMs
     }

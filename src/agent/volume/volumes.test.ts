@@ -378,6 +378,37 @@ test.skipIf(!hasQemu)(
   },
 )
 
+test.skipIf(!hasQemu)(
+  'snapshots that are taken at once under a writing guest are each whole (needs qemu)',
+  { timeout: 120_000 },
+  async () => {
+    const network = process.getuid?.() === 0 ? 'tap' : 'user'
+    await using host = await testAgent({ hypervisor: 'qemu', network })
+    await host.volume({ volumeId })
+    const loop =
+      'n=$((n+1)); echo $n > /data/next; mv /data/next /data/n; head -c 100000 /dev/urandom > /data/f$((n % 50))'
+    const command = ['sh', '-c', `n=0; while :; do ${loop}; done`]
+    const spec: Partial<VmSpec> = { hypervisor: 'qemu', command, healthCheckPath: null, disks: [disk(1)] }
+    await host.put(wish('vm-1', 1, spec))
+    const number = async () => Number((await host.exec('vm-1', ['cat', '/data/n'])).stdout)
+    await host.until('vm-1', 'running', vm => vm.state === 'running')
+    await until(async () => (await number().catch(() => 0)) > 20, { what: 'it writes', timeoutMs: 60_000 })
+    const before = await number()
+    const names = ['s1', 's2', 's3', 's4']
+    const taken = await Promise.all(names.map(name => snapshot(host, name)))
+    const after = await number()
+    expect(taken.map(({ state, error }) => error ?? state)).toEqual(names.map(() => 'ready'))
+    for (const name of names) {
+      await host.volume({ volumeId: `of-${name}`, from: { volumeId, snapshotId: name } })
+      const file = fileOf(host, `of-${name}`)
+      await run('e2fsck', ['-f', '-n', file])
+      const kept = Number(await run('debugfs', ['-R', 'cat /n', file]))
+      expect(kept).toBeGreaterThanOrEqual(before)
+      expect(kept).toBeLessThanOrEqual(after)
+    }
+  },
+)
+
 test('a volume grows beside its VM, with a clone and a restore of when it was smaller, over a restart', async () => {
   await using host = await testAgent(fake)
   await host.volume({ volumeId })

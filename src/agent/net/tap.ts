@@ -59,10 +59,10 @@ const noPlan: Omit<NetworkPlan, 'appPort'> = { ipv6: null, firewall: { version: 
  */
 export async function tapNetwork(options: TapOptions): Promise<Network> {
   const { runs = run } = options
-  const { slot, isNew: isOthers } = await claimSlot(options.dataDir)
+  const { slot, isNew: isNewSlot } = await claimSlot(options.dataDir)
   const prefix = tapPrefix(slot)
   // Of an agent whose data directory is no more: with the addresses that are to be this one's.
-  if (isOthers) await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
+  if (isNewSlot) await removeTaps(tapNames(prefix), leavingGroup + slot, runs)
   const book = addressBook(await guestsAtStart(options.subnet, slot, runs))
   const guarded = new Map<string, FirewallObserved>()
   const turns = createTurns()
@@ -79,7 +79,7 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   })
   const firewall = new Firewall(tableNow(), runs)
   await firewall.open()
-  if (isOthers) await firewall.keepOnly(new Set(), new Set())
+  if (isNewSlot) await firewall.keepOnly(new Set(), new Set())
   const hasIpv6 = await enableForwarding()
   await addLoopback(ownAddresses(book.addresses), runs)
 

@@ -164,9 +164,7 @@ function rate(host: HostView, request: PlacementRequest, policy: Policy): number
     (host.usedMemoryMib + request.memoryMib) / host.memoryMib,
     (host.usedDiskMib + request.diskMib) / host.diskMib,
   )
-  return (
-    (policy === 'spread' ? 1 - share : share) - (request.siblings.size > 0 && request.siblings.has(host.id) ? 10 : 0)
-  )
+  return (policy === 'spread' ? 1 - share : share) - (request.siblings.has(host.id) ? 10 : 0)
 }
 
 /** One sentence for people: why nothing was found. */

@@ -1,11 +1,10 @@
 // Builds the dashboard when its sources are not those it was built from. Plain JavaScript: see bootstrap.mjs.
-import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { root } from './project-node.mjs'
+import { Failure, npmInstall, program, reasonOf, step } from './step.mjs'
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const dashboard = join(root, 'dashboard')
 const stamp = join(dashboard, 'dist', '.built-from')
 
@@ -33,45 +32,34 @@ export const isDashboardFresh = () => existsSync(stamp) && readFileSync(stamp, '
 
 /**
  * @param node the project's own Node
- * @returns whether there is a build of these sources now; why not was said
+ * @returns whether there is a build of these sources now; a failure was reported
  */
-export function ensureDashboard(node) {
+export async function ensureDashboard(node) {
   if (isDashboardFresh()) return true
-  const startedMs = Date.now()
-  process.stderr.write('Building the dashboard ... ')
-  const built = install() ?? build(node)
-  if (built !== undefined) {
-    process.stderr.write(`failed; everything else works without it\n${built}\n`)
+  try {
+    await step('Building the dashboard', async () => {
+      await install()
+      await build(node)
+    })
+    return true
+  } catch (error) {
+    process.stderr.write(`Everything but the dashboard works without it. ${error.message}\n`)
     return false
   }
-  process.stderr.write(`${((Date.now() - startedMs) / 1000).toFixed(1)} s\n`)
-  return true
 }
 
-/** @returns what went wrong */
-function install() {
+async function install() {
   const lock = readFileSync(join(dashboard, 'package-lock.json'), 'utf8')
   const from = join(dashboard, 'node_modules', '.installed-from')
-  if (existsSync(from) && readFileSync(from, 'utf8') === lock) return undefined
-  const fault = done('npm', ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'])
-  if (fault === undefined) writeFileSync(from, lock)
-  return fault
+  if (existsSync(from) && readFileSync(from, 'utf8') === lock) return
+  await npmInstall(dashboard)
+  writeFileSync(from, lock)
 }
 
-function build(node) {
+async function build(node) {
   const hash = sourcesHash()
-  const fault = done(node, [join(dashboard, 'node_modules', 'vite', 'bin', 'vite.js'), 'build', '--logLevel', 'error'])
-  if (fault === undefined) writeFileSync(stamp, hash)
-  return fault
-}
-
-function done(command, args) {
-  const result = spawnSync(command, args, {
-    cwd: dashboard,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    encoding: 'utf8',
-    // npm sets these for its own children; the inner npm must not take them for its configuration.
-    env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_'))),
-  })
-  return result.status === 0 ? undefined : result.stderr || result.stdout || String(result.error)
+  const vite = join(dashboard, 'node_modules', 'vite', 'bin', 'vite.js')
+  const { status, output } = await program(node, [vite, 'build', '--logLevel', 'error'], { cwd: dashboard })
+  if (status !== 0) throw new Failure(reasonOf(output))
+  writeFileSync(stamp, hash)
 }

@@ -1,26 +1,49 @@
-// What the programs need from the distribution, and how to get it. With root and apt it is installed; otherwise the one
-// command to run is printed.
+// What the programs need from the distribution, and how to get it: with apt as root or through sudo; otherwise the one
+// command to run is printed. Plain JavaScript: see bootstrap.mjs.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { Failure, program, reasonOf, step } from './step.mjs'
 
-/** `probe`: any of these existing means the package is there. */
+/**
+ * `probe`: any of these existing means the package is there. `needed`: no virtual machine runs without it; without the
+ * others something is missing that the programs name when it is asked for.
+ */
 const packages = [
-  { group: 'vm', name: 'qemu-system-x86', probe: ['qemu-system-x86_64'], why: 'runs the virtual machines' },
+  {
+    group: 'vm',
+    name: 'qemu-system-x86',
+    probe: ['qemu-system-x86_64'],
+    why: 'runs the virtual machines',
+    needed: true,
+  },
   { group: 'vm', name: 'iproute2', probe: ['ip'], why: 'tap devices' },
   { group: 'vm', name: 'nftables', probe: ['nft'], why: 'firewall of the virtual machines' },
   { group: 'vm', name: 'wireguard-tools', probe: ['wg'], why: 'private networks over several hosts' },
   { group: 'vm', name: 'qemu-utils', probe: ['qemu-img'], why: 'encrypted volumes' },
-  { group: 'vm', name: 'e2fsprogs', probe: ['mke2fs'], why: 'writable disks' },
-  { group: 'build', name: 'musl-tools', probe: ['musl-gcc'], why: 'builds the guest init' },
-  { group: 'build', name: 'kmod', probe: ['modprobe'], why: 'finds the modules of the guest kernel' },
-  { group: 'build', name: 'xz-utils', probe: ['xz'], why: 'unpacks the guest kernel' },
+  { group: 'vm', name: 'e2fsprogs', probe: ['mke2fs'], why: 'writable disks of the virtual machines', needed: true },
+  { group: 'vm', name: 'gcc', probe: ['gcc'], why: 'compiles the init program of the virtual machines', needed: true },
+  // musl-tools and gcc only recommend what they cannot do without.
+  {
+    group: 'vm',
+    name: 'libc6-dev',
+    probe: ['/usr/include/stdio.h'],
+    why: 'compiles small host programs',
+    needed: true,
+  },
+  { group: 'vm', name: 'musl-tools', probe: ['musl-gcc'], why: 'makes that init program small' },
   { group: 'image', name: 'skopeo', probe: ['skopeo'], why: 'fetches container images' },
-  { group: 'image', name: 'umoci', probe: ['umoci'], why: 'unpacks container images' },
+  { group: 'image', name: 'umoci', probe: ['umoci'], why: 'unpacks container images', needed: true },
   { group: 'image', name: 'erofs-utils', probe: ['mkfs.erofs'], why: 'makes the read-only base of an image' },
   { group: 'image', name: 'git', probe: ['git'], why: 'fetches what is to be built' },
   { group: 'image', name: 'openssh-client', probe: ['ssh'], why: 'fetches what is to be built with a deploy key' },
   { group: 'image', name: 'mmdebstrap', probe: ['mmdebstrap'], why: 'makes the images that apps are built in' },
-  { group: 'image', name: 'busybox-static', probe: ['/usr/share/doc/busybox-static'], why: 'the sample app' },
+  {
+    group: 'image',
+    name: 'busybox-static',
+    probe: ['/usr/share/doc/busybox-static'],
+    why: 'the sample app',
+    needed: true,
+  },
   { group: 'test', name: 'nats-server', probe: ['nats-server'], why: 'the bus suite on a real server' },
   {
     group: 'test',
@@ -51,40 +74,76 @@ const packages = [
 const directories = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 const present = probe =>
   probe.startsWith('/') ? existsSync(probe) : directories.some(directory => existsSync(`${directory}/${probe}`))
+const isMissing = ({ probe }) => !probe.some(present)
 
 /**
- * Installs what is missing of the groups. With `mandatory` the process ends when something cannot be had; without it the
- * parts that need it say so themselves.
+ * Installs what is missing of the groups. With `mandatory` it fails when virtual machines cannot run without a missing
+ * package; otherwise it names the missing ones and goes on.
+ * @throws Failure that names the packages and the command to run
  */
-export function ensureSystemPackages(groups, { mandatory }) {
-  if (process.platform !== 'linux') return
-  const missing = packages.filter(p => groups.includes(p.group) && !p.probe.some(present))
+export async function ensureSystemPackages(groups, { mandatory = false } = {}) {
+  if (process.platform !== 'linux') {
+    if (mandatory) throw new Failure(notLinux)
+    return
+  }
+  const missing = packages.filter(one => groups.includes(one.group) && isMissing(one))
   if (missing.length === 0) return
-  const names = missing.map(p => p.name)
-  const command = `apt-get update && apt-get install -y --no-install-recommends ${names.join(' ')}`
-  const list = missing.map(p => `  ${p.name.padEnd(18)} ${p.why}`).join('\n')
-  if (!present('apt-get') || process.getuid() !== 0) {
-    process.stderr.write(`These packages are missing:\n${list}\nInstall them with:\n  sudo sh -c '${command}'\n`)
-    if (mandatory) process.exit(1)
-    return
+  const asRoot = present('apt-get') ? rootCommand() : undefined
+  if (asRoot === undefined) return reportMissing(missing, mandatory)
+  const output = await install(
+    asRoot,
+    missing.map(({ name }) => name),
+  )
+  const still = missing.filter(isMissing)
+  if (still.length > 0) reportMissing(still, mandatory, output)
+}
+
+const notLinux = `Virtual machines need Linux; this is ${process.platform}. What works here: the command line ("bin/mote login --url <address of a Mote>") and a cloud of simulated machines ("npm start -- --hypervisor fake").`
+
+/** What a command is put behind to run as root without a question; undefined: there is no such way. */
+function rootCommand() {
+  if (process.getuid() === 0) return []
+  const sudo = spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' })
+  return sudo.status === 0 ? ['sudo', '-n'] : undefined
+}
+
+/** @returns what apt said last */
+async function install(asRoot, names) {
+  // A fresh server often runs its unattended upgrades: wait for their lock instead of failing.
+  const wait = ['-o', 'DPkg::Lock::Timeout=300']
+  const apt = args => {
+    const variables = ['DEBIAN_FRONTEND=noninteractive', 'LC_ALL=C.UTF-8']
+    const [command, ...rest] = [...asRoot, 'env', ...variables, 'apt-get', ...wait, ...args]
+    return program(command, rest)
   }
-  const startedMs = Date.now()
-  process.stderr.write(`Installing ${names.join(', ')} ... `)
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = args => spawnSync('apt-get', args, { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8', env })
-  const install = wanted => apt(['install', '-y', '--no-install-recommends', ...wanted])
-  apt(['update', '-q'])
-  let result = install(names)
-  // One package that this distribution does not have must not cost us the others.
-  if (result.status !== 0) for (const name of names) install([name])
-  const still = missing.filter(p => !p.probe.some(present))
-  if (still.length > 0) {
-    process.stderr.write(`not all of them\n${still.map(p => `  ${p.name.padEnd(18)} ${p.why}`).join('\n')}\n`)
-    if (mandatory) {
-      process.stderr.write(`${result.stderr}\nInstall them by hand:\n  ${command}\n`)
-      process.exit(1)
-    }
-    return
-  }
-  process.stderr.write(`${((Date.now() - startedMs) / 1000).toFixed(1)} s\n`)
+  const add = wanted => apt(['install', '-y', '-q', '--no-install-recommends', ...wanted])
+  let last = { status: 0, output: '' }
+  await step(`Installing ${names.join(', ')}`, async () => {
+    await apt(['update', '-q'])
+    last = await add(names)
+    // A package that this distribution does not have must not cost us the others.
+    if (last.status !== 0 && /Unable to locate package|has no installation candidate/.test(last.output))
+      for (const name of names) last = await add([name])
+    const lacking = packages.filter(one => names.includes(one.name) && isMissing(one)).length
+    return lacking === 0 ? undefined : `all but ${lacking}`
+  })
+  return last.status === 0 ? '' : last.output
+}
+
+/** @throws Failure when nothing works without what is missing */
+function reportMissing(missing, mandatory, output = '') {
+  const needed = missing.filter(one => one.needed)
+  const list = missing.map(one => `  ${one.name.padEnd(18)} ${one.why}${one.needed ? ' (needed)' : ''}`).join('\n')
+  const text = `These packages are missing:\n${list}\n${howToInstall(missing)}`
+  if (mandatory && needed.length > 0) throw new Failure(output === '' ? text : `${text}\n${reasonOf(output)}`)
+  process.stderr.write(`${text}\n`)
+}
+
+function howToInstall(missing) {
+  const names = missing.map(({ name }) => name).join(' ')
+  if (!present('apt-get'))
+    return `Mote installs packages with apt, which this system does not have. Install the programs with its own package manager (the names above are Debian's), then run the command again.`
+  const command = `apt-get update && apt-get install -y --no-install-recommends ${names}`
+  if (process.getuid() === 0) return `Install them with:\n  ${command}`
+  return `Install them as root, then run the command again:\n  ${present('sudo') ? 'sudo sh -c' : 'su -c'} '${command}'`
 }

@@ -1,0 +1,46 @@
+// Finds the Node that runs the project's TypeScript, and where npm put the project's own tools. Plain JavaScript: see
+// bootstrap.mjs.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)))
+
+/** Runs TypeScript as it is, and has the modules that the sources import. */
+const oldestMajor = 24
+
+/**
+ * The Node of the npm package `node-<platform>-<arch>`. It is looked for in its package: npm 9 links no program of an
+ * optional dependency into `node_modules/.bin`.
+ */
+const packaged = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
+
+/**
+ * @returns the path of a Node that can run the sources: the packaged one, else the one that runs this script
+ * @throws Error with one sentence that says what to do
+ */
+export function projectNode() {
+  // It is built for glibc: on Alpine it is there and does not start.
+  if (existsSync(packaged) && spawnSync(packaged, ['--version'], { stdio: 'ignore' }).status === 0) return packaged
+  const [major] = process.versions.node.split('.').map(Number)
+  if (major >= oldestMajor) return process.execPath
+  throw new Error(
+    `Mote needs Node ${oldestMajor} on this system (${process.platform} ${process.arch}), where npm has no Node to bring along: install Node ${oldestMajor} or newer, then run the command again. This is Node ${process.versions.node}.`,
+  )
+}
+
+/** An environment in which `node` and the installed tools are the project's own. */
+export const withProjectTools = node => ({
+  ...process.env,
+  PATH: [dirname(node), join(root, 'node_modules', '.bin'), process.env.PATH ?? '/usr/bin:/bin'].join(':'),
+})
+
+/** A script of an installed package, to be run by `projectNode`: what `.bin` links to depends on npm's version. */
+export const tool = {
+  vitest: join(root, 'node_modules', 'vitest', 'vitest.mjs'),
+  tsc: join(root, 'node_modules', 'typescript', 'bin', 'tsc'),
+  oxlint: join(root, 'node_modules', 'oxlint', 'bin', 'oxlint'),
+  biome: join(root, 'node_modules', '@biomejs', 'biome', 'bin', 'biome'),
+  knip: join(root, 'node_modules', 'knip', 'bin', 'knip.js'),
+}

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdir, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -13,6 +13,7 @@ import { until } from '../../test/support/wait.ts'
 import { connectDb } from './connect.ts'
 import { statement } from './db.ts'
 import { findBinaries } from './embedded/binaries.ts'
+import { reachableBinaries } from './embedded/reachable.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded.ts'
 
 const log = pino({ level: 'silent' })
@@ -188,6 +189,30 @@ describe('embedded PostgreSQL', () => {
       const { stdout } = await promisify(execFile)('ps', ['-o', 'uid=', '-p', String(server.pid())])
       expect(Number(stdout)).not.toBe(0)
     }
+  })
+
+  test('programs in a folder that others cannot enter, made under umask 077, are started from a shared copy', async () => {
+    const [npm] = await findBinaries()
+    if (npm?.origin !== 'npm') throw new Error('the npm package of PostgreSQL is missing: run npm install')
+    const closed = join(dataDir, '..', 'closed')
+    await mkdir(closed, { mode: 0o700 })
+    await promisify(execFile)('cp', ['-a', '--reflink=auto', dirname(npm.binDir), join(closed, 'native')])
+    await promisify(execFile)('chmod', ['-R', 'go-rwx', join(closed, 'native')])
+    const server = await start({ binaries: { ...npm, binDir: join(closed, 'native', 'bin') } })
+    expect(server.started).toBe(true)
+    await server.stop()
+    if (process.getuid?.() !== 0) return
+    const account = { uid: 65_534, gid: 65_534 }
+    const binaries = { ...npm, binDir: join(closed, 'native', 'bin') }
+    await expect(reachableBinaries(binaries, account, [])).rejects.toThrow(/uid 65534.*move the checkout/)
+    const open = await mkdtemp(join(tmpdir(), 'mote-programs-'))
+    reaper.removeAtEnd(open)
+    await chmod(open, 0o755)
+    const { binDir } = await reachableBinaries(binaries, account, [open])
+    const { stdout } = await promisify(execFile)(join(binDir, 'initdb'), ['--version'], account)
+    expect(stdout).toMatch(/^initdb \(PostgreSQL\) /)
+    await chmod(open, 0o777)
+    await expect(reachableBinaries(binaries, account, [open])).rejects.toThrow(/others may write/)
   })
 
   test.skipIf(installed15 === undefined)(

@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import { serverAccount } from './embedded/account.ts'
 import { findBinaries, type PostgresBinaries } from './embedded/binaries.ts'
 import { takeOwnership } from './embedded/owner.ts'
+import { reachableBinaries } from './embedded/reachable.ts'
 import * as server from './embedded/server.ts'
 
 export interface EmbeddedOptions {
@@ -152,7 +153,8 @@ async function findOrStart(dataDir: string, options: EmbeddedOptions) {
   const existing = await clusterMajor(clusterDir)
   const binaries = options.binaries ?? choose(await findBinaries(), existing, clusterDir)
   if (existing !== undefined && existing !== binaries.major) throw wrongMajor(existing, [binaries], clusterDir)
-  const cluster = { dataDir, clusterDir, binaries, account: await serverAccount(clusterDir) }
+  const account = await serverAccount(clusterDir)
+  const cluster = { dataDir, clusterDir, binaries: await reachableBinaries(binaries, account), account }
   const settings: Record<string, string> = { ...defaultSettings, ...options.settings }
   if (existing === undefined) await server.initCluster(cluster, { sync: settings['fsync'] !== 'off' })
   const socketDir = server.socketDirFor(dataDir)

@@ -10,6 +10,8 @@ export interface PostgresBinaries {
   /** Holds `postgres` and `initdb`. */
   readonly binDir: string
   readonly major: number
+  /** As its package says; of installed programs the major version. */
+  readonly version: string
   readonly origin: 'npm' | 'installed'
 }
 
@@ -31,7 +33,7 @@ async function fromNpm(): Promise<PostgresBinaries | undefined> {
   }
   const { version } = JSON.parse(await readFile(join(packageDir, 'package.json'), 'utf8')) as { version: string }
   await hydrateSymlinks(packageDir)
-  return { binDir: join(packageDir, 'native', 'bin'), major: Number.parseInt(version, 10), origin: 'npm' }
+  return { binDir: join(packageDir, 'native', 'bin'), major: Number.parseInt(version, 10), version, origin: 'npm' }
 }
 
 /**
@@ -57,7 +59,7 @@ async function installed(): Promise<PostgresBinaries[]> {
     const complete = await Promise.all(['postgres', 'initdb'].map(name => access(join(binDir, name)))).catch(
       () => undefined,
     )
-    if (complete !== undefined) found.push({ binDir, major, origin: 'installed' })
+    if (complete !== undefined) found.push({ binDir, major, version: String(major), origin: 'installed' })
   }
   return found
 }

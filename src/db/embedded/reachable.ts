@@ -1,0 +1,66 @@
+/** Gives the server's account programs that it can start, wherever the checkout is and whatever umask it was made under. */
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import type { Account } from './account.ts'
+import type { PostgresBinaries } from './binaries.ts'
+
+const run = promisify(execFile)
+
+/** Folders that every account can enter and only root can write to. */
+const sharedDirs = ['/var/lib/mote', '/opt/mote', '/usr/local/lib/mote'] as const
+
+/**
+ * The same programs, or a copy of them that `account` can start. A checkout in /root is closed to other accounts, and a
+ * capability to pass its folders is not enough: initdb asks access(2), which ignores the capabilities of an account that is
+ * not root. The copy (60 MB, 0.2 s, made once for each version) is shared by all checkouts of the machine.
+ * @throws Error that says what to do when no folder can hold the copy
+ */
+export async function reachableBinaries(
+  binaries: PostgresBinaries,
+  account: Account | undefined,
+  dirs: readonly string[] = sharedDirs,
+): Promise<PostgresBinaries> {
+  if (account === undefined || (await canStart(binaries, account))) return binaries
+  const reasons: string[] = []
+  for (const dir of dirs) {
+    try {
+      const copy = { ...binaries, binDir: join(await copyTo(dir, binaries), 'bin') }
+      if (await canStart(copy, account)) return copy
+      reasons.push(`${dir}: programs there do not start`)
+    } catch (error) {
+      reasons.push(`${dir}: ${error instanceof Error ? error.message : String(error)}`)
+    }
+  }
+  throw new Error(
+    `PostgreSQL runs as uid ${account.uid}, which cannot start ${join(binaries.binDir, 'postgres')}: move the checkout to a folder that other users can enter, such as /srv, or set DATABASE_URL to a server of your own (tried ${reasons.join('; ')})`,
+  )
+}
+
+/** Permissions of every folder above, mount options such as noexec, and missing libraries all show here. 8 ms. */
+async function canStart({ binDir }: PostgresBinaries, { uid, gid }: Account): Promise<boolean> {
+  return run(join(binDir, 'postgres'), ['--version'], { uid, gid, env: {}, cwd: '/' }).then(
+    () => true,
+    () => false,
+  )
+}
+
+async function copyTo(dir: string, { binDir, version }: PostgresBinaries): Promise<string> {
+  await mkdir(dir, { recursive: true })
+  const { uid, mode } = await stat(dir)
+  if (uid !== process.getuid?.() || (mode & 0o022) !== 0) throw new Error('others may write to it')
+  const target = join(dir, `postgresql-${version}`)
+  if (await stat(join(target, 'bin', 'postgres')).catch(() => undefined)) return target
+  const partial = `${target}.${randomBytes(4).toString('hex')}`
+  try {
+    await run('cp', ['-a', '--reflink=auto', '--', dirname(binDir), partial])
+    await run('chmod', ['-R', 'a+rX,go-w', '--', partial])
+    // Another program may have been quicker; its copy is as good.
+    await rename(partial, target).catch((error: unknown) => stat(target).catch(() => Promise.reject(error)))
+  } finally {
+    await rm(partial, { recursive: true, force: true })
+  }
+  return target
+}

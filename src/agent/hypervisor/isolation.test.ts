@@ -82,6 +82,7 @@ test('a file is shown without a copy, as the user’s own or readable', async ({
   await showFile(from, to, user, 'write')
   expect(statSync(to).uid).toBe(user.uid)
   expect(deviceGroup(['/dev/null'], 42)).toBe(42)
+  expect(deviceGroup([join(dir.path, 'no-such-device'), '/dev/null'], 42), 'a device that is not there').toBe(42)
   expect(deviceGroup([from], 42)).toBeUndefined()
 })
 

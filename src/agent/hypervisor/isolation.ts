@@ -93,12 +93,15 @@ function vmUser(dataDir: string, vmId: string): VmUser {
 
 /**
  * The group that opens these devices for a VMM without root's rights: they have to be open to all, or to one group.
- * Undefined: it cannot be had, and such a VMM has to run as root.
+ * A device that this machine lacks asks for no group: the VMM names it when it opens it. Undefined: the group cannot be
+ * had, and such a VMM has to run as root.
  */
 export function deviceGroup(devices: readonly string[], uid: number): number | undefined {
   const groups = new Set<number>()
   for (const device of devices) {
-    const { mode, gid } = statSync(device)
+    const found = statSync(device, { throwIfNoEntry: false })
+    if (found === undefined) continue
+    const { mode, gid } = found
     if ((mode & 0o006) === 0o006) continue
     if ((mode & 0o060) !== 0o060 || gid === 0) return undefined
     groups.add(gid)

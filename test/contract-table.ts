@@ -600,6 +600,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
 /** Query parameters we add (`project` to every operation that acts in one). */
 export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/auth/captcha': ['format'],
+  'GET /v1/scm/callback': ['code'],
   'GET /v1/databases/{id}/connection': ['branch'],
   'GET /v1/apps': ['limit', 'offset'],
   'GET /v1/apps/{app_name}/deployments': ['limit', 'offset'],

@@ -136,7 +136,7 @@ const database = createRoute({
   path: '/databases/$id',
   component: lazyRouteComponent(() => import('./pages/databases/page.tsx'), 'DatabasePage'),
 })
-/** The setup URL of the integration with a source host, see docs/builds.md. */
+/** The callback URL of the integration with a source host, see docs/builds.md. */
 const connected = createRoute({
   ...inside,
   path: '/connected',
@@ -144,6 +144,7 @@ const connected = createRoute({
     installation_id: Number(search.installation_id),
     setup_action: String(search.setup_action ?? ''),
     ...(typeof search.state === 'string' ? { state: search.state } : {}),
+    ...(typeof search.code === 'string' ? { code: search.code } : {}),
   }),
   component: lazyRouteComponent(() => import('./pages/connected.tsx'), 'Connected'),
 })

@@ -88,6 +88,9 @@ export interface ScmConfig {
   /** PEM. */
   readonly privateKey: string
   readonly webhookSecret: string
+  /** OAuth credentials of the app, which prove who installed it. */
+  readonly clientId: string
+  readonly clientSecret: string
   readonly webUrl: string
   readonly apiUrl: string
 }
@@ -139,14 +142,21 @@ function readScm(read: <T>(setting: Setting<T>) => T, faults: string[]): ScmConf
   const s = controlSettings
   const appId = read(s.githubAppId)
   if (appId === '') return undefined
-  const needed = [s.githubAppSlug, s.githubPrivateKey, s.githubWebhookSecret] as const
+  const needed = [
+    s.githubAppSlug,
+    s.githubPrivateKey,
+    s.githubWebhookSecret,
+    s.githubClientId,
+    s.githubClientSecret,
+  ] as const
   for (const one of needed) if (read(one) === '') faults.push(`${one.env} is missing: ${one.help}`)
-  const [slug, privateKey, webhookSecret] = [read(needed[0]), read(needed[1]), read(needed[2])]
   return Object.freeze({
     appId,
-    slug,
-    privateKey,
-    webhookSecret,
+    slug: read(s.githubAppSlug),
+    privateKey: read(s.githubPrivateKey),
+    webhookSecret: read(s.githubWebhookSecret),
+    clientId: read(s.githubClientId),
+    clientSecret: read(s.githubClientSecret),
     webUrl: read(s.githubUrl),
     apiUrl: read(s.githubApiUrl),
   })

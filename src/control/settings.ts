@@ -166,6 +166,13 @@ export const controlSettings = {
     word,
     'secret that signs the webhooks of the GitHub App',
   ),
+  githubClientId: setting('MOTE_GITHUB_CLIENT_ID', '', word, 'OAuth client id of the GitHub App'),
+  githubClientSecret: setting(
+    'MOTE_GITHUB_CLIENT_SECRET',
+    '',
+    word,
+    'OAuth client secret of the GitHub App: proves who installed it',
+  ),
   githubUrl: setting('MOTE_GITHUB_URL', 'https://github.com', url, 'web address of the source host'),
   githubApiUrl: setting(
     'MOTE_GITHUB_API_URL',

@@ -201,6 +201,7 @@ browserSuite('the buttons of the dashboard', () => {
 
   it('connects the source host, and knows its repositories when it comes back', async () => {
     source.installations.set(9001, { login: 'shop' })
+    source.codes.set('of-ada', { installations: [9001] })
     source.repositories.push({
       ...{ id: 7, full_name: 'shop/site', private: true, default_branch: 'main' },
       ...{ clone_url: 'https://github.com/shop/site.git', html_url: 'https://github.com/shop/site' },
@@ -209,7 +210,7 @@ browserSuite('the buttons of the dashboard', () => {
     await ada.page.route('https://github.com/**', route => {
       const asked = new URL(route.request().url())
       expect(asked.pathname).toBe('/apps/mote-test/installations/new')
-      const back = new URL('/connected?installation_id=9001&setup_action=install', ada.page.url())
+      const back = new URL('/connected?installation_id=9001&setup_action=install&code=of-ada', ada.page.url())
       back.searchParams.set('state', asked.searchParams.get('state') ?? '')
       return route.fulfill({ status: 302, headers: { location: back.href } })
     })

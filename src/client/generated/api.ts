@@ -1324,6 +1324,8 @@ export const createOperations = (transport: Transport) => ({
   readonly setup_action: string
   /** Signed by us; without it nothing is bound. */
   readonly state?: string | undefined
+  /** From the source host: proves that the person in the browser controls the installation. */
+  readonly code?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
   /** What reads the repository of the app; secrets are not shown. `GET /v1/apps/{app_name}/git-credential` */
   getGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<GitCredential>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),

@@ -51,6 +51,46 @@ describe('installing', () => {
     expect((await api.call('GET', '/v1/scm/repos', { token: stranger.token })).body).toEqual([])
   })
 
+  it('binds nothing without proof that the person in the browser controls the installation', async () => {
+    const [victim, attacker] = [await owner(api), await owner(api)]
+    const bound = await world.install(victim)
+    const unbound = 88
+    host.installations.set(unbound, { login: 'nobody yet' })
+    host.repositories.push({
+      id: 2,
+      full_name: 'team/private',
+      private: true,
+      default_branch: 'main',
+      clone_url: 'https://github.com/team/private.git',
+      html_url: 'https://github.com/team/private',
+    })
+    const proofs = {
+      'no code': undefined,
+      'an empty code': '',
+      'a code that GitHub did not issue': 'made-up',
+      'a code of a person without installations': 'of-attacker',
+      'a code of a person who controls another installation': 'of-other',
+      'a code of a collaborator of one repository': 'of-collaborator',
+    }
+    for (const id of [bound, unbound])
+      for (const [title, code] of Object.entries(proofs)) {
+        host.codes.set('of-attacker', { installations: [] })
+        host.codes.set('of-other', { installations: [id + 1] })
+        host.codes.set('of-collaborator', { installations: [id], readable: host.repositories.length - 1 })
+        const { state, cookie } = await begin(attacker.token)
+        const query = new URLSearchParams({ installation_id: String(id), setup_action: 'install', state })
+        if (code !== undefined) query.set('code', code)
+        const reply = await api.call('GET', `/v1/scm/callback?${query.toString()}`, { headers: { cookie } })
+        expect([title, reply.status, reply.body['error']]).toEqual([title, 400, expect.stringContaining('code')])
+      }
+    for (const path of ['/v1/scm/accounts', '/v1/scm/repos'])
+      expect((await api.call('GET', path, { token: attacker.token })).body).toEqual([])
+    const { state, cookie } = await begin(attacker.token)
+    host.codes.set('of-owner', { installations: [bound] })
+    const query = `installation_id=${bound}&setup_action=install&state=${encodeURIComponent(state)}&code=of-owner`
+    expect((await api.call('GET', `/v1/scm/callback?${query}`, { headers: { cookie } })).status).toBe(200)
+  })
+
   it('takes only a state of ours, once, and an installation that the source host knows', async () => {
     const person = await owner(api)
     const begun = await api.call('GET', '/v1/scm/install', { token: person.token })
@@ -60,12 +100,14 @@ describe('installing', () => {
     const back = (id: number, text: string | undefined, cookie = cookieOf(begun)) =>
       api.call(
         'GET',
-        `/v1/scm/callback?installation_id=${id}&setup_action=install${text === undefined ? '' : `&state=${encodeURIComponent(text)}`}`,
+        `/v1/scm/callback?installation_id=${id}&setup_action=install&code=of-person${text === undefined ? '' : `&state=${encodeURIComponent(text)}`}`,
         { headers: { cookie } },
       )
     const id = 77
+    host.codes.set('of-person', { installations: [] })
     expect((await back(id, state)).status).toBe(400)
     host.installations.set(id, { login: 'late' })
+    host.codes.set('of-person', { installations: [id] })
     for (const bad of [undefined, '', 'x.y', `${state}x`, `x${state}`]) expect((await back(id, bad)).status).toBe(400)
     const done = await back(id, state)
     expect([done.status, String(done.headers['set-cookie'])]).toEqual([200, expect.stringContaining('Max-Age=0')])
@@ -84,10 +126,11 @@ describe('installing', () => {
       /^mote-install=[\w-]{43}; Path=\/v1\/scm\/callback; Max-Age=1800; HttpOnly; SameSite=Lax$/,
     )
     host.installations.set(78, { login: 'victims' })
+    host.codes.set('of-victim', { installations: [78] })
     const back = (cookie: string | undefined) =>
       api.call(
         'GET',
-        `/v1/scm/callback?installation_id=78&setup_action=install&state=${encodeURIComponent(theirs.state)}`,
+        `/v1/scm/callback?installation_id=78&setup_action=install&code=of-victim&state=${encodeURIComponent(theirs.state)}`,
         {
           headers: cookie === undefined ? {} : { cookie },
         },

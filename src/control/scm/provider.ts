@@ -6,6 +6,7 @@ import { once } from '../../lib/once.ts'
 import type { ScmConfig } from '../config.ts'
 import type { Deps } from '../deps.ts'
 import { createGuard, statusOf } from '../http/guard.ts'
+import { exchangeCode, listsInstallation, readsAllOf } from './installer.ts'
 import type { Installation } from './store.ts'
 
 export interface SourceHost {
@@ -15,6 +16,11 @@ export interface SourceHost {
   isSigned(raw: Buffer, signature: string): Promise<boolean>
   /** Undefined when there is none of that id. @throws ApiError 503 */
   installation(id: number): Promise<(Installation & { readonly changedAt: Date }) | undefined>
+  /**
+   * Whether the person to whom the host gave this code controls the installation; false for a code that is not valid.
+   * @throws ApiError 503
+   */
+  isControlledBy(code: string, installationId: number): Promise<boolean>
   /** @throws ApiError 503 */
   repositories(installationId: number): Promise<readonly HostRepository[]>
   /** Reads one repository for an hour at most. @throws ApiError 503 */
@@ -63,10 +69,15 @@ const mostPages = 10
 export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost {
   const client = once(async () => {
     const [{ App }, { Octokit }] = await Promise.all([import('@octokit/app'), import('@octokit/core')])
-    return new App({
-      ...{ appId: config.appId, privateKey: config.privateKey, webhooks: { secret: config.webhookSecret } },
-      Octokit: Octokit.defaults({ baseUrl: config.apiUrl, request: { fetch: limitedFetch } }),
+    const Limited = Octokit.defaults({ baseUrl: config.apiUrl, request: { fetch: limitedFetch } })
+    const app = new App({
+      appId: config.appId,
+      privateKey: config.privateKey,
+      webhooks: { secret: config.webhookSecret },
+      oauth: { clientId: config.clientId, clientSecret: config.clientSecret },
+      Octokit: Limited,
     })
+    return Object.assign(app, { asPerson: (token: string) => new Limited({ auth: token }) })
   })
   const webhooks = once(async () => {
     const { Webhooks } = await import('@octokit/webhooks')
@@ -97,6 +108,16 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
         avatarUrl: data.account.avatar_url ?? null,
         ...{ state: data.suspended_at ? 'suspended' : 'active', changedAt: new Date(data.updated_at) },
       }
+    },
+    async isControlledBy(code, installationId) {
+      const app = await client()
+      return guard(async () => {
+        const token = await exchangeCode(async () => (await app.oauth.createToken({ code })).authentication.token)
+        if (token === undefined) return false
+        const person = app.asPerson(token)
+        if (!(await listsInstallation(person, installationId))) return false
+        return readsAllOf(person, await app.getInstallationOctokit(installationId), installationId)
+      })
     },
     async repositories(installationId) {
       const app = await client()

@@ -41,15 +41,18 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
 
     scmCallback: {
       write: async call => {
-        const { installation_id: id, state: text } = call.query
+        const { installation_id: id, state: text, code } = call.query
         const now = deps.clock.now()
         const state = text === undefined ? undefined : readState(deps.vault, text, now)
         // An owner who approves what a member asked for comes without a state: the webhook tells us of it.
         if (!state) throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
         if (!isBrowser(deps.config.publicUrl, call.headers, state.browser))
           throw invalidField('state', 'was begun in another browser; begin again in this one, in the dashboard')
-        // What the browser says is only a number: the source host is asked whether it is one of ours.
-        const found = await needed(host).installation(id)
+        const source = needed(host)
+        // The id is a small number that anybody can guess, so the source host confirms who is in the browser. An
+        // installation that does not exist and one of somebody else get the same answer.
+        if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
+        const found = await source.installation(id)
         if (!found) throw invalidField('installation_id', 'is no installation of this integration')
         return async tx => {
           if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was used already; begin again')
@@ -88,6 +91,12 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         ),
     },
   })
+
+const notInstaller = () =>
+  invalidField(
+    'code',
+    'does not prove that you control this installation; begin again with GET /v1/scm/install as an account that reads all of its repositories. The GitHub App must request user authorization during installation',
+  )
 
 function needed(host: SourceHost | undefined): SourceHost {
   if (host) return host

@@ -80,6 +80,12 @@ export const scmOperations = operations({
       installation_id: int64(),
       setup_action: text({ maxLength: 100 }),
       state: Type.Optional(text({ maxLength: 1024, description: 'Signed by us; without it nothing is bound.' })),
+      code: Type.Optional(
+        text({
+          maxLength: 512,
+          description: 'From the source host: proves that the person in the browser controls the installation.',
+        }),
+      ),
     }),
     answer: Acknowledgement,
   },

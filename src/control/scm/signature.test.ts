@@ -9,8 +9,14 @@ import { webhookSecret } from './testing.ts'
 
 const githubLike = githubHost(
   {
-    ...{ appId: '1', slug: 'x', privateKey: 'unused', webhookSecret },
-    ...{ webUrl: 'https://github.com', apiUrl: 'https://api.github.com' },
+    appId: '1',
+    slug: 'x',
+    privateKey: 'unused',
+    webhookSecret,
+    clientId: 'x',
+    clientSecret: 'x',
+    webUrl: 'https://github.com',
+    apiUrl: 'https://api.github.com',
   },
   systemClock,
 )

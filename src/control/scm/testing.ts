@@ -11,13 +11,25 @@ import type { Owner } from '../billing/testing.ts'
 export const webhookSecret = "It's a Secret to Everybody"
 export const installationToken = 'ghs_0123456789abcdefghijABCDEFGHIJ012345'
 
+const oauth = { MOTE_GITHUB_CLIENT_ID: 'Iv1.0123456789abcdef', MOTE_GITHUB_CLIENT_SECRET: 'client-secret-of-the-tests' }
+
 export interface FakeHost extends AsyncDisposable {
   readonly env: Readonly<Record<string, string>>
   readonly installations: Map<number, { readonly login: string; readonly suspended?: boolean }>
   readonly repositories: Array<Readonly<Record<string, unknown>>>
   readonly statuses: Array<{ readonly path: string; readonly body: Readonly<Record<string, unknown>> }>
   readonly tokensFor: Array<Readonly<Record<string, unknown>>>
+  /** Codes of the OAuth web flow that were not exchanged yet, and the person of each. */
+  readonly codes: Map<string, SourcePerson>
   isDown: boolean
+}
+
+/** Somebody with an account at the source host. */
+export interface SourcePerson {
+  /** Ids of the installations in which the person may read something. */
+  readonly installations: readonly number[]
+  /** Repositories of an installation that the person reads; absent: all of them. */
+  readonly readable?: number
 }
 
 export async function fakeHost(): Promise<FakeHost> {
@@ -27,11 +39,34 @@ export async function fakeHost(): Promise<FakeHost> {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
   })
   const host = {
-    ...{ installations: new Map(), repositories: [], statuses: [], tokensFor: [], isDown: false },
-  } as Pick<FakeHost, 'installations' | 'repositories' | 'statuses' | 'tokensFor'> & { isDown: boolean }
+    ...{ installations: new Map(), repositories: [], statuses: [], tokensFor: [], codes: new Map(), isDown: false },
+  } as Pick<FakeHost, 'installations' | 'repositories' | 'statuses' | 'tokensFor' | 'codes'> & { isDown: boolean }
+  const people = new Map<string, SourcePerson>()
+  const exchange = async (request: IncomingMessage) => {
+    const sent = (await json(request)) as Record<string, string>
+    const person = host.codes.get(sent['code'] ?? '')
+    const isOurs =
+      sent['client_id'] === oauth.MOTE_GITHUB_CLIENT_ID && sent['client_secret'] === oauth.MOTE_GITHUB_CLIENT_SECRET
+    // GitHub answers 200 here, with the error in the body.
+    if (!person || !isOurs)
+      return { error: 'bad_verification_code', error_description: 'The code is incorrect or expired.' }
+    host.codes.delete(sent['code'] ?? '')
+    const token = `ghu_${newId().replaceAll('-', '')}`
+    people.set(token, person)
+    return { access_token: token, token_type: 'bearer', scope: '' }
+  }
   const answer = async (request: IncomingMessage): Promise<{ status: number; body: unknown }> => {
     const path = new URL(request.url ?? '/', 'http://host').pathname
     if (host.isDown) return { status: 502, body: { message: 'Bad gateway' } }
+    if (path === '/login/oauth/access_token') return { status: 200, body: await exchange(request) }
+    const person = people.get(String(request.headers.authorization).replace(/^(token|bearer) /i, ''))
+    if (path.startsWith('/user/')) {
+      if (!person) return { status: 401, body: { message: 'Bad credentials' } }
+      const total_count = person.readable ?? host.repositories.length
+      if (path.endsWith('/repositories')) return { status: 200, body: { total_count, repositories: [] } }
+      const installations = person.installations.map(one => ({ id: one }))
+      return { status: 200, body: { total_count: installations.length, installations } }
+    }
     const id = Number(/^\/app\/installations\/(\d+)/.exec(path)?.[1])
     const found = host.installations.get(id)
     if (path.endsWith('/access_tokens')) {
@@ -70,6 +105,7 @@ export async function fakeHost(): Promise<FakeHost> {
         MOTE_GITHUB_WEBHOOK_SECRET: webhookSecret,
         MOTE_GITHUB_API_URL: origin,
         MOTE_GITHUB_URL: 'https://github.com',
+        ...oauth,
       },
     },
     async [Symbol.asyncDispose]() {
@@ -148,7 +184,8 @@ export async function scmWorld(): Promise<ScmWorld> {
       const begun = await api.call('GET', '/v1/scm/install', { token: person.token })
       const { url } = ok(begun)
       const state = new URL(url).searchParams.get('state') ?? ''
-      const query = `installation_id=${id}&setup_action=install&state=${encodeURIComponent(state)}`
+      host.codes.set(`code-${id}`, { installations: [id] })
+      const query = `installation_id=${id}&setup_action=install&state=${encodeURIComponent(state)}&code=code-${id}`
       ok(await api.call('GET', `/v1/scm/callback?${query}`, { headers: { cookie: cookieOf(begun) } }))
       return id
     },

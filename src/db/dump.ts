@@ -54,14 +54,16 @@ SELECT line FROM (
 /** Tables with columns and constraints by name, then indexes, enums, views, functions and triggers. */
 export async function dumpSchema(url: string): Promise<string> {
   const client = new pg.Client(clientConfig(url, 'mote-dump'))
-  await client.connect()
+  // Without a listener, an error that follows a failed connect would end the process.
+  client.on('error', () => undefined)
   try {
+    await client.connect()
     const tables = (await client.query<TableRow>(tableText)).rows
     const others = (await client.query<{ line: string }>(otherText)).rows
     const created = tables.map(({ table, lines }) => `CREATE TABLE ${table} (\n${lines.join(',\n')}\n);`)
     const text = [...created, ...others.map(({ line }) => `${line.trim().replace(/;$/, '')};`)].join('\n\n')
     return `-- Written by src/db/dump.ts (UPDATE_SCHEMA=1 vitest run src/db): the schema after all migrations.\n\n${text}\n`
   } finally {
-    await client.end()
+    await client.end().catch(() => undefined)
   }
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { clientConfig } from './driver.ts'
-import { fromDriver } from './errors.ts'
+import { DbUnavailable, fromDriver } from './errors.ts'
 
 const reconnectMs = 250
 
@@ -22,6 +22,8 @@ export class Listener {
   }
 
   async listen(channel: string, onEvent: OnEvent): Promise<{ stop(): Promise<void> }> {
+    if (this.#closing.signal.aborted)
+      throw new DbUnavailable('closed', 'the database connections of this program were closed')
     const listeners = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, listeners)
     listeners.add(onEvent)

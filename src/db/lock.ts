@@ -17,20 +17,23 @@ export async function withAdvisoryLock<T>(
   client.on('error', onLoss)
   client.on('end', onLoss)
   try {
+    if (!(await tryLock(client, name))) return undefined
+    return await work(lost.signal)
+  } finally {
+    // Ending the session is what releases the lock. Without a lock the session must end as well, or each try leaks one.
+    await client.end().catch(() => undefined)
+  }
+}
+
+async function tryLock(client: pg.Client, name: string): Promise<boolean> {
+  try {
     await client.connect()
     const { rows } = await client.query<{ held: boolean }>(
       'SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS held',
       [name],
     )
-    if (rows[0]?.held !== true) return undefined
+    return rows[0]?.held === true
   } catch (error) {
-    await client.end().catch(() => undefined)
     throw fromDriver(error, 'db.lock')
-  }
-  try {
-    return await work(lost.signal)
-  } finally {
-    // Ending the session is what releases the lock, on every path.
-    await client.end().catch(() => undefined)
   }
 }

@@ -105,7 +105,12 @@ class CooperativeSweeper implements Sweeper {
       // An empty payload comes after a reconnect: anything may have been missed.
       for (const [known, { wake }] of this.#sweeps) if (name === known || name === '') wake.resolve()
     })
-    for (const name of this.#sweeps.keys()) await this.#options.db.run(sql.make, [name])
+    try {
+      for (const name of this.#sweeps.keys()) await this.#options.db.run(sql.make, [name])
+    } catch (error) {
+      await listening.stop()
+      throw error
+    }
     const loops = [...this.#sweeps.keys()].map(name => this.#loop(name))
     this.#loops = Promise.all(loops).finally(() => listening.stop())
   }

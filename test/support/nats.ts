@@ -22,6 +22,8 @@ export interface NatsServerOptions {
   readonly config?: string
   /** Where it listens; default: loopback. */
   readonly host?: string
+  /** Default true. */
+  readonly jetStream?: boolean
 }
 
 /** Why a suite that needs the server is skipped; undefined when it can run. */
@@ -42,7 +44,7 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
   const lines = [
     `host: ${options.host ?? '127.0.0.1'}`,
     `port: ${port}`,
-    `jetstream { store_dir: ${JSON.stringify(directory)} }`,
+    options.jetStream === false ? '' : `jetstream { store_dir: ${JSON.stringify(directory)} }`,
     options.config ?? '',
   ]
   await writeFile(configFile, lines.join('\n'))

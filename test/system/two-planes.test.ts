@@ -1,8 +1,9 @@
-/** Two control planes on one database and one bus: one allowance, and a revocation at one is heeded by the other. */
+/** Two control planes on one database and one bus: shared rate limits, revocations and locks. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createMemoryBus } from '../../src/bus/memory.ts'
 import { parseControlConfig } from '../../src/control/config.ts'
 import { type Control, startControl } from '../../src/control/main.ts'
+import { statement } from '../../src/db/db.ts'
 import { api } from '../support/api.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { testLog } from '../support/log.ts'
@@ -30,6 +31,22 @@ afterAll(async () => {
   await bus.close()
   await database.drop()
 })
+
+it('two idle control planes open as many database sessions as they close', async () => {
+  const open = async () => (await database.db.one(sessions)).open
+  const before = await until(open, { what: 'the sessions of both planes' })
+  const { made } = await database.db.one(sessions)
+  // The one that does not hold the lock of the event relay tries to get it once a second.
+  const hasTried = async () => (await database.db.one(sessions)).made >= made + 6
+  await until(hasTried, { timeoutMs: 30_000, everyMs: 100, what: 'six more sessions' })
+  await until(async () => (await open()) <= before, { timeoutMs: 5_000, what: `${before} open sessions or fewer` })
+})
+
+const sessions = statement<{ open: number; made: number }>(
+  'test.sessions',
+  `SELECT (SELECT count(*) FROM pg_stat_activity WHERE datname = d.datname) AS open, d.sessions AS made
+   FROM pg_stat_database d WHERE d.datname = current_database()`,
+)
 
 it('what is used up at one is used up at the other', async () => {
   const [one, two] = planes.map(({ port }) => api(`http://127.0.0.1:${port}`))

@@ -1,0 +1,236 @@
+/** Every function that opens a session, a socket or a file releases it, on early returns and on failures too. */
+import { globSync, readFileSync } from 'node:fs'
+import { mkdtemp, readdir, readlink, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import pg from 'pg'
+import { pino } from 'pino'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { connectNatsBus } from '../../src/bus/nats.ts'
+import { natsAuthorization } from '../../src/bus/permissions.ts'
+import { connectDb } from '../../src/db/connect.ts'
+import { type Db, statement } from '../../src/db/db.ts'
+import { dumpSchema } from '../../src/db/dump.ts'
+import { migrate, migrationStatus } from '../../src/db/migrate.ts'
+import { createRunner } from '../../src/engine/runner.ts'
+import { engineStatements } from '../../src/engine/statements.ts'
+import { createSweeper } from '../../src/engine/sweeper.ts'
+import { databaseUrl } from '../support/global-setup.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { type NatsServer, natsMissing, startNatsServer } from '../support/nats.ts'
+import { until } from '../support/wait.ts'
+
+const log = pino({ level: 'silent' })
+const root = join(import.meta.dirname, '..', '..')
+
+let database: TestDatabase
+/** One connection of each kind, so that a second use opens nothing. */
+let db: Db
+let nats: NatsServer | undefined
+let natsWithoutStreams: NatsServer | undefined
+let migrations: string
+/** Looks from another database, so that it does not count itself. */
+let observer: pg.Client
+
+beforeAll(async () => {
+  database = await testDatabase()
+  db = await connectDb({ url: database.url, log, autocommitConnections: 1, txConnections: 1 })
+  observer = new pg.Client({ connectionString: database.url.replace(/\/test_\w+\?/, '/postgres?') })
+  await observer.connect()
+  migrations = await mkdtemp(join(tmpdir(), 'mote-migrations-'))
+  await writeFile(join(migrations, '0001-broken.sql'), 'SELECT nothing FROM nowhere;')
+  if (natsMissing !== undefined) return
+  nats = await startNatsServer({ config: natsAuthorization([{ role: { kind: 'control' }, password: 'secret' }]) })
+  natsWithoutStreams = await startNatsServer({ jetStream: false })
+})
+afterAll(async () => {
+  await observer.end()
+  await db.close()
+  await database.drop()
+  await nats?.stop()
+  await natsWithoutStreams?.stop()
+  await rm(migrations, { recursive: true, force: true })
+})
+
+const nowhere = () => databaseUrl(database.url.replace(/\/test_\w+\?/, '/mote?'), 'no_such_database')
+const fails = (work: Promise<unknown>) => expect(work).rejects.toThrow()
+const endSessions = statement(
+  'released.end',
+  `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+   WHERE datname = current_database() AND application_name LIKE $1 AND pid <> pg_backend_pid()`,
+)
+const ping = statement('released.ping', 'SELECT 1')
+const refused = statement('released.refused', 'SELECT 1 / 0')
+const natsUrl = (password: string) => (nats?.url ?? '').replace('//', `//control:${password}@`)
+
+/** Runs `work` while another session holds the lock. */
+async function whileHeld(name: string, work: () => Promise<void>): Promise<void> {
+  await db.withLock(name, work)
+}
+
+/** By the file that opens something, what may happen to it. */
+const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>>>>> = {
+  'src/db/lock.ts': {
+    'the lock is held elsewhere': () =>
+      whileHeld('taken', async () => expect(await db.withLock('taken', async () => 'ran')).toBeUndefined()),
+    'the work is done': async () => expect(await db.withLock('free', async () => 'ran')).toBe('ran'),
+    'the work throws': () => fails(db.withLock('free', () => Promise.reject(new Error('no')))),
+    'the session ends during the work': async () => {
+      await db.withLock('free', async lost => {
+        await db.rows(endSessions, ['mote-lock free'])
+        await until(() => lost.aborted, { what: 'the loss of the lock' })
+      })
+    },
+  },
+  'src/db/connect.ts': {
+    'the database does not exist': () => fails(connectDb({ url: nowhere(), log })),
+    'it is closed': async () => {
+      const own = await connectDb({ url: database.url, log })
+      await Promise.all([own.rows(ping), own.rows(ping), own.tx(tx => tx.rows(ping)), own.listen('t', () => {})])
+      await own.close()
+    },
+    'a transaction throws': () => fails(db.tx(() => Promise.reject(new Error('no')))),
+    'a statement of a transaction is refused': () => fails(db.tx(tx => tx.rows(refused))),
+    'the session of a transaction ends': () =>
+      fails(
+        db.tx(async tx => {
+          await tx.rows(ping)
+          await db.rows(endSessions, ['mote-tx'])
+          await tx.rows(ping)
+        }),
+      ),
+  },
+  'src/db/autocommit.ts': {
+    'a statement is refused': () => fails(db.rows(refused)),
+    'its session ends': async () => {
+      await db.tx(tx => tx.rows(endSessions, ['mote']))
+      await until(() => db.rows(ping), { what: 'a new session' })
+    },
+  },
+  'src/db/listener.ts': {
+    'it is stopped': async () => (await db.listen('t', () => {})).stop(),
+    'its session ends': async () => {
+      const back = Promise.withResolvers<void>()
+      const listening = await db.listen('t', () => back.resolve())
+      await db.rows(endSessions, ['mote-listen'])
+      await back.promise
+      await listening.stop()
+    },
+    'the program has closed it': async () => {
+      const own = await connectDb({ url: database.url, log })
+      await own.close()
+      await fails(own.listen('t', () => {}))
+    },
+  },
+  'src/db/migrate.ts': {
+    'nothing is pending': async () => expect(await migrate({ url: database.url })).toEqual([]),
+    'a migration is refused': () => fails(migrate({ url: database.url, directory: pathToFileURL(`${migrations}/`) })),
+    'the database does not exist': () => fails(migrate({ url: nowhere() })),
+    'its status is read': async () => void (await migrationStatus({ url: database.url })),
+  },
+  'src/db/dump.ts': {
+    'it succeeds': async () => void (await dumpSchema(database.url)),
+    'the database does not exist': () => fails(dumpSchema(nowhere())),
+  },
+  'src/engine/runner.ts': {
+    'it is stopped': async () => {
+      const runner = createRunner({ db, machines: [], log })
+      await runner.start()
+      await runner.stop()
+    },
+    'its start fails': async () => {
+      const statements = { ...engineStatements, releaseDead: statement<{ id: string }>('released.dead', refused.text) }
+      await fails(createRunner({ db, machines: [], log, statements }).start())
+    },
+  },
+  'src/engine/sweeper.ts': {
+    'it is stopped': async () => {
+      const sweeper = createSweeper({ db, sweeps: [sweep('one')], log })
+      await sweeper.start()
+      await sweeper.stop()
+    },
+    'its start fails': async () => fails(createSweeper({ db, sweeps: [sweep('a\0b')], log }).start()),
+    'another process runs the sweep': () =>
+      whileHeld('sweep one', async () => {
+        expect(await createSweeper({ db, sweeps: [sweep('one')], log }).runDue('one')).toBe(false)
+      }),
+  },
+  'src/bus/nats.ts': {
+    'no server is there': () => fails(connectNatsBus({ servers: '127.0.0.1:1', name: 'test', log })),
+    'the password is wrong': () => fails(connectNatsBus({ servers: natsUrl('wrong'), name: 'test', log })),
+    'the server keeps no streams': () =>
+      fails(connectNatsBus({ servers: natsWithoutStreams?.url ?? '', name: 'test', log })),
+    'it is closed': async () => {
+      const bus = await connectNatsBus({ servers: natsUrl('secret'), name: 'test', log })
+      await bus.subscribe('log.h.*', () => {}, { from: 0 })
+      await bus.serve('control.in.wake', () => 'awake')
+      await bus.close()
+    },
+    'it is closed while the server is away': async () => {
+      const bus = await connectNatsBus({ servers: natsUrl('secret'), name: 'test', log })
+      await bus.subscribe('log.h.*', () => {}, { from: 0 })
+      await bus.serve('control.in.wake', () => 'awake')
+      await nats?.restart(async () => {
+        await until(() => !bus.connected(), { what: 'the loss of the server' })
+        await bus.close()
+      })
+    },
+  },
+}
+
+const sweep = (name: string) => ({ name, everyMs: 3_600_000, run: async () => ({}) })
+
+/** Processes of their own, with tests of their own: src/db/embedded.test.ts. */
+const apart = /^src\/db\/embedded/
+const opens = /new pg\.(?:Client|Pool)|\.withLock\(|\bdb\.listen\(|\bawait (?:connect|open)\(/
+
+it('has cases for each file that opens something', () => {
+  const files = ['db', 'bus', 'engine'].flatMap(dir => globSync(`src/${dir}/**/*.ts`, { cwd: root }))
+  const openers = files.filter(
+    file => !/test(?:ing)?\.ts$/.test(file) && !apart.test(file) && opens.test(readFileSync(join(root, file), 'utf8')),
+  )
+  expect(Object.keys(cases)).toEqual(expect.arrayContaining(openers))
+})
+
+for (const [file, own] of Object.entries(cases))
+  describe.skipIf(natsMissing !== undefined && file.includes('nats'))(file, () => {
+    it.each(Object.entries(own))('leaves nothing open when %s', async (_what, work) => {
+      // The first time opens connections that stay.
+      await work()
+      const before = await settled()
+      for (let time = 0; time < 3; time++) await work()
+      let after = before
+      await until(async () => (after = await openNow()) <= before, { timeoutMs: 5_000, what: 'the end of it' }).catch(
+        () => undefined,
+      )
+      expect(after, 'sessions and sockets').toBeLessThanOrEqual(before)
+    })
+  })
+
+/** What was closed takes a moment to be gone. */
+async function settled(): Promise<number> {
+  let [last, same] = [await openNow(), 0]
+  await until(
+    async () => {
+      const now = await openNow()
+      same = now === last ? same + 1 : 0
+      last = now
+      return same >= 5
+    },
+    { what: 'a steady number of sessions', everyMs: 20 },
+  )
+  return last
+}
+
+/** Sessions of the database, and sockets and files of this process. */
+async function openNow(): Promise<number> {
+  const { rows } = await observer.query<{ sessions: number }>(
+    'SELECT count(*)::int AS sessions FROM pg_stat_activity WHERE datname = $1',
+    [/\/(test_\w+)\?/.exec(database.url)?.[1]],
+  )
+  const links = await Promise.all(
+    (await readdir('/proc/self/fd')).map(fd => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+  )
+  return (rows[0]?.sessions ?? 0) + links.filter(link => link.startsWith('socket:') || link.startsWith(tmpdir())).length
+}

@@ -579,6 +579,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /re-attach': ['node_id'],
   'POST /v1/auth/2fa/disable': ['password', 'code'],
   'POST /v1/auth/tokens': ['project', 'scopes', 'expires_at'],
+  AppSecret: ['webhook_url'],
   App: ['git_branch', 'git_submodules'],
   'POST /v1/apps': ['cpu_threshold', 'mem_threshold', 'git_branch', 'git_submodules'],
   'PATCH /v1/apps/{app_name}': [

@@ -60,6 +60,8 @@ export type AppScaleState = 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
 
 export interface AppSecret {
   readonly scm_webhook_secret: string | null
+  /** Where the git host delivers pushes, signed with the secret. */
+  readonly webhook_url: string
 }
 
 export interface AppSource {

@@ -85,7 +85,11 @@ export const appFeature = (deps: Deps) =>
       read: async ({ project, params }) => {
         const app = await store.byName(deps.db, project.id, params.app_name)
         if (!app) throw notFound()
-        return { scm_webhook_secret: deps.vault.open('app.webhook', app.scmWebhookSecret) }
+        return {
+          scm_webhook_secret: deps.vault.open('app.webhook', app.scmWebhookSecret),
+          // The id and not the name, which apps of other projects may have too.
+          webhook_url: `${deps.config.publicUrl}/v1/webhooks/scm/${app.id}`,
+        }
       },
     },
 

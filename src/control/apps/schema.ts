@@ -49,7 +49,10 @@ export const App = resource('App', {
 })
 export type App = Static<typeof App>
 
-export const AppSecret = resource('AppSecret', { scm_webhook_secret: nullable(text()) })
+export const AppSecret = resource('AppSecret', {
+  scm_webhook_secret: nullable(text()),
+  webhook_url: text({ description: 'Where the git host delivers pushes, signed with the secret.' }),
+})
 export type AppSecret = Static<typeof AppSecret>
 
 const DryRun = resource(

@@ -132,6 +132,7 @@ export const thingOperations = operations({
     project: 'none',
     scope: 'write',
     rawBody: true,
+    maxBytes: 2 << 20,
     params: Type.Object({ name: text() }),
     answer: 'free',
   },

@@ -36,6 +36,8 @@ export interface Operation {
   readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
   /** The body reaches the handler as the bytes that were sent (webhooks). */
   readonly rawBody?: true
+  /** Largest body; default: 1 MiB. */
+  readonly maxBytes?: number
   /** The body reaches the handler as it arrives: a stream that fails with 413 beyond this many bytes. */
   readonly upload?: { readonly maxBytes: number }
   /** The page has forms that post to ourselves. Only with `html`. */

@@ -31,8 +31,6 @@ import { installUploadParser } from './upload.ts'
 import { runWrite } from './write.ts'
 
 const bodyLimitBytes = 1 << 20
-/** What the source host may send at most (GitHub: 25 MB). */
-const rawBodyLimitBytes = 25 << 20
 
 export interface ApiServer {
   /** `listen`, `inject` and `close` are Fastify's. `close` finishes what runs and says goodbye to open streams. */
@@ -211,12 +209,12 @@ function takeUploads(app: FastifyInstance, route: Route, handler: Run): void {
 type Run = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
 
 function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
-  const { answer, method, path, rawBody, upload } = route.operation
+  const { answer, maxBytes, method, path, upload } = route.operation
   app.route({
     method,
     url: routePath(path),
     config: { mote: { id: route.id, operation: route.operation, beginRead: beginReadOf(route) } },
-    bodyLimit: upload?.maxBytes ?? (rawBody ? rawBodyLimitBytes : bodyLimitBytes),
+    bodyLimit: upload?.maxBytes ?? maxBytes ?? bodyLimitBytes,
     // A HEAD of a stream would never end.
     exposeHeadRoute: method === 'GET' && answer !== 'stream',
     handler,

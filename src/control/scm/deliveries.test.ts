@@ -118,6 +118,79 @@ describe('deliveries', () => {
   })
 })
 
+describe('the webhook of an app', () => {
+  const signed = (key: string, raw: Buffer) => ({
+    'x-gitea-event': 'push',
+    'x-gitea-delivery': newId(),
+    'x-gitea-signature': createHmac('sha256', key).update(raw).digest('hex'),
+  })
+  const webhookOf = async (person: Owner, app: string) => {
+    const { body } = await api.call('GET', `/v1/apps/${app}/secret`, { token: person.token })
+    const url = new URL(String(body['webhook_url']))
+    return { secret: String(body['scm_webhook_secret']), address: url.pathname.split('/').at(-1) ?? '' }
+  }
+
+  it('has the id of the app in its address, which another app cannot take as its name', async () => {
+    const [person, stranger] = [await owner(api), await owner(api)]
+    const app = await world.appFor(person, null, 'https://git.example/team/app.git')
+    const { secret, address } = await webhookOf(person, app.name)
+    expect(address).toBe(app.id)
+    const body = { name: app.id, git_url: 'https://git.example/team/other.git' }
+    expect((await api.call('POST', '/v1/apps', { token: stranger.token, body })).status).toBe(200)
+    const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined)))
+    const taken = await webhookOf(stranger, app.id)
+    expect((await deliverToApp(api, app.id, raw, signed(taken.secret, raw))).status).toBe(401)
+    expect((await deliverToApp(api, address, raw, signed(secret, raw))).body).toEqual({ status: 'applied' })
+  })
+
+  it('verifies for an app without a repository, and says what it ignored', async () => {
+    const person = await owner(api)
+    const app = await world.appFor(person, null, '')
+    const { secret, address } = await webhookOf(person, app.name)
+    const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined)))
+    for (const to of [app.name, address])
+      expect((await deliverToApp(api, to, raw, signed(secret, raw))).body).toEqual({ status: 'ignored' })
+    const { body } = await api.call('GET', `/v1/apps/${app.name}/deliveries`, { token: person.token })
+    expect(body[0]).toMatchObject({ status: 'ignored', reason: 'The app has no git_url.' })
+  })
+
+  it('is reached by name although few accounts have hundreds of older apps of that name', async () => {
+    const name = `web-${newId().slice(-8)}`
+    const named = async (person: Owner) => {
+      const body = { name, git_url: 'https://git.example/team/app.git' }
+      expect((await api.call('POST', '/v1/apps', { token: person.token, body })).status).toBe(200)
+    }
+    for (let n = 0; n < 3; n++) {
+      const crowd = await owner(api)
+      await named(crowd)
+      await api.deps.db.rows(crowdApps, [crowd.projectId, crowd.id, name])
+    }
+    const person = await owner(api)
+    await named(person)
+    const { secret } = await webhookOf(person, name)
+    const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined, `refs/heads/${'x'.repeat(1000)}`)))
+    // So large that only few candidates are tried.
+    const large = Buffer.concat([raw, Buffer.alloc((1 << 20) - raw.length, ' ')])
+    expect((await deliverToApp(api, name, large, signed(secret, large))).body).toEqual({ status: 'ignored' })
+  })
+
+  it('takes at most 1 MiB', async () => {
+    const raw = Buffer.alloc((1 << 20) + 1, ' ')
+    expect((await deliverToApp(api, 'web', raw, signed('x', raw))).status).toBe(413)
+  })
+
+  /** 99 projects of one account, each with a copy of its app. */
+  const crowdApps = sql(
+    'crowd',
+    `WITH made AS (
+       INSERT INTO project SELECT (jsonb_populate_record(p, jsonb_build_object('id', gen_random_uuid(),
+         'slug', p.slug || '-' || n, 'ipv6_prefix', p.ipv6_prefix || n))).* FROM project p, generate_series(1, 99) n WHERE p.id = $1 RETURNING id),
+     member AS (INSERT INTO project_member (project_id, account_id, role) SELECT id, $2, 'owner' FROM made)
+     INSERT INTO app SELECT (jsonb_populate_record(a, jsonb_build_object('id', gen_random_uuid(), 'project_id', made.id,
+       'hostname', made.id::text))).* FROM app a, made WHERE a.project_id = $1 AND a.name = $3`,
+  )
+})
+
 describe('pull requests', () => {
   const pullRequest = (
     repoId: number,

@@ -2,7 +2,7 @@ import type { Deps } from '../deps.ts'
 import { githubHost, type SourceHost } from './provider.ts'
 
 export { sourceAuth } from './auth.ts'
-export { receiveForApp, receiveFromHost } from './receive.ts'
+export { receiveForApps, receiveFromHost } from './receive.ts'
 export { scmFeature } from './routes.ts'
 export { scmReports, scmUpkeep } from './sweep.ts'
 export type { SourceHost } from './provider.ts'

@@ -1,10 +1,12 @@
 /** A delivery of a git host: signature over the raw bytes first, de-duplication second, effect third. */
 import type { Tx } from '../../db/db.ts'
+import { isUuid } from '../../lib/ids.ts'
+import { semaphore } from '../../lib/semaphore.ts'
 import { notFound, unauthenticated } from '../http/errors.ts'
 import { type ApplyDeps, type Effect, applyEvent, applyToApp } from './apply.ts'
 import { parseEvent } from './events.ts'
 import type { SourceHost } from './provider.ts'
-import { describeDelivery, type Headers, isSigned } from './signature.ts'
+import { describeDelivery, type Headers, isSigned, type Proof, proofOf } from './signature.ts'
 import * as store from './store.ts'
 
 export type Received = Effect | 'duplicate' | 'pong'
@@ -19,7 +21,8 @@ export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): 
   return async (raw, headers, traceparent) => {
     if (!host) throw notFound()
     const signature = headers['x-hub-signature-256']
-    if (typeof signature !== 'string' || !(await host.isSigned(raw, signature))) throw refused()
+    if (typeof signature !== 'string' || proofOf({ 'x-hub-signature-256': signature }) === undefined) throw refused()
+    if (!(await host.isSigned(raw, signature))) throw refused()
     const delivery = describeDelivery(raw, headers)
     const event = delivery && parseEvent(delivery, raw)
     return async tx => {
@@ -31,19 +34,47 @@ export function receiveFromHost(deps: ApplyDeps, host: SourceHost | undefined): 
   }
 }
 
-/** Of any git host, for the app of that name whose secret signed it. An unknown name and a wrong secret look alike. */
-export function receiveForApp(deps: ApplyDeps, appName: string): Receive {
-  return async (raw, headers, traceparent) => {
-    const apps = await store.secrets(deps.db, appName)
-    const app = apps.find(({ secret }) => isSigned(deps.vault.open('app.webhook', secret), raw, headers))
-    if (!app) throw refused()
+/**
+ * Of any git host, for one app. The address that we show has the id of the app. A bare name is accepted too: then the
+ * app is the one of that name whose secret signed the delivery. An unknown app and a wrong secret look alike.
+ */
+export function receiveForApps(
+  deps: ApplyDeps,
+): (app: string, raw: Buffer, headers: Headers, traceparent: string) => ReturnType<Receive> {
+  const slots = semaphore(namedAtOnce)
+  const signer = async (app: string, raw: Buffer, proof: Proof): Promise<string | undefined> => {
+    const verifies = ({ secret }: store.AppSecret) => isSigned(deps.vault.open('app.webhook', secret), raw, proof)
+    const known = isUuid(app) ? await store.secretOf(deps.db, app) : undefined
+    if (known) return (await verifies(known)) ? known.id : undefined
+    const release = await slots.take()
+    try {
+      for (const one of await store.secrets(deps.db, app, mostCandidates(raw.length)))
+        if (await verifies(one)) return one.id
+      return undefined
+    } finally {
+      release()
+    }
+  }
+  return async (app, raw, headers, traceparent) => {
+    const proof = proofOf(headers)
+    const id = proof && (await signer(app, raw, proof))
+    if (id === undefined) throw refused()
     const delivery = describeDelivery(raw, headers)
     const event = delivery && parseEvent(delivery, raw)
     return async tx => {
       if (!delivery || !event) return 'ignored'
       if (event.kind === 'ping') return 'pong'
-      if (!(await store.recordDelivery(tx, app.id, delivery.id, delivery.event))) return 'duplicate'
-      return applyToApp(deps, tx, app.id, event, { ...delivery, source: app.id, traceparent })
+      if (!(await store.recordDelivery(tx, id, delivery.id, delivery.event))) return 'duplicate'
+      return applyToApp(deps, tx, id, event, { ...delivery, source: id, traceparent })
     }
   }
 }
+
+/** Deliveries to a bare name that are checked at a time: their hashing leaves threads of the pool for other work. */
+const namedAtOnce = 2
+/** Bytes hashed at most for one delivery to a bare name: about 50 ms of one thread. */
+const mostHashedBytes = 64 << 20
+
+/** How many apps of a name are tried. The query lists them so that no account can keep those of others out. */
+export const mostCandidates = (bodyBytes: number) =>
+  Math.min(1000, Math.floor(mostHashedBytes / Math.max(1, bodyBytes)))

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import { systemClock } from '../../lib/clock.ts'
 import { githubHost } from './provider.ts'
-import { describeDelivery, isSigned } from './signature.ts'
+import { describeDelivery, type Headers, isSigned, proofOf } from './signature.ts'
 import { webhookSecret } from './testing.ts'
 
 const githubLike = githubHost(
@@ -21,6 +21,11 @@ const githubLike = githubHost(
   systemClock,
 )
 
+const signs = async (secret: string, raw: Buffer, headers: Headers): Promise<boolean> => {
+  const proof = proofOf(headers)
+  return proof !== undefined && (await isSigned(secret, raw, proof))
+}
+
 describe('signatures', () => {
   /** docs.github.com, "Testing the webhook payload validation". */
   const official = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
@@ -29,9 +34,9 @@ describe('signatures', () => {
     const raw = Buffer.from('Hello, World!')
     expect(await githubLike.isSigned(raw, official)).toBe(true)
     expect(await githubLike.isSigned(raw, official.replace('7571', '7572'))).toBe(false)
-    expect(isSigned(webhookSecret, raw, { 'x-hub-signature-256': official })).toBe(true)
+    expect(await signs(webhookSecret, raw, { 'x-hub-signature-256': official })).toBe(true)
     expect(
-      isSigned('', raw, { 'x-hub-signature-256': `sha256=${createHmac('sha256', '').update(raw).digest('hex')}` }),
+      await signs('', raw, { 'x-hub-signature-256': `sha256=${createHmac('sha256', '').update(raw).digest('hex')}` }),
     ).toBe(false)
   })
 
@@ -40,28 +45,42 @@ describe('signatures', () => {
     ['Gitea', (hex: string) => ({ 'x-gitea-signature': hex, 'x-gitea-event': 'push' }), 'push'],
     ['Forgejo', (hex: string) => ({ 'x-forgejo-signature': hex, 'x-forgejo-event': 'push' }), 'push'],
     ['GitLab', () => ({ 'x-gitlab-token': 'secret', 'x-gitlab-event': 'Push Hook' }), 'Push Hook'],
-  ] as const)('%s', (_, headersOf, event) => {
+  ] as const)('%s', async (_, headersOf, event) => {
     const raw = Buffer.from('{"a":1}')
     const sign = (secret: string) => headersOf(createHmac('sha256', secret).update(raw).digest('hex'))
-    expect(isSigned('secret', raw, sign('secret'))).toBe(true)
-    expect(isSigned('other', raw, sign('secret'))).toBe(false)
-    expect(isSigned('secret', Buffer.from('{"a":2}'), sign('secret'))).toBe('x-gitlab-token' in sign('secret'))
-    expect(isSigned('secret', raw, {})).toBe(false)
+    expect(await signs('secret', raw, sign('secret'))).toBe(true)
+    expect(await signs('other', raw, sign('secret'))).toBe(false)
+    expect(await signs('secret', Buffer.from('{"a":2}'), sign('secret'))).toBe('x-gitlab-token' in sign('secret'))
+    expect(await signs('secret', raw, {})).toBe(false)
     expect(describeDelivery(raw, sign('secret'))).toMatchObject({ event, id: expect.stringMatching(/^[0-9a-f]{64}$/) })
   })
 
-  it('of any bytes only those of the secret pass', () => {
-    fc.assert(
-      fc.property(
+  it('of any bytes only those of the secret pass', async () => {
+    await fc.assert(
+      fc.asyncProperty(
         fc.uint8Array({ maxLength: 200 }),
         fc.string({ minLength: 1 }),
         fc.string(),
-        (bytes, secret, guess) => {
+        async (bytes, secret, guess) => {
           const raw = Buffer.from(bytes)
           const header = `sha256=${createHmac('sha256', guess).update(raw).digest('hex')}`
-          expect(isSigned(secret, raw, { 'x-hub-signature-256': header })).toBe(secret === guess)
+          expect(await signs(secret, raw, { 'x-hub-signature-256': header })).toBe(secret === guess)
         },
       ),
     )
   })
+
+  const hex = 'a'.repeat(64)
+  test.each<[string, Headers]>([
+    ['no header', {}],
+    ['an empty one', { 'x-hub-signature-256': '' }],
+    ['two of them', { 'x-hub-signature-256': [`sha256=${hex}`, `sha256=${hex}`] }],
+    ['another algorithm', { 'x-hub-signature-256': `sha1=${hex.slice(0, 40)}` }],
+    ['no algorithm', { 'x-hub-signature-256': hex }],
+    ['too short a digest', { 'x-hub-signature-256': `sha256=${hex.slice(1)}` }],
+    ['too long a digest', { 'x-hub-signature-256': `sha256=${hex}a` }],
+    ['a digest that is not hexadecimal', { 'x-gitea-signature': 'z'.repeat(64) }],
+    ['a form that only a second header has', { 'x-hub-signature-256': 'x', 'x-gitea-signature': hex }],
+    ['a secret longer than any of ours', { 'x-gitlab-token': 'x'.repeat(1025) }],
+  ])('%s is refused before anything is hashed', (_, headers) => expect(proofOf(headers)).toBeUndefined())
 })

@@ -1,5 +1,5 @@
 /** How git hosts sign what they send, and how they name it. */
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, timingSafeEqual } from 'node:crypto'
 
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -16,20 +16,37 @@ const text = (headers: Headers, name: string): string | undefined => {
   return typeof value === 'string' && value !== '' && value.length <= 1024 ? value : undefined
 }
 
+/** What a delivery proves itself with. */
+export type Proof =
+  | { readonly kind: 'digest'; readonly digest: Buffer }
+  | { readonly kind: 'secret'; readonly secret: string }
+
 /**
  * GitHub signs `X-Hub-Signature-256: sha256=<hex>` (docs.github.com, validating webhook deliveries); Gitea and Forgejo
  * send that too, and the same digest without its prefix; GitLab sends the secret itself as `X-Gitlab-Token`.
+ * @returns undefined when no header has that form: then nothing is looked up or hashed
  */
-export function isSigned(secret: string, raw: Buffer, headers: Headers): boolean {
+export function proofOf(headers: Headers): Proof | undefined {
+  const hub = text(headers, 'x-hub-signature-256')
+  if (hub !== undefined) return hub.startsWith('sha256=') ? digestProof(hub.slice('sha256='.length)) : undefined
+  const plain = text(headers, 'x-gitea-signature') ?? text(headers, 'x-forgejo-signature')
+  if (plain !== undefined) return digestProof(plain)
+  const secret = text(headers, 'x-gitlab-token')
+  return secret === undefined ? undefined : { kind: 'secret', secret }
+}
+
+const digestProof = (hex: string): Proof | undefined =>
+  /^[0-9a-f]{64}$/.test(hex) ? { kind: 'digest', digest: Buffer.from(hex, 'hex') } : undefined
+
+/** Hashes in the thread pool: a body of 1 MiB takes milliseconds, which other requests must not wait for. */
+export async function isSigned(secret: string, raw: Buffer, proof: Proof): Promise<boolean> {
   // An empty key would sign for everybody.
   if (secret === '') return false
-  const digest = createHmac('sha256', secret).update(raw).digest('hex')
-  const hub = text(headers, 'x-hub-signature-256')
-  if (hub !== undefined) return equal(hub, `sha256=${digest}`)
-  const plain = text(headers, 'x-gitea-signature') ?? text(headers, 'x-forgejo-signature')
-  if (plain !== undefined) return equal(plain, digest)
-  const token = text(headers, 'x-gitlab-token')
-  return token !== undefined && equal(token, secret)
+  if (proof.kind === 'secret') return equal(proof.secret, secret)
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const key = await crypto.subtle.importKey('raw', Buffer.from(secret), algorithm, false, ['verify'])
+  // A view of its own memory: the type of a Buffer allows shared memory too.
+  return crypto.subtle.verify('HMAC', key, new Uint8Array(proof.digest), new Uint8Array(raw))
 }
 
 /** Takes as long for a good guess as for a bad one; the length of the secret is no secret. */

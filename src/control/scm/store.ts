@@ -26,10 +26,27 @@ const appsOfRepository = statement<{ id: string }>(
   'scm.appsOfRepository',
   `SELECT id FROM app WHERE scm_repo_id = $1 AND want = 'live' ORDER BY id`,
 )
-/** Names are unique in a project only: the secret tells which app is meant. */
-const secretsOfName = statement<{ id: string; secret: Buffer }>(
+export interface AppSecret {
+  readonly id: string
+  /** Sealed. */
+  readonly secret: Buffer
+}
+const secretOfApp = statement<AppSecret>(
+  'scm.secretOfApp',
+  `SELECT id, scm_webhook_secret AS secret FROM app WHERE id = $1 AND want = 'live'`,
+)
+/**
+ * Names are unique in a project only: the secret tells which app is meant. Every account gets one turn before any gets
+ * a second one, so that an account with many projects keeps nobody else out.
+ */
+const secretsOfName = statement<AppSecret>(
   'scm.secretsOfName',
-  `SELECT id, scm_webhook_secret AS secret FROM app WHERE name = $1 AND want = 'live' AND git_url <> '' ORDER BY id LIMIT 200`,
+  `SELECT id, secret FROM (
+     SELECT a.id, a.scm_webhook_secret AS secret, row_number() OVER (PARTITION BY o.account_id ORDER BY a.id) AS turn
+     FROM app a CROSS JOIN LATERAL (SELECT m.account_id FROM project_member m WHERE m.project_id = a.project_id
+       AND m.role = 'owner' ORDER BY m.created_at, m.account_id LIMIT 1) o
+     WHERE a.name = $1 AND a.want = 'live') named
+   ORDER BY turn, id LIMIT $2`,
 )
 const putPush = statement(
   'scm.putPush',
@@ -119,7 +136,8 @@ export const forgetBefore = async (sql: Sql, before: Date) =>
 export const lock = (tx: Tx, appId: string) => tx.maybe(lockApp, [appId])
 export const appsWith = async (sql: Sql, repoId: number) =>
   (await sql.rows(appsOfRepository, [repoId])).map(row => row.id)
-export const secrets = (sql: Sql, appName: string) => sql.rows(secretsOfName, [appName])
+export const secretOf = (sql: Sql, appId: string) => sql.maybe(secretOfApp, [appId])
+export const secrets = (sql: Sql, appName: string, limit: number) => sql.rows(secretsOfName, [appName, limit])
 export const pushOf = (tx: Tx, appId: string, branch: string) => tx.maybe(lastPush, [appId, branch])
 /** False when a newer push of the branch is known. */
 export const recordPush = async (tx: Tx, appId: string, branch: string, at: Date, commit: string) =>

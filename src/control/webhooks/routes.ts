@@ -1,5 +1,5 @@
 import { createProvider, receive } from '../billing/index.ts'
-import { receiveForApp, receiveFromHost, type SourceHost } from '../scm/index.ts'
+import { receiveForApps, receiveFromHost, type SourceHost } from '../scm/index.ts'
 import type { Deps } from '../deps.ts'
 import { type Feature, feature } from '../http/operation.ts'
 import { webhookOperations } from './schema.ts'
@@ -7,6 +7,7 @@ import { webhookOperations } from './schema.ts'
 export function webhookFeature(deps: Deps, host: SourceHost | undefined): Feature {
   const provider = createProvider(deps)
   const fromHost = receiveFromHost(deps, host)
+  const forApps = receiveForApps(deps)
   return feature(webhookOperations, {
     receiveBillingWebhook: {
       write: async ({ body, headers }) => {
@@ -22,7 +23,7 @@ export function webhookFeature(deps: Deps, host: SourceHost | undefined): Featur
     },
     receiveAppWebhook: {
       write: async ({ body, headers, params, traceparent }) => {
-        const apply = await receiveForApp(deps, params.app_name)(body, headers, traceparent)
+        const apply = await forApps(params.app_name, body, headers, traceparent)
         return async tx => ({ status: await apply(tx) })
       },
     },

@@ -24,11 +24,13 @@ export const webhookOperations = operations({
     ...shared,
     path: '/v1/webhooks/scm/{app_name}',
     summary: 'Events of any git host for the app whose secret signed them',
-    params: Type.Object({ app_name: text() }),
+    params: Type.Object({ app_name: text({ description: 'Id of the app; or its name.' }) }),
   },
   receiveScmWebhook: {
     ...shared,
     path: '/v1/webhooks/scm',
     summary: 'Events of the source host integration',
+    // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
+    maxBytes: 5 << 20,
   },
 })

@@ -85,7 +85,7 @@ export function Settings() {
           <Check label="With submodules" name="git_submodules" defaultChecked={app.git_submodules} />
         </Form>
       </Card>
-      <Webhook name={app.name} />
+      <Webhook id={app.id} name={app.name} />
       <Card danger title="Delete this app" lead="Its deployments, virtual machines and logs go with it. Volumes stay.">
         <Destroy
           name={app.name}
@@ -109,7 +109,7 @@ export function Settings() {
 }
 
 /** Asked for only when it is wanted: it is a secret. */
-function Webhook({ name }: { readonly name: string }) {
+function Webhook({ id, name }: { readonly id: string; readonly name: string }) {
   const [isShown, setShown] = useState(false)
   const secret = useQuery({
     queryKey: ['app-secret', name],
@@ -124,7 +124,7 @@ function Webhook({ name }: { readonly name: string }) {
   return (
     <Card title="Deploy on push" lead="A git host calls this address after a push, signed with the secret.">
       <div className="max-w-xl space-y-3">
-        <CopyBox text={`${location.origin}/v1/webhooks/scm/${name}`} label="webhook address" />
+        <CopyBox text={`${location.origin}/v1/webhooks/scm/${id}`} label="webhook address" />
         {!isShown && <Button onClick={() => setShown(true)}>Show the secret</Button>}
         {isShown && secret.isPending && <Skeleton className="h-9" />}
         {isShown && secret.error && <Problem error={secret.error} />}

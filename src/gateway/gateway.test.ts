@@ -124,6 +124,24 @@ describe('gateway', () => {
     await ended
   })
 
+  it('refuses a request with two Host headers, whichever of them has a route', async () => {
+    const app = await backend((_, res) => void res.end('reached'))
+    await publish({ backends: [target(app)] })
+    await until(async () => (await get()).status === 200, { what: 'the route is live' })
+    for (const hosts of [
+      [hostname, hostname],
+      [hostname, 'other.example'],
+      ['other.example', hostname],
+    ])
+      for (const upgrade of ['', 'upgrade: websocket\r\nconnection: upgrade\r\n']) {
+        const socket = connect(gateway.port, '127.0.0.1')
+        socket.write(`GET / HTTP/1.1\r\n${hosts.map(host => `host: ${host}\r\n`).join('')}${upgrade}\r\n`)
+        const [data] = (await once(socket, 'data')) as [Buffer]
+        expect(data.toString()).toMatch(/^HTTP\/1\.1 400 /)
+        socket.destroy()
+      }
+  })
+
   it('passes WebSocket upgrades through, both ways', async () => {
     const app = await backend(() => {})
     app.server.on('upgrade', (req, socket) => {

@@ -1,3 +1,4 @@
+import { hasSeveralHosts } from '../lib/one-host.ts'
 import type { ClientRequest } from './exchange.ts'
 
 /** RFC 9110, 7.6.1: they speak about one connection and must not be forwarded. */
@@ -32,10 +33,10 @@ const authorityOf = ({ headers }: ClientRequest): string | undefined => {
   return typeof authority === 'string' ? authority : undefined
 }
 
-/** The request's host without its port, lower case; undefined when there is none or it is malformed. */
+/** The request's host without its port, lower case; undefined when there is none, several, or it is malformed. */
 export function hostnameOf(request: ClientRequest): string | undefined {
   const host = authorityOf(request)
-  if (!host) return undefined
+  if (!host || hasSeveralHosts(request.rawHeaders)) return undefined
   const match = /^([A-Za-z0-9.-]{1,253})(?::\d{1,5})?$/.exec(host)
   return match?.[1]?.toLowerCase().replace(/\.$/, '')
 }

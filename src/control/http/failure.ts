@@ -20,6 +20,15 @@ const fastifyErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ECONNRESET: ['invalid_request', 'The connection was closed before the whole request had arrived.'],
 }
 
+/** Whatever else Fastify refuses with a status below 500: a client must not be able to write into the log of errors. */
+const isClientFault = (thrown: unknown) =>
+  codeOf(thrown)?.startsWith('FST_') === true &&
+  thrown instanceof Error &&
+  'statusCode' in thrown &&
+  typeof thrown.statusCode === 'number' &&
+  thrown.statusCode >= 400 &&
+  thrown.statusCode < 500
+
 /** Nothing the client did, and it may well work in a moment: 503 with `Retry-After`. */
 const isOutage = (thrown: unknown) => thrown instanceof DbUnavailable || thrown instanceof BusError || retryable(thrown)
 
@@ -29,6 +38,7 @@ export function asApiError(thrown: unknown): ApiError {
   const code = codeOf(thrown)
   const known = code === undefined ? undefined : fastifyErrors[code]
   if (known) return new ApiError(known[0], known[1], { cause: thrown })
+  if (isClientFault(thrown)) return new ApiError('invalid_request', 'The request is not valid.', { cause: thrown })
   if (isOutage(thrown))
     return new ApiError('unavailable', 'Not available right now. Try again in a moment.', { cause: thrown })
   return new ApiError('internal', 'Something went wrong on our side. The request id helps us find out what.', {

@@ -4,6 +4,8 @@
  * (json-body.ts), checked (validate.ts) and the handler runs (`read`, `write`: write.ts, `stream`: stream-route.ts). A read
  * of somebody who was here before may have run meanwhile (attempt.ts).
  */
+import { METHODS, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -11,6 +13,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
+import { hasSeveralHosts } from '../../lib/one-host.ts'
 import { createAdmission, type Admission } from './admission.ts'
 import { beginReadOf } from './attempt.ts'
 import { allOperations } from './catalogue.ts'
@@ -54,6 +57,7 @@ export function createServer(options: ServerOptions): ApiServer {
   app.decorateRequest('state', null)
   installHooks(app, options, { admission, streams, traces })
   installBodyParser(app)
+  dropOtherMethods(app)
   app.setErrorHandler(sendFailure)
   installNotFound(app, methodTable(Object.values(operations)), deps.config.corsOrigins)
 
@@ -104,18 +108,28 @@ function createFastify(deps: FrameDeps, traces: Traces): FastifyInstance {
       reply.headers(securityHeaders).header('x-request-id', request.id)
       return sendFailure(error, request, reply)
     },
-    clientErrorHandler: (error, socket) => {
-      if (!socket.writable) return socket.destroy(error)
-      const { status, body } = failureOf(
-        new ApiError('invalid_request', 'This is not a valid HTTP request.', { cause: error }),
-        requestIdOf(undefined),
-      )
-      const text = JSON.stringify(body)
-      socket.end(
-        `HTTP/1.1 ${status} Bad Request\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-      )
-    },
+    clientErrorHandler: answerUnreadable,
   })
+}
+
+/** What Node could not parse. The connection ends with the answer, since nobody knows where the next request begins. */
+function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable) return void socket.destroy(error)
+  const isMethod = error.code === 'HPE_INVALID_METHOD'
+  const refusal = isMethod
+    ? new ApiError('method_not_allowed', 'There is no such method here.', { cause: error })
+    : new ApiError('invalid_request', 'This is not a valid HTTP request.', { cause: error })
+  const { status, body } = failureOf(refusal, requestIdOf(undefined))
+  const text = JSON.stringify(body)
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(text)}`,
+    // The path is not known at this point, so these are the methods of the whole API.
+    ...(isMethod ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),
+    'connection: close',
+  ]
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`)
 }
 
 interface Parts {
@@ -144,6 +158,7 @@ function installHooks(app: FastifyInstance, options: ServerOptions, { admission,
     }
     reply.headers(securityHeaders).headers(corsHeaders(request.headers.origin, config.corsOrigins))
     reply.header('x-request-id', request.id)
+    if (hasSeveralHosts(request.raw.rawHeaders)) throw new ApiError('invalid_request', 'Send one Host header.')
     if (stopping) {
       reply.header('connection', 'close')
       throw new ApiError('unavailable', 'The server is restarting. Try again in a moment.')
@@ -185,6 +200,16 @@ function finish(options: ServerOptions, request: FastifyRequest, reply: FastifyR
 function installBodyParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
+}
+
+/**
+ * Fastify reads the body of a method it knows before it looks for the route, and has rules of its own for QUERY. No
+ * operation of ours has any but these, so all others go straight to 404 or 405.
+ */
+function dropOtherMethods(app: FastifyInstance): void {
+  const ours = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+  for (const method of METHODS)
+    if (!ours.has(method)) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
 }
 
 function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: readonly string[]): void {

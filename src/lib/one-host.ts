@@ -1,0 +1,13 @@
+/**
+ * Whether a request has more than one `Host` field. RFC 9112, 3.2 demands a 400: Node keeps the first, a proxy before us
+ * may have decided by the last.
+ * @param rawHeaders names and values in turn, as Node lists them
+ */
+export function hasSeveralHosts(rawHeaders: readonly string[]): boolean {
+  let found = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') found += 1
+  }
+  return found > 1
+}

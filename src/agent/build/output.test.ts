@@ -8,6 +8,7 @@ import { pack } from 'tar-stream'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
+import { globalHeaderBomb } from '../../lib/archive/testing.ts'
 import { run } from '../../lib/exec.ts'
 import { writeSampleImage } from '../image/sample.ts'
 import { context } from '../image/testing.ts'
@@ -96,6 +97,18 @@ test('a layout whose blobs are not what their names say is refused, and nothing 
   )
   expect(existsSync(join(dir.path, 'a', 'evil'))).toBe(false)
   await expect(readLayout(await disk(dir.path, entries('bar')), join(dir.path, 'b'), limits)).rejects.toThrow(/damaged/)
+})
+
+test.each([
+  ['layer', readLayer],
+  ['layout', readLayout],
+] as const)('a %s behind a global header of many keys is refused at once', async (_, readResult) => {
+  await using dir = await testDir()
+  const file = join(dir.path, 'disk.img')
+  await writeFile(file, globalHeaderBomb(300_000, 20))
+  await expect(readResult(file, join(dir.path, 'result'), limits)).rejects.toThrow(/a header is too long/)
+  await writeFile(file, globalHeaderBomb(100, 20))
+  await expect(readResult(file, join(dir.path, 'result'), limits)).rejects.toThrow(/global pax header/)
 })
 
 const missing = ['docker-registry', 'skopeo', 'umoci'].filter(name => !existsSync(`/usr/bin/${name}`))

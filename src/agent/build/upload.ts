@@ -1,19 +1,18 @@
 /** The source of a build that was sent to the control plane: it comes over the bus, part by part. */
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Readable, Transform } from 'node:stream'
-import { text } from 'node:stream/consumers'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip } from 'node:zlib'
-import { extract } from 'tar-stream'
+import { type TSchema, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { type Bus, BusError } from '../../bus/bus.ts'
 import { SourcePart, type SourceRequest, subjects } from '../../contract/agent.ts'
+import { ArchiveFault } from '../../lib/archive/fault.ts'
+import { inThread } from '../../lib/archive/thread.ts'
+import { minutes } from '../../lib/duration.ts'
+import type { ArchiveJob } from './archive-thread.ts'
 import { BuildFault } from './fault.ts'
 import type { SourceTree } from './git.ts'
-import { looksAt } from './plan.ts'
+import { archiveThread } from './output.ts'
 
 export interface UploadLimits {
   /** Unpacked. */
@@ -26,7 +25,8 @@ export type ReadPart = (offset: number) => Promise<SourcePart>
 
 const partMs = 10_000
 const mostTries = 10
-const mostTextBytes = 1 << 20
+/** The control plane takes 50,000. */
+const maxEntries = 100_000
 
 /** A control plane that restarts is asked again. @throws BuildFault when the source is not kept any more */
 export function partsOf(bus: Bus, hostId: string, buildId: string, signal: AbortSignal): ReadPart {
@@ -55,27 +55,36 @@ export async function fetchUpload(
   read: ReadPart,
   digest: string,
   file: string,
-  limits: UploadLimits,
+  { maxBytes, signal }: UploadLimits,
 ): Promise<SourceTree> {
   const packed = `${file}.gz`
   await download(read, digest, packed)
-  let bytes = 0
-  const measure = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      bytes += chunk.length
-      if (bytes > limits.maxBytes) done(new BuildFault('The source is larger than it may be.'))
-      else done(null, chunk)
-    },
-  })
-  await pipeline(createReadStream(packed), createGunzip(), measure, createWriteStream(file, { mode: 0o600 }), {
-    signal: limits.signal,
-  })
+  const { names, texts } = await unpack({ kind: 'source', packed, to: file, limits: { maxBytes, maxEntries } }, signal)
   await rm(packed)
-  const seen = await scan(file)
+  const tops = new Map(names)
+  const textOf = new Map(texts)
   return {
-    list: async (dir = '') => [...(seen.names.get(dir) ?? [])],
-    read: async path => seen.texts.get(path),
+    list: async (dir = '') => tops.get(dir) ?? [],
+    read: async path => textOf.get(path),
     archive: target => rename(file, target),
+  }
+}
+
+const Pairs = <Value extends TSchema>(value: Value) => Type.Array(Type.Tuple([Type.String(), value]))
+const SentTree = Type.Object({ names: Pairs(Type.Array(Type.String())), texts: Pairs(Type.String()) })
+
+/** 1 GiB at 20 MiB/s, which a busy disk has. */
+const unpackMs = minutes(1)
+
+async function unpack(job: Extract<ArchiveJob, { kind: 'source' }>, signal: AbortSignal) {
+  try {
+    return Value.Parse(SentTree, await inThread(archiveThread, job, { signal, timeoutMs: unpackMs }))
+  } catch (cause) {
+    if (!(cause instanceof ArchiveFault)) throw cause
+    const isUnreadable = cause.code === 'unreadable' || cause.code === 'refused'
+    throw new BuildFault(isUnreadable ? 'The source is no readable archive.' : 'The source is larger than it may be.', {
+      cause,
+    })
   }
 }
 
@@ -96,23 +105,4 @@ async function download(read: ReadPart, digest: string, file: string): Promise<v
     await handle.close()
   }
   if (hash.digest('hex') !== digest) throw new BuildFault('The source is not what was sent.')
-}
-
-/** The names at the top and in `public`, and the texts that a plan is made by. */
-async function scan(file: string) {
-  const names = new Map<string, Set<string>>()
-  const texts = new Map<string, string>()
-  const tar = extract()
-  const fed = pipeline(createReadStream(file), tar)
-  for await (const entry of tar) {
-    const parts = entry.header.name.split('/').filter(part => part !== '')
-    const [top = '', next] = parts
-    names.set('', (names.get('') ?? new Set()).add(top))
-    if (next !== undefined) names.set(top, (names.get(top) ?? new Set()).add(next))
-    const isText = parts.length === 1 && looksAt.some(name => name === top) && (entry.header.size ?? 0) <= mostTextBytes
-    if (isText) texts.set(top, await text(Readable.from(entry)))
-    else entry.resume()
-  }
-  await fed
-  return { names, texts }
 }

@@ -6,7 +6,8 @@ import { hours } from '../../lib/duration.ts'
 import { hasCode } from '../../lib/files.ts'
 import { newId } from '../../lib/ids.ts'
 import { invalidField, invalidState } from '../http/errors.ts'
-import { type TakenSource, takeSource } from './source-archive.ts'
+import { takeSource } from './source-archive.ts'
+import type { TakenSource } from './source-rewrite.ts'
 
 const unpackedLimits = { maxBytes: 512 << 20, maxEntries: 50_000 }
 /** One is built, one waits, one is being sent; the rest is reserve. */

@@ -1,0 +1,80 @@
+/** Reads what a builder VM left on its output disk. It runs in a thread (archive-thread.ts). */
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Transform } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { pack } from 'tar-stream'
+import { ArchiveFault, unreadable } from '../../lib/archive/fault.ts'
+import { type PackedType, packEntry } from '../../lib/archive/packing.ts'
+import { type ArchiveLimits, type TarEntry, tarEntries } from '../../lib/archive/tar.ts'
+
+/** The last entry; what lies behind it on the disk is not part of the archive. */
+const endMark = 'mote.end'
+
+const refused = (message: string) => new ArchiveFault('refused', message)
+
+/** @param file the layer, made anew */
+export async function writeLayer(disk: string, file: string, limits: ArchiveLimits): Promise<void> {
+  const layer = pack()
+  const written = pipeline(layer, createWriteStream(file, { mode: 0o600 }))
+  const read = eachEntry(disk, limits, async ({ name, linkname, mode, size, type, body }) => {
+    const packed = layerTypes.get(type)
+    if (!insideApp(name) || packed === undefined)
+      throw refused(`the build made "${name.slice(0, 200)}", which is no part of an app`)
+    if (type === 'link' && !insideApp(linkname)) throw refused('the build made a link to a file outside of the app')
+    const header = {
+      name,
+      type: packed,
+      ...(linkname === '' ? {} : { linkname }),
+      mode,
+      uid: 1000,
+      gid: 1000,
+      mtime: new Date(0),
+      size,
+    }
+    await packEntry(layer, header, body)
+  })
+  await Promise.all([read.then(() => layer.finalize()), written])
+}
+
+const layerTypes: ReadonlyMap<TarEntry['type'], PackedType> = new Map([
+  ['file', 'file'],
+  ['directory', 'directory'],
+  ['symlink', 'symlink'],
+  ['link', 'link'],
+])
+const insideApp = (name: string) => /^app(\/|$)/.test(name) && !name.split('/').includes('..')
+
+export async function writeLayout(disk: string, dir: string, limits: ArchiveLimits): Promise<void> {
+  await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true })
+  await eachEntry(disk, limits, async ({ name, type, body }) => {
+    const blob = /^image\/blobs\/sha256\/([0-9a-f]{64})$/.exec(name)?.[1]
+    const document = /^image\/(index\.json|oci-layout)$/.exec(name)?.[1]
+    if (type !== 'file') return
+    if (blob !== undefined) await takeBlob(body, join(dir, 'blobs', 'sha256', blob), blob)
+    if (document !== undefined) await pipeline(body, createWriteStream(join(dir, document)))
+  })
+}
+
+async function takeBlob(body: AsyncIterable<Buffer>, file: string, digest: string): Promise<void> {
+  const hash = createHash('sha256')
+  const observe = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      hash.update(chunk)
+      done(null, chunk)
+    },
+  })
+  await pipeline(body, observe, createWriteStream(file, { mode: 0o600 }))
+  if (hash.digest('hex') !== digest) throw refused('the build left a damaged image')
+}
+
+/** Calls `take` for each entry before the end mark. @throws ArchiveFault when there is none, or it is too much */
+async function eachEntry(disk: string, limits: ArchiveLimits, take: (entry: TarEntry) => Promise<void>): Promise<void> {
+  for await (const entry of tarEntries(createReadStream(disk), limits)) {
+    if (entry.name === endMark) return
+    await take(entry)
+  }
+  throw unreadable('there is no end mark')
+}

@@ -1,0 +1,4 @@
+import { answerJob } from '../../lib/archive/thread.ts'
+import { rewriteSource } from './source-rewrite.ts'
+
+answerJob(rewriteSource)

@@ -1,0 +1,47 @@
+import { ArchiveFault, unreadable } from './fault.ts'
+
+/** Reads a stream by lengths. Never holds more than one of its chunks and one answer. */
+export class ByteSource {
+  readonly #chunks: AsyncIterator<Buffer>
+  readonly #maxBytes: number
+  #chunk: Buffer = Buffer.alloc(0)
+  #bytes = 0
+
+  /** @param maxBytes of the whole stream; more is an ArchiveFault `too_large` */
+  constructor(source: AsyncIterable<Buffer>, maxBytes: number) {
+    this.#chunks = source[Symbol.asyncIterator]()
+    this.#maxBytes = maxBytes
+  }
+
+  /** The next bytes, at most `most` of them; undefined at the end. */
+  async some(most: number): Promise<Buffer | undefined> {
+    while (this.#chunk.length === 0) {
+      const next = await this.#chunks.next()
+      if (next.done === true) return undefined
+      this.#bytes += next.value.length
+      if (this.#bytes > this.#maxBytes) throw new ArchiveFault('too_large', `more than ${this.#maxBytes} bytes`)
+      this.#chunk = next.value
+    }
+    const taken = this.#chunk.subarray(0, most)
+    this.#chunk = this.#chunk.subarray(taken.length)
+    return taken
+  }
+
+  /** The next `length` bytes; undefined at the end. @throws ArchiveFault when the end comes between */
+  async exactly(length: number): Promise<Buffer | undefined> {
+    const first = await this.some(length)
+    if (first === undefined || first.length === length) return first
+    const whole = Buffer.alloc(length)
+    let used = first.copy(whole)
+    while (used < length) {
+      const next = await this.some(length - used)
+      if (next === undefined) throw unreadable('it ends early')
+      used += next.copy(whole, used)
+    }
+    return whole
+  }
+
+  async close(): Promise<void> {
+    await this.#chunks.return?.()
+  }
+}

@@ -1,0 +1,30 @@
+import { once } from 'node:events'
+import type { Pack } from 'tar-stream'
+
+/** No names of users, no devices. */
+const plain = { uname: '', gname: '', devmajor: 0, devminor: 0 } as const
+
+export type PackedType = 'file' | 'directory' | 'symlink' | 'link'
+
+export interface PackedHeader {
+  readonly name: string
+  readonly type: PackedType
+  readonly linkname?: string
+  readonly mode: number
+  readonly uid: number
+  readonly gid: number
+  readonly mtime: Date
+  /** 0 for anything but a file. */
+  readonly size: number
+}
+
+/** Adds an entry with `body`, which has to have `header.size` bytes; resolves once it is taken. */
+export async function packEntry(layer: Pack, header: PackedHeader, body: AsyncIterable<Buffer>): Promise<void> {
+  const done = Promise.withResolvers<void>()
+  const target = layer.entry({ ...header, ...plain }, error => (error ? done.reject(error) : done.resolve()))
+  if (header.type === 'file') {
+    for await (const chunk of body) if (!target.write(chunk)) await once(target, 'drain')
+    target.end(Buffer.alloc(0))
+  }
+  await done.promise
+}

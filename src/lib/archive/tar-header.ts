@@ -1,0 +1,161 @@
+/** Tar headers as POSIX.1-2001 (pax) and GNU tar write them. Pure. */
+import { ArchiveFault, unreadable } from './fault.ts'
+
+export const blockBytes = 512
+
+export type EntryType =
+  | 'file'
+  | 'link'
+  | 'symlink'
+  | 'character-device'
+  | 'block-device'
+  | 'directory'
+  | 'fifo'
+  | 'contiguous-file'
+  | 'other'
+
+export type ExtensionType = 'pax' | 'pax-global' | 'long-name' | 'long-link'
+
+export interface RawHeader {
+  readonly name: string
+  readonly linkname: string
+  readonly mode: number
+  /** Of the data that follows. */
+  readonly size: number
+  readonly type: EntryType | ExtensionType
+}
+
+/** What the records of a pax header change in the entry that follows. */
+export interface PaxFields {
+  readonly name?: string
+  readonly linkname?: string
+  readonly size?: number
+}
+
+const types: Readonly<Record<string, RawHeader['type']>> = {
+  '\0': 'file',
+  '0': 'file',
+  '1': 'link',
+  '2': 'symlink',
+  '3': 'character-device',
+  '4': 'block-device',
+  '5': 'directory',
+  '6': 'fifo',
+  '7': 'contiguous-file',
+  x: 'pax',
+  g: 'pax-global',
+  L: 'long-name',
+  K: 'long-link',
+}
+
+/** They have no data, whatever size their header states (Go's archive/tar, which unpacks images, has the same list). */
+const withoutData: ReadonlySet<RawHeader['type']> = new Set([
+  'link',
+  'symlink',
+  'character-device',
+  'block-device',
+  'directory',
+  'fifo',
+])
+
+const checksum = { at: 148, length: 8 } as const
+const spaces = 32 * checksum.length
+
+/** @param block of `blockBytes`, not all zero. @throws ArchiveFault when it is no header */
+export function parseHeader(block: Buffer): RawHeader {
+  if (numberAt(block, checksum.at, checksum.length) !== sumOf(block)) throw unreadable('a header has a wrong checksum')
+  const flag = String.fromCharCode(block[156] ?? 0)
+  // Pieces of a file that GNU tar has left holes in: their real size is elsewhere.
+  if (flag === 'S') throw sparse()
+  const type = types[flag] ?? 'other'
+  const isPosix = block.toString('latin1', 257, 263) === 'ustar\0'
+  const prefix = isPosix ? textAt(block, 345, 155) : ''
+  const short = textAt(block, 0, 100)
+  return entryOf({
+    name: prefix === '' ? short : `${prefix}/${short}`,
+    linkname: textAt(block, 157, 100),
+    mode: numberAt(block, 100, 8) & 0o7777,
+    size: numberAt(block, 124, 12),
+    type,
+  })
+}
+
+/** The header with what follows from its type and name. */
+export function entryOf(header: RawHeader): RawHeader {
+  const { type, name, size } = header
+  if (!Number.isSafeInteger(size) || size < 0) throw unreadable('a size is no size')
+  if (withoutData.has(type)) return { ...header, size: 0 }
+  if (type !== 'file' || !name.endsWith('/')) return header
+  // Readers disagree on whether the data of such a "directory" is data.
+  if (size > 0) throw unreadable('a directory has content')
+  return { ...header, type: 'directory' }
+}
+
+const sparse = () => new ArchiveFault('refused', 'it has sparse files; make it without (tar without --sparse)')
+
+function sumOf(block: Buffer): number {
+  let sum = spaces
+  for (const byte of block) sum += byte
+  for (let at = checksum.at; at < checksum.at + checksum.length; at++) sum -= block[at] ?? 0
+  return sum
+}
+
+function textAt(block: Buffer, at: number, length: number): string {
+  const end = block.indexOf(0, at)
+  return block.toString('utf8', at, end < 0 ? at + length : Math.min(end, at + length))
+}
+
+/** Octal digits; or, with the highest bit set, as many bytes, the most significant first. NaN: neither */
+function numberAt(block: Buffer, at: number, length: number): number {
+  if ((block[at] ?? 0) !== 0x80) {
+    const digits = /^[ \0]*([0-7]*)[ \0]*$/.exec(block.toString('latin1', at, at + length))?.[1]
+    return digits === undefined ? Number.NaN : Number(`0o${digits || '0'}`)
+  }
+  let value = 0
+  for (const byte of block.subarray(at + 1, at + length)) value = value * 256 + byte
+  return value
+}
+
+const mostRecords = 256
+
+/** `<length> <key>=<value>\n`..., the length of itself included. @throws ArchiveFault */
+export function* paxRecords(data: Buffer): Generator<readonly [key: string, value: string]> {
+  let count = 0
+  for (let at = 0; at < data.length; ) {
+    // What pads the last block.
+    if (data[at] === 0) return
+    if (++count > mostRecords) throw new ArchiveFault('refused', `a header has more than ${mostRecords} records`)
+    const digits = /^(\d{1,7}) /.exec(data.toString('latin1', at, at + 8))?.[1]
+    const end = at + Number(digits)
+    const equals = data.indexOf('=', at)
+    if (digits === undefined || end > data.length || data[end - 1] !== 10 || equals < 0 || equals >= end)
+      throw unreadable('a pax header is damaged')
+    yield [data.toString('utf8', at + digits.length + 1, equals), data.toString('utf8', equals + 1, end - 1)]
+    at = end
+  }
+}
+
+/** @throws ArchiveFault for holes, too: a few bytes could then stand for a full disk */
+export function parsePax(data: Buffer): PaxFields {
+  const found = new Map<string, string>()
+  for (const [key, value] of paxRecords(data)) {
+    if (key.startsWith('GNU.sparse.')) throw sparse()
+    if (key === 'path' || key === 'linkpath' || key === 'size') found.set(key, value)
+  }
+  const [name, linkname, size] = [found.get('path'), found.get('linkpath'), found.get('size')]
+  if (size && !/^\d{1,15}$/.test(size)) throw unreadable('a size is no size')
+  return {
+    ...(name ? { name } : {}),
+    ...(linkname ? { linkname } : {}),
+    ...(size ? { size: Number(size) } : {}),
+  }
+}
+
+/** `git archive` names its commit so; any other global record would change every entry that follows. */
+export function checkGlobal(data: Buffer): void {
+  for (const [key] of paxRecords(data))
+    if (key !== 'comment') throw new ArchiveFault('refused', 'it has a global pax header; make it without')
+}
+
+/** The text of a GNU header for a long name. */
+export const longText = (data: Buffer): string => textAt(data, 0, data.length)

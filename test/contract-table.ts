@@ -578,6 +578,7 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   ReAttachedTenant: ['mode', 'stripe_size'],
   'POST /re-attach': ['node_id'],
   'POST /v1/auth/2fa/disable': ['password', 'code'],
+  'DELETE /v1/auth/me': ['password', 'code'],
   'POST /v1/auth/tokens': ['project', 'scopes', 'expires_at'],
   AppSecret: ['webhook_url'],
   App: ['git_branch', 'git_submodules'],
@@ -672,4 +673,4 @@ export const operationAdditions = [
   'DELETE /v1/admin/hosts/{host_id}',
 ]
 /** Bodies we accept where the specification has none. */
-export const bodyAdditions = ['POST /re-attach', 'POST /v1/auth/2fa/disable']
+export const bodyAdditions = ['POST /re-attach', 'POST /v1/auth/2fa/disable', 'DELETE /v1/auth/me']

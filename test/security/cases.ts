@@ -105,6 +105,7 @@ const bodies: Readonly<Record<string, object>> = {
   refreshSession: { refresh_token: 'svc_rt_nothing' },
   logout: { refresh_token: 'svc_rt_nothing' },
   updateMe: { first_name: 'Eve' },
+  deleteMe: {},
   changePassword: { current_password: 'wrong wrong', new_password: 'a long sentence, not common' },
   verifyTotp: { code: '000000' },
   disableTotp: { password: 'wrong wrong' },

@@ -142,6 +142,7 @@ export function Destroy({
   verb = 'Delete',
   send,
   trigger,
+  fields,
   ...opening
 }: Opening & {
   /** What has to be typed. */
@@ -149,7 +150,9 @@ export function Destroy({
   readonly what: string
   readonly consequence: ReactNode
   readonly verb?: string
-  readonly send: () => Promise<unknown>
+  /** Asked for besides the name. */
+  readonly fields?: ReactNode
+  readonly send: (values: Values) => Promise<unknown>
   readonly trigger: (open: () => void) => ReactNode
 }) {
   return (
@@ -162,16 +165,19 @@ export function Destroy({
       submit={`${verb} ${name}`}
       send={send}
       fields={
-        <Field
-          label={`Type ${name} to confirm`}
-          name="confirmation"
-          mono
-          required
-          autoComplete="off"
-          spellCheck={false}
-          pattern={escaped(name)}
-          title={`Exactly: ${name}`}
-        />
+        <>
+          <Field
+            label={`Type ${name} to confirm`}
+            name="confirmation"
+            mono
+            required
+            autoComplete="off"
+            spellCheck={false}
+            pattern={escaped(name)}
+            title={`Exactly: ${name}`}
+          />
+          {fields}
+        </>
       }
     />
   )

@@ -427,6 +427,12 @@ export interface DatabaseSnapshotAction {
   readonly success: boolean
 }
 
+export interface DeleteMeRequest {
+  readonly password?: string | null | undefined
+  /** A code of the authenticator, or a recovery code. */
+  readonly code?: string | null | undefined
+}
+
 export interface DeployAppRequest {
   /** OCI image reference, or `oci:<directory>` on the host. */
   readonly image?: string | null | undefined
@@ -1126,6 +1132,8 @@ export interface ValidateResponse {
 
 export interface VerifyTotpRequest {
   readonly code: string
+  /** Where the sign-in is more than ten minutes ago. */
+  readonly password?: string | null | undefined
 }
 
 export interface Volume {
@@ -1236,7 +1244,7 @@ export const createOperations = (transport: Transport) => ({
   /** Changes the profile; what is absent stays. `PUT /v1/auth/me` */
   updateMe: (input: { readonly body: UpdateMeRequest }, options?: CallOptions) => transport.json<User>({ method: 'PUT', path: `/v1/auth/me`, body: input.body }, options),
   /** Deletes the account and everything only it owns. `DELETE /v1/auth/me` */
-  deleteMe: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/me` }, options),
+  deleteMe: (input: { readonly body?: DeleteMeRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/me`, body: input.body }, options),
   /** Changes the password and ends every session. `POST /v1/auth/password` */
   changePassword: (input: { readonly body: ChangePasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password`, body: input.body }, options),
   /** A new secret for an authenticator; not in force before it is verified. `GET /v1/auth/2fa/setup` */

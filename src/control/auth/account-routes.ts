@@ -8,6 +8,7 @@ import { type AuthContext, assertWholeAccount } from './context.ts'
 import { normaliseEmail, passwordFault } from './rules.ts'
 import type { authOperations } from './schema.ts'
 import { endAllSessions } from './session-store.ts'
+import { assertStepUp, ownAccount } from './step-up.ts'
 import * as store from './store.ts'
 import { viewUser } from './view.ts'
 
@@ -90,8 +91,9 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
     },
   },
   deleteMe: {
-    write: async ({ caller, audit }) => {
-      assertWholeAccount(caller)
+    write: async call => {
+      const { caller, audit } = call
+      await assertStepUp(ctx, call, await ownAccount(ctx, caller), call.body ?? {})
       return async tx => {
         const admins = await store.lockedAdmins(tx)
         const isLastAdmin = admins.length === 1 && admins[0] === caller.userId

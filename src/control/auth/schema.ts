@@ -33,6 +33,12 @@ const personName = () => text({ maxLength: 100 })
 const password = () => text({ maxLength: 1024 })
 const code = (options = {}) => text({ minLength: 1, maxLength: 64, ...options })
 
+/** Either of them, or neither after a sign-in of the last ten minutes (step-up.ts). */
+const proof = () => ({
+  password: maybe(password()),
+  code: maybe(code({ description: 'A code of the authenticator, or a recovery code.' })),
+})
+
 const open = { tag: 'Authentication', auth: 'none', scope: 'write', project: 'none' } as const
 export const SshKey = resource('SshKey', {
   id: uuid(),
@@ -139,6 +145,8 @@ export const authOperations = operations({
     summary: 'Deletes the account and everything only it owns',
     ...own,
     scope: 'admin',
+    stepUp: true,
+    body: resource('DeleteMeRequest', proof()),
     answer: Acknowledgement,
   },
   changePassword: {
@@ -147,6 +155,7 @@ export const authOperations = operations({
     summary: 'Changes the password and ends every session',
     ...own,
     scope: 'admin',
+    stepUp: true,
     body: resource('ChangePasswordRequest', { current_password: password(), new_password: password() }),
     answer: Acknowledgement,
   },
@@ -176,7 +185,11 @@ export const authOperations = operations({
     summary: 'Switches two-factor authentication on with a first code',
     ...own,
     scope: 'admin',
-    body: resource('VerifyTotpRequest', { code: code() }),
+    stepUp: true,
+    body: resource('VerifyTotpRequest', {
+      code: code(),
+      password: maybe(password(), { description: 'Where the sign-in is more than ten minutes ago.' }),
+    }),
     answer: TotpVerified,
   },
   disableTotp: {
@@ -185,10 +198,8 @@ export const authOperations = operations({
     summary: 'Switches two-factor authentication off',
     ...own,
     scope: 'admin',
-    body: resource('DisableTotpRequest', {
-      password: maybe(password()),
-      code: maybe(code({ description: 'A code of the authenticator, or a recovery code.' })),
-    }),
+    stepUp: true,
+    body: resource('DisableTotpRequest', proof()),
     answer: Acknowledgement,
   },
   listTokens: {

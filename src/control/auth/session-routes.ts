@@ -50,6 +50,7 @@ export const sessionHandlers = (ctx: AuthContext): SessionHandlers => ({
           epoch: account.epoch,
           ip: call.ip,
           userAgent,
+          createdAt: ctx.clock.now(),
           refreshHash: ctx.vault.hash(purposes.refreshToken, refreshToken),
           refreshExpiresAt: refreshExpiry(ctx),
         })

@@ -4,8 +4,8 @@ import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 // The epoch was read before the password was verified: a password changed meanwhile must win.
 const insertSession = statement<{ id: string }>(
   'auth.insertSession',
-  `INSERT INTO session (id, account_id, ip_address, user_agent)
-   SELECT $1, a.id, $4, $5 FROM account a WHERE a.id = $2 AND a.epoch = $3 FOR SHARE
+  `INSERT INTO session (id, account_id, ip_address, user_agent, created_at)
+   SELECT $1, a.id, $4, $5, $6 FROM account a WHERE a.id = $2 AND a.epoch = $3 FOR SHARE
    RETURNING id`,
 )
 const insertRefresh = statement(
@@ -83,11 +83,13 @@ export interface NewSession {
   readonly userAgent: string | null
   readonly refreshHash: Buffer
   readonly refreshExpiresAt: Date
+  /** By the clock that the age of a sign-in is measured with. */
+  readonly createdAt: Date
 }
 
 /** False when the account is gone or its password changed since `epoch` was read. */
 export async function openSession(tx: Tx, s: NewSession): Promise<boolean> {
-  const row = await tx.maybe(insertSession, [s.id, s.accountId, s.epoch, s.ip, s.userAgent])
+  const row = await tx.maybe(insertSession, [s.id, s.accountId, s.epoch, s.ip, s.userAgent, s.createdAt])
   if (!row) return false
   await tx.run(insertRefresh, [s.refreshHash, s.id, s.accountId, s.refreshExpiresAt])
   return true

@@ -1,13 +1,11 @@
-import { ApiError, forbidden, invalidField, invalidState, unauthenticated } from '../http/errors.ts'
-import type { Call, Caller, Handlers } from '../http/operation.ts'
+import { invalidField, invalidState } from '../http/errors.ts'
+import type { Call, Handlers } from '../http/operation.ts'
 import { notifyAccount } from '../notifications/index.ts'
-import { type AuthContext, type Origin, assertWholeAccount } from './context.ts'
+import { type AuthContext, assertWholeAccount } from './context.ts'
 import { purposes } from './credentials.ts'
-import { recentLoginMs } from './rules.ts'
 import type { authOperations } from './schema.ts'
-import { spendSecondFactor } from './second-factor.ts'
-import { sessionBeganAt } from './session-store.ts'
-import { type CredentialRow, beginTotp, confirmTotp, credentials, removeTotp, replaceRecoveryCodes } from './store.ts'
+import { assertStepUp, ownAccount } from './step-up.ts'
+import { beginTotp, confirmTotp, removeTotp, replaceRecoveryCodes } from './store.ts'
 import {
   matchingStep,
   newRecoveryCodes,
@@ -42,10 +40,12 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
     verifyTotp: {
       write: async call => {
         const { caller } = call
-        const account = await own(ctx, caller)
+        const account = await ownAccount(ctx, caller)
         if (account.totpEnabled) throw alreadyOn()
         const sealed = account.totpSecret
         if (sealed === null) throw invalidState('Two-factor authentication is not set up. Ask for a secret first.')
+        // Whoever switches it on with a stolen credential would lock the owner out.
+        await assertStepUp(ctx, call, account, { password: call.body.password ?? null })
         await ctx.backoff.enter(account.email, call.ip)
         const code = totpCode(call.body.code)
         const step = code && matchingStep(ctx.vault.open(purposes.totpSecret, sealed), code, ctx.clock.now())
@@ -73,9 +73,9 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
     },
     disableTotp: {
       write: async call => {
-        const account = await own(ctx, call.caller)
+        const account = await ownAccount(ctx, call.caller)
         if (!account.totpEnabled) throw invalidState('Two-factor authentication is off already.')
-        await assertRecentProof(ctx, call, account, call.caller, call.body ?? {})
+        await assertStepUp(ctx, call, account, call.body ?? {})
         return async tx => {
           if (!(await removeTotp(tx, account.id))) throw invalidState('Two-factor authentication is off already.')
           await replaceRecoveryCodes(tx, account.id, [])
@@ -94,34 +94,3 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
 }
 
 const alreadyOn = () => invalidState('Two-factor authentication is on. Switch it off before setting it up again.')
-
-async function own(ctx: AuthContext, caller: Caller): Promise<CredentialRow> {
-  assertWholeAccount(caller)
-  const account = await credentials(ctx.db, caller.userId)
-  if (!account) throw unauthenticated()
-  return account
-}
-
-/**
- * Weakening an account takes more than a stolen session (ASVS 5.0, 7.5.1): the password, a code, or a sign-in of the
- * last ten minutes. The specification declares no body, so that the last one must be enough.
- */
-async function assertRecentProof(
-  ctx: AuthContext,
-  origin: Origin,
-  account: CredentialRow,
-  caller: Caller,
-  proof: { readonly password?: string | null; readonly code?: string | null },
-): Promise<void> {
-  const { password, code } = proof
-  if (password || code) {
-    await ctx.backoff.enter(account.email, origin.ip)
-    if (password && (await ctx.passwords.verify(password, account.passwordHash))) return
-    if (code && (await spendSecondFactor(ctx, account, code))) return
-    await ctx.backoff.failed(account.email, origin.ip)
-    throw new ApiError('forbidden', 'The password or code is wrong.')
-  }
-  const began = caller.via.kind === 'session' ? await sessionBeganAt(ctx.db, caller.via.sessionId) : undefined
-  if (began && ctx.clock.now().getTime() - began.getTime() <= recentLoginMs) return
-  throw forbidden('Sign in again (within the last 10 minutes), or send your password or a code.')
-}

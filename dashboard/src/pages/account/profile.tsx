@@ -53,8 +53,11 @@ export function Profile() {
               name={user.email}
               what="account"
               consequence="Your sessions and tokens end at once. Projects of which you are the only member are deleted with everything in them."
-              send={async () => {
-                await api.deleteMe()
+              fields={
+                <Field label="Password" name="password" type="password" required autoComplete="current-password" />
+              }
+              send={async values => {
+                await api.deleteMe({ body: { password: values.text('password') } })
                 await leave()
               }}
               trigger={open => (

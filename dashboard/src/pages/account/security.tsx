@@ -163,7 +163,11 @@ function Setup({ done }: { readonly done: (codes: readonly string[]) => void }) 
           <Form
             wide
             submit="Switch on"
-            send={async values => done((await api.verifyTotp({ body: { code: values.text('code') } })).recovery_codes)}
+            send={async values => {
+              const password = values.text('password')
+              const proof = password === '' ? {} : { password }
+              done((await api.verifyTotp({ body: { code: values.text('code'), ...proof } })).recovery_codes)
+            }}
           >
             <Field
               label="Code"
@@ -173,6 +177,13 @@ function Setup({ done }: { readonly done: (codes: readonly string[]) => void }) 
               autoComplete="one-time-code"
               inputMode="numeric"
               placeholder="123456"
+            />
+            <Field
+              label="Password"
+              name="password"
+              type="password"
+              autoComplete="current-password"
+              hint="Only where you signed in more than 10 minutes ago."
             />
           </Form>
         </div>

@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../../test/security/cases.ts'
-import type { Identity } from '../../../../test/support/identity.ts'
+import { type Identity, testPassword } from '../../../../test/support/identity.ts'
 import { statement } from '../../../db/db.ts'
 import { billingPlans, billingSync } from '../sweep.ts'
 import { owner } from '../testing.ts'
@@ -150,7 +150,7 @@ it('heals a webhook that never came, and ends what a deleted project still pays'
   expect(await billingSync(api.deps).run(sweep())).toMatchObject({ failed: 0 })
   expect(await summaryOf(token)).toMatchObject({ status: 'active', tier_slug: 'pro' })
 
-  expect((await api.call('DELETE', '/v1/auth/me', { token })).status).toBe(200)
+  expect((await api.call('DELETE', '/v1/auth/me', { token, body: { password: testPassword } })).status).toBe(200)
   await billingSync(api.deps).run(sweep())
   expect(await api.deps.db.rows(ofSandbox, [projectId])).toEqual([{ status: 'canceled' }])
 })

@@ -1,0 +1,45 @@
+/**
+ * The proof that operations which weaken or end an account ask for besides the credential (ASVS 5.0, 7.5.1): the password,
+ * a code of the second factor, or a sign-in of the last ten minutes. A stolen session or token alone is not enough. The
+ * specification declares no body for these operations, so a recent sign-in must do.
+ */
+import { ApiError, forbidden, unauthenticated } from '../http/errors.ts'
+import type { Caller } from '../http/operation.ts'
+import { type AuthContext, type Origin, assertWholeAccount } from './context.ts'
+import { recentLoginMs } from './rules.ts'
+import { spendSecondFactor } from './second-factor.ts'
+import { sessionBeganAt } from './session-store.ts'
+import { type CredentialRow, credentials } from './store.ts'
+
+export interface Proof {
+  readonly password?: string | null
+  readonly code?: string | null
+}
+
+/** The caller's account. @throws ApiError 403 for a token that is bound to a project */
+export async function ownAccount(ctx: AuthContext, caller: Caller): Promise<CredentialRow> {
+  assertWholeAccount(caller)
+  const account = await credentials(ctx.db, caller.userId)
+  if (!account) throw unauthenticated()
+  return account
+}
+
+/** @throws ApiError 403 without a proof, or with a wrong one */
+export async function assertStepUp(
+  ctx: AuthContext,
+  call: Origin & { readonly caller: Caller },
+  account: CredentialRow,
+  { password, code }: Proof,
+): Promise<void> {
+  if (password || code) {
+    await ctx.backoff.enter(account.email, call.ip)
+    if (password && (await ctx.passwords.verify(password, account.passwordHash))) return
+    if (code && (await spendSecondFactor(ctx, account, code))) return
+    await ctx.backoff.failed(account.email, call.ip)
+    throw new ApiError('forbidden', 'The password or code is wrong.')
+  }
+  const { via } = call.caller
+  const began = via.kind === 'session' ? await sessionBeganAt(ctx.db, via.sessionId) : undefined
+  if (began && ctx.clock.now().getTime() - began.getTime() <= recentLoginMs) return
+  throw forbidden('Sign in again (within the last 10 minutes), or send your password or a code.')
+}

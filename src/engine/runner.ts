@@ -8,14 +8,8 @@ import type { Db } from '../db/db.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { AnyMachine } from './machine.ts'
-import {
-  type AlertRow,
-  type ClaimedRow,
-  type EngineStatements,
-  engineStatements,
-  runnerLock,
-  wakeChannel,
-} from './statements.ts'
+import { type AlertRow, type ClaimedRow, type EngineStatements, engineStatements, wakeChannel } from './statements.ts'
+import { bePresent } from './presence.ts'
 import { createSettle, type Settle } from './settle.ts'
 import { type Outcome, runStep } from './step.ts'
 
@@ -110,10 +104,17 @@ class MachineRunner implements Runner {
   async start(): Promise<void> {
     const { db, log, statements } = this.#options
     const listening = await db.listen(wakeChannel, () => this.#wake.resolve())
-    const held = Promise.withResolvers<void>()
-    const presence = this.#bePresent(held.resolve)
+    const presence = bePresent({
+      ...this.#options,
+      kinds: [...this.#machines.keys()],
+      gone: this.#gone.signal,
+      onChange: id => {
+        this.#id = id
+        this.#wake.resolve()
+      },
+    })
     try {
-      await held.promise
+      await presence.held
       await this.upkeepOnce()
       const unknown = await db.rows(statements.unknownKinds, [[...this.#machines.keys()]])
       if (unknown.length > 0) {
@@ -122,10 +123,10 @@ class MachineRunner implements Runner {
       }
     } catch (error) {
       this.#gone.abort()
-      await Promise.all([presence, listening.stop()])
+      await Promise.all([presence.ended, listening.stop()])
       throw error
     }
-    this.#loops = Promise.all([this.#claimLoop(), this.#upkeepLoop(), presence]).finally(() => listening.stop())
+    this.#loops = Promise.all([this.#claimLoop(), this.#upkeepLoop(), presence.ended]).finally(() => listening.stop())
   }
 
   async stop({ drainMs = 10_000 }: { readonly drainMs?: number } = {}): Promise<void> {
@@ -165,27 +166,6 @@ class MachineRunner implements Runner {
 
   async #idle(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
-  }
-
-  /** Holds the lock that says that this runner lives, under a new identity after each loss. */
-  async #bePresent(onHeld: () => void): Promise<void> {
-    const { db, log, statements } = this.#options
-    while (!this.#gone.signal.aborted) {
-      const id = newId()
-      try {
-        await db.withLock(runnerLock(id), async lost => {
-          await db.run(statements.announce, [id, [...this.#machines.keys()]])
-          this.#id = id
-          onHeld()
-          this.#wake.resolve()
-          await aborted([lost, this.#gone.signal])
-        })
-      } catch (error) {
-        log.warn({ err: messageOf(error) }, 'the runner cannot hold its lock; trying again')
-      }
-      this.#id = undefined
-      if (!this.#gone.signal.aborted) await this.#pause(reconnectMs)
-    }
   }
 
   async #claimLoop(): Promise<void> {
@@ -289,14 +269,6 @@ class MachineRunner implements Runner {
       () => undefined,
     )
   }
-}
-
-function aborted(signals: readonly AbortSignal[]): Promise<void> {
-  const any = AbortSignal.any([...signals])
-  return new Promise(resolve => {
-    if (any.aborted) resolve()
-    else any.addEventListener('abort', () => resolve(), { once: true })
-  })
 }
 
 function messageOf(error: unknown): string {

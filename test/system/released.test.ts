@@ -144,6 +144,25 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
       await fails(createRunner({ db, machines: [], log, statements }).start())
     },
   },
+  'src/engine/presence.ts': {
+    'its session ends': async () => {
+      const announced = Promise.withResolvers<void>()
+      let times = 0
+      const watched: Db = {
+        ...db,
+        withLock: (name, work) =>
+          db.withLock(name, lost => {
+            if (++times === 2) announced.resolve()
+            return work(lost)
+          }),
+      }
+      const runner = createRunner({ db: watched, machines: [], log })
+      await runner.start()
+      await db.rows(endSessions, ['mote-lock runner%'])
+      await announced.promise
+      await runner.stop()
+    },
+  },
   'src/engine/sweeper.ts': {
     'it is stopped': async () => {
       const sweeper = createSweeper({ db, sweeps: [sweep('one')], log })

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { describeEachPostgres } from '../../test/support/database.ts'
+import { until } from '../../test/support/wait.ts'
+import type { Db } from '../db/db.ts'
+import { done, type Next } from './machine.ts'
+import { sample, sampleWorld } from './testing.ts'
+
+describeEachPostgres('the lock of a runner', which => {
+  const world = sampleWorld(which)
+
+  test('a runner that cannot take its lock tries ever less often, also while it drains', async () => {
+    await world.create('one')
+    const tries: number[] = []
+    const cut = new AbortController()
+    const begun = Promise.withResolvers<void>()
+    const end = Promise.withResolvers<Next<'one'>>()
+    const away: Db = {
+      ...world.db,
+      async withLock(name, work) {
+        tries.push(performance.now())
+        if (tries.length > 1) throw new Error('the database is starting up')
+        return world.db.withLock(name, lost => work(AbortSignal.any([lost, cut.signal])))
+      },
+    }
+    const one = () => {
+      begun.resolve()
+      return end.promise
+    }
+    const runner = world.runnerOf(sample({ one }), { db: away, random: () => 0 })
+    await runner.start()
+    await begun.promise
+    const stopped = runner.stop()
+    cut.abort()
+    await until(() => tries.length >= 4, { what: 'three more tries' })
+    end.resolve(done())
+    await stopped
+    const [, second = 0, third = 0, fourth = 0] = tries
+    // Timers may fire a millisecond early.
+    expect(third - second).toBeGreaterThan(195)
+    expect(fourth - third).toBeGreaterThan(395)
+  })
+
+  test('a start without the lock fails with its reason', async () => {
+    const away: Db = { ...world.db, withLock: () => Promise.reject(new Error('the database is starting up')) }
+    const runner = world.runnerOf(sample({ one: async () => done() }), { db: away })
+    await expect(runner.start()).rejects.toThrow('the database is starting up')
+  })
+})

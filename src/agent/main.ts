@@ -55,17 +55,22 @@ const version = '0.1.0'
  * @throws Error when another agent runs on the same data directory.
  */
 export async function startAgent(config: AgentConfig, { bus, log, fake, signal }: AgentDeps): Promise<Agent> {
+  await using starting = new AsyncDisposableStack()
+  let stopVms = false
   const dataDir = resolve(config.dataDir)
   await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const lock = await tryMachineLock(`agent ${dataDir}`)
   if (!lock) throw new Error(`another agent runs on ${dataDir}: stop it first, or choose another data directory`)
+  starting.defer(() => lock.release())
   const end = new AbortController()
+  starting.defer(() => end.abort())
   const state = await openStateDir(dataDir, config.hostId, err =>
     log.warn({ err }, 'cannot remove the directory of a VM that has gone; tried again with the next'),
   )
   const incarnation = newId()
   const userOf = vmUsers(dataDir)
   const launcher = await launcherFor(config, log)
+  starting.defer(() => launcher.close())
   const openedNetwork = openNetwork(config, {
     runs: launcher.run,
     onHealed: vmId => {
@@ -78,6 +83,9 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   // The kernel takes its time with rules.
   const [network, stored] = await Promise.all([openedNetwork, state.load()])
   const drivers = await createDrivers({ ...config, dataDir }, network, line => log.info(line), fake, launcher)
+  starting.defer(async () => {
+    for (const driver of drivers.values()) await driver.close()
+  })
   const probes = probeAll(drivers.values(), end.signal)
   const snapshots = createSnapshots({
     store: snapshotStore(dataDir),
@@ -120,6 +128,10 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     ...{ dataDir, network, log, wishOf: vmId => reconciler.wishOf(vmId)?.spec },
     mesh: meshOptions(config),
   })
+  starting.defer(() => privateNetwork.stop({ stopVms }))
+  starting.defer(() => storage.stop())
+  starting.defer(() => snapshots.stop())
+  starting.defer(() => reconciler.stop(stopVms))
   await snapshots.load()
   await storage.load()
   await reconciler.resume(stored.vms)
@@ -130,6 +142,9 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     ...{ cacheDir: resolve(config.cacheDir), imageDir: resolve(config.imageDir), registries: config.registries },
     ...{ ready: probes.done, logLimits: config.log },
   })
+  starting.defer(() => builds.stop())
+  // Before everything else: while the others stop, nothing new may begin.
+  starting.defer(() => end.abort())
   await serveHost(
     bus,
     { hostId: state.hostId, incarnation },
@@ -145,19 +160,11 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   }
   startBeats(beats, err => log.error({ err }, 'cannot publish the beat'), end.signal)
 
+  const running = starting.move()
   let stopping: Promise<void> | undefined
-  const stop = (stopVms: boolean) => {
-    stopping ??= (async () => {
-      end.abort()
-      await builds.stop()
-      await reconciler.stop(stopVms)
-      await snapshots.stop()
-      await storage.stop()
-      await privateNetwork.stop({ stopVms })
-      for (const driver of drivers.values()) await driver.close()
-      launcher.close()
-      await lock.release()
-    })()
+  const stop = (withVms: boolean) => {
+    if (stopping === undefined) stopVms = withVms
+    stopping ??= running.disposeAsync()
     return stopping
   }
   signal?.addEventListener('abort', () => void stop(false), { once: true })

@@ -74,5 +74,19 @@ export function busError(error: unknown, subject: string): unknown {
   if (error instanceof errors.ClosedConnectionError || error instanceof errors.DrainingConnectionError) {
     return new BusError('closed', 'the bus is closed', { cause: error })
   }
+  // What waits for the server when the connection breaks is rejected with this, which has no class of its own.
+  if (error instanceof errors.RequestError && error.message === 'connection disconnected') {
+    return new BusError('closed', 'the connection to NATS was lost', { cause: error })
+  }
   return error
+}
+
+/** Why the streams could not be made. */
+export function streamsError(error: unknown, servers: string): BusError {
+  const message = error instanceof Error ? error.message : String(error)
+  const lost = new Set(['timeout', 'connection disconnected'])
+  const why = lost.has(message)
+    ? 'the connection was lost'
+    : `${message} (it needs JetStream: nats-server -js, and the permissions that mote host add prints)`
+  return new BusError('closed', `cannot set up the streams of NATS at ${servers}: ${why}`, { cause: error })
 }

@@ -3,6 +3,8 @@ import {
   AckPolicy,
   DeliverPolicy,
   DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
   type JetStreamManager,
   RetentionPolicy,
   StorageType,
@@ -26,7 +28,10 @@ export async function ensureStream(manager: JetStreamManager, policy: StreamPoli
   }
   const exists = await manager.streams.info(policy.name).then(
     () => true,
-    () => false,
+    (error: unknown) => {
+      if (error instanceof JetStreamApiError && error.code === JetStreamApiCodes.StreamNotFound) return false
+      throw error
+    },
   )
   if (exists) await manager.streams.update(policy.name, limits)
   // Adding one that another process has just added with the same limits is answered like a first time.

@@ -23,7 +23,14 @@ import {
   type Subscription,
 } from './bus.ts'
 import { onFirstAbort, withinLimits } from './limits.ts'
-import { answerTimeoutMs, busError, connectionOptions, type NatsBusOptions, withoutSecrets } from './nats-connection.ts'
+import {
+  answerTimeoutMs,
+  busError,
+  connectionOptions,
+  type NatsBusOptions,
+  streamsError,
+  withoutSecrets,
+} from './nats-connection.ts'
 import { readKept } from './nats-reader.ts'
 import { ensureStream, findStart } from './nats-streams.ts'
 import { createPump } from './pump.ts'
@@ -33,7 +40,7 @@ import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
 
 export type { NatsBusOptions }
 
-/** @throws BusError `closed` when no server can be reached now; later losses heal by themselves. */
+/** @throws BusError `closed` when no server with JetStream can be reached now; later losses heal by themselves. */
 export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {
     const message = error instanceof Error ? error.message : String(error)
@@ -43,12 +50,12 @@ export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   })
   try {
     if (options.manageStreams ?? true) {
-      const manager = await jetstreamManager(connection)
+      const manager = await jetstreamManager(connection, { timeout: answerTimeoutMs })
       for (const policy of streams) await ensureStream(manager, policy)
     }
   } catch (error) {
     await connection.close()
-    throw error
+    throw streamsError(error, withoutSecrets(options.servers))
   }
   return new NatsBus(connection, options.log)
 }
@@ -160,7 +167,11 @@ class NatsBus implements Bus {
       if (!this.#closing.signal.aborted) subscription.unsubscribe()
     }
     const unhook = onFirstAbort([signal, this.#closing.signal], end)
-    await this.#connection.flush()
+    await this.#connection.flush().catch((error: unknown) => {
+      unhook()
+      end()
+      throw busError(error, pattern)
+    })
     return {
       stop: async () => {
         unhook()

@@ -1,5 +1,6 @@
 /** Runs the command that was asked for. */
 import { Command } from 'commander'
+import { StartFailed } from '../programs/start-failure.ts'
 import { bashCompletion } from './bash-completion.ts'
 import { moteCommand } from './tree.ts'
 import { Interrupted } from './verb.ts'
@@ -30,9 +31,9 @@ function throwInsteadOfExit(command: Command): void {
 }
 
 function report(cause: unknown): number {
-  if (cause instanceof Interrupted) {
+  if (cause instanceof Interrupted || cause instanceof StartFailed) {
     process.stderr.write(`${cause.message}\n`)
-    return 130
+    return cause instanceof Interrupted ? 130 : 1
   }
   if (
     cause instanceof Error &&

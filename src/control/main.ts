@@ -65,72 +65,64 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     vault: createVault(config.secrets),
     live: createLiveStats(clock),
   }
-  /** Releases what has been started, newest first. */
-  const releases: (() => Promise<unknown>)[] = []
-  const stop = async () => {
-    for (const release of releases.splice(0).reverse()) await release()
+  await using starting = new AsyncDisposableStack()
+  const security = createAuthenticator(deps)
+  starting.defer(() => security.stop())
+  const metrics = createMetrics(() => server.streams.count())
+  const rates = await shareRateLimits(deps, createRateLimiter(clock))
+  starting.defer(() => rates.stop())
+  const server = createServer({
+    features: features(deps),
+    deps,
+    security,
+    audit: auditWriter,
+    idempotency: createIdempotencyStore(deps),
+    rateLimiter: rates.limiter,
+    onRefusal: planLimitNotices(deps),
+    observe: metrics.request,
+    pages: dashboardPages(config),
+    checkAnswers: options.checkAnswers ?? false,
+  })
+  const runner = createRunner({
+    db,
+    machines: machines(deps),
+    log,
+    hooks: { step: ({ kind, phase, outcome, ms }) => metrics.step(kind, phase, outcome, ms / 1000) },
+  })
+  await runner.start()
+  starting.defer(() => runner.stop())
+  const sweeper = createSweeper({ db, sweeps: sweeps(deps), log })
+  await sweeper.start()
+  starting.defer(() => sweeper.stop())
+  const relay = await startRelay(deps)
+  starting.defer(() => relay.stop())
+  const revocations = await endRevokedStreams(db, server.streams)
+  starting.defer(() => revocations.stop())
+  const routes = await startRoutePublisher(deps)
+  starting.defer(() => routes.stop())
+  const hosts = await startHostReceiver(deps)
+  starting.defer(() => hosts.stop())
+  const networks = await startNetworkPublisher(deps)
+  starting.defer(() => networks.stop())
+  const builds = await startBuildReceiver(deps)
+  starting.defer(() => builds.stop())
+  const gateways = await startGatewayReceiver(deps)
+  starting.defer(() => gateways.stop())
+  const certificates = await startCertificateServer(deps)
+  starting.defer(() => certificates.stop())
+  const tunnels = await startTunnelReceiver({ ...deps, security })
+  starting.defer(() => tunnels.stop())
+  if (options.metricsPort !== undefined) {
+    const listener = createMetricsServer(metrics)
+    await listen(listener, options.metricsPort)
+    starting.defer(() => new Promise<void>(resolve => listener.close(() => resolve())))
   }
-  try {
-    const security = createAuthenticator(deps)
-    releases.push(() => security.stop())
-    const metrics = createMetrics(() => server.streams.count())
-    const rates = await shareRateLimits(deps, createRateLimiter(clock))
-    releases.push(() => rates.stop())
-    const server = createServer({
-      features: features(deps),
-      deps,
-      security,
-      audit: auditWriter,
-      idempotency: createIdempotencyStore(deps),
-      rateLimiter: rates.limiter,
-      onRefusal: planLimitNotices(deps),
-      observe: metrics.request,
-      pages: dashboardPages(config),
-      checkAnswers: options.checkAnswers ?? false,
-    })
-    const runner = createRunner({
-      db,
-      machines: machines(deps),
-      log,
-      hooks: { step: ({ kind, phase, outcome, ms }) => metrics.step(kind, phase, outcome, ms / 1000) },
-    })
-    await runner.start()
-    releases.push(() => runner.stop())
-    const sweeper = createSweeper({ db, sweeps: sweeps(deps), log })
-    await sweeper.start()
-    releases.push(() => sweeper.stop())
-    const relay = startRelay(deps)
-    releases.push(() => relay.stop())
-    const revocations = await endRevokedStreams(db, server.streams)
-    releases.push(() => revocations.stop())
-    const routes = await startRoutePublisher(deps)
-    releases.push(() => routes.stop())
-    const hosts = await startHostReceiver(deps)
-    releases.push(() => hosts.stop())
-    const networks = await startNetworkPublisher(deps)
-    releases.push(() => networks.stop())
-    const builds = await startBuildReceiver(deps)
-    releases.push(() => builds.stop())
-    const gateways = await startGatewayReceiver(deps)
-    releases.push(() => gateways.stop())
-    const certificates = await startCertificateServer(deps)
-    releases.push(() => certificates.stop())
-    const tunnels = await startTunnelReceiver({ ...deps, security })
-    releases.push(() => tunnels.stop())
-    if (options.metricsPort !== undefined) {
-      const listener = createMetricsServer(metrics)
-      await listen(listener, options.metricsPort)
-      releases.push(() => new Promise(resolve => listener.close(resolve)))
-    }
-    const closeConnections = trackConnections(server.app.server)
-    await server.app.listen({ host: options.host, port: options.port })
-    releases.push(() => closeConnections(drainMs, server.app.close()))
-    const { port } = server.app.server.address() as AddressInfo
-    return { port, url: `http://localhost:${port}`, stop }
-  } catch (cause) {
-    await stop()
-    throw cause
-  }
+  const closeConnections = trackConnections(server.app.server)
+  await server.app.listen({ host: options.host, port: options.port })
+  starting.defer(() => closeConnections(drainMs, server.app.close()))
+  const { port } = server.app.server.address() as AddressInfo
+  const running = starting.move()
+  return { port, url: `http://localhost:${port}`, stop: () => running.disposeAsync() }
 }
 
 const listen = (server: Server, port: number) =>

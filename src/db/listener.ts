@@ -33,7 +33,7 @@ export class Listener {
       await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`)
     } catch (error) {
       this.#forget(channel, onEvent)
-      throw error
+      throw fromDriver(error, 'db.listen')
     }
     return {
       stop: async () => {

@@ -33,43 +33,37 @@ export async function startAllInOne(
   log: Logger,
   progress: Progress = quiet,
 ): Promise<AllInOne> {
-  const releases: ((stopVms: boolean) => Promise<void>)[] = []
-  const release = async (stopVms: boolean) => {
-    for (const undo of releases.splice(0).reverse()) await undo(stopVms)
-  }
-  try {
-    const secretFile = await ensureSecret(settings)
-    const database = await progress.step('PostgreSQL', () => openDatabase(settings, log.child({ program: 'postgres' })))
-    releases.push(() => database.stop())
-    const bus = await openBus(settings, 'mote', log)
-    releases.push(() => bus.close())
-    const control = await progress.step('Control plane', () =>
-      openControl(settings, env, { db: database.value, bus, log: log.child({ program: 'control' }), secretFile }),
-    )
-    releases.push(() => control.stop())
-    const gateway = await progress.step('Gateway', () =>
-      openGateway(settings, { bus, log: log.child({ program: 'gateway' }) }, env),
-    )
-    releases.push(() => gateway.stop())
-    const agent = await progress.step('Host agent', () =>
-      openAgent(settings, { bus, log: log.child({ program: 'agent' }) }),
-    )
-    releases.push(stopVms => agent.stop({ stopVms }))
-    return {
-      apiUrl: control.url,
-      apiPort: control.port,
-      gatewayPort: gateway.port,
-      async hostReady() {
-        const offers = await agent.probed
-        if (offers.some(offer => offer.available)) return
-        const reasons = offers.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
-        throw new Error(`This machine cannot run virtual machines (${reasons}). See: mote doctor`)
-      },
-      vmCount: async () => (await agentClient(bus, agent.hostId).list()).filter(vm => vm.state !== 'absent').length,
-      stop: async options => release(options?.stopVms ?? false),
-    }
-  } catch (cause) {
-    await release(false)
-    throw cause
+  await using starting = new AsyncDisposableStack()
+  let stopVms = false
+  const secretFile = await ensureSecret(settings)
+  const db = await progress.step('PostgreSQL', () =>
+    openDatabase(starting, settings, log.child({ program: 'postgres' })),
+  )
+  const bus = await openBus(starting, settings, 'mote', log)
+  const control = await progress.step('Control plane', () =>
+    openControl(starting, settings, env, { db, bus, log: log.child({ program: 'control' }), secretFile }),
+  )
+  const gateway = await progress.step('Gateway', () =>
+    openGateway(starting, settings, { bus, log: log.child({ program: 'gateway' }) }, env),
+  )
+  const agent = await progress.step('Host agent', () =>
+    openAgent(starting, settings, { bus, log: log.child({ program: 'agent' }) }, () => stopVms),
+  )
+  const running = starting.move()
+  return {
+    apiUrl: control.url,
+    apiPort: control.port,
+    gatewayPort: gateway.port,
+    async hostReady() {
+      const offers = await agent.probed
+      if (offers.some(offer => offer.available)) return
+      const reasons = offers.map(({ name, detail }) => `${name}: ${detail}`).join('; ')
+      throw new Error(`This machine cannot run virtual machines (${reasons}). See: mote doctor`)
+    },
+    vmCount: async () => (await agentClient(bus, agent.hostId).list()).filter(vm => vm.state !== 'absent').length,
+    async stop(options) {
+      stopVms = options?.stopVms ?? false
+      await running.disposeAsync()
+    },
   }
 }

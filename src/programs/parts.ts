@@ -1,4 +1,7 @@
-/** How each program comes up, and how it lets go. `all-in-one.ts` and the single programs are made of these. */
+/**
+ * How each part of a program is opened from the settings. Each registers its release in the scope of its program as soon as
+ * it is open, so a later part that fails leaves nothing behind.
+ */
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
@@ -25,43 +28,39 @@ import { countOf, type ProgramSettings, mebibytesOf, portOf, programSettings, vm
 
 type Env = Readonly<Record<string, string | undefined>>
 
-export interface Part<T> {
-  readonly value: T
-  stop(): Promise<void>
+/** The database: `DATABASE_URL`, or a private server under the data directory. Migrated when it is handed over. */
+export async function openDatabase(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<Db> {
+  const url = settings.databaseUrl || (await openEmbedded(scope, settings, log))
+  const applied = await migrate({ url })
+  if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated')
+  const db = await connectDb({ url, log })
+  scope.defer(() => db.close())
+  return db
 }
 
-/** The database: `DATABASE_URL`, or a private server under the data directory. Migrated when it is handed over. */
-export async function openDatabase(settings: ProgramSettings, log: Logger): Promise<Part<Db>> {
-  const embedded = settings.databaseUrl
-    ? undefined
-    : await startEmbeddedPostgres({ dataDir: join(resolve(settings.data), 'postgres'), log })
-  const url = embedded?.url ?? settings.databaseUrl
-  try {
-    const applied = await migrate({ url })
-    if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated')
-    const db = await connectDb({ url, log })
-    return {
-      value: db,
-      async stop() {
-        await db.close()
-        await embedded?.stop()
-      },
-    }
-  } catch (cause) {
-    await embedded?.stop()
-    throw cause
-  }
+async function openEmbedded(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<string> {
+  const server = await startEmbeddedPostgres({ dataDir: join(resolve(settings.data), 'postgres'), log })
+  scope.defer(() => server.stop())
+  return server.url
 }
 
 /** NATS when `NATS_URL` is set; otherwise everything must run in this process. */
 export async function openBus(
+  scope: AsyncDisposableStack,
   settings: ProgramSettings,
   name: 'mote' | 'control' | 'agent' | 'gateway',
   log: Logger,
 ): Promise<Bus> {
   // Only a control plane may make streams: hosts and gateways have no permission for it.
   const manageStreams = name === 'control' || name === 'mote'
-  if (settings.natsUrl) return connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
+  const bus = settings.natsUrl
+    ? await connectNatsBus({ servers: settings.natsUrl.split(','), name, log, manageStreams })
+    : memoryBus(settings, log)
+  scope.defer(() => bus.close())
+  return bus
+}
+
+function memoryBus(settings: ProgramSettings, log: Logger): Bus {
   const busMib = mebibytesOf(programSettings.busMib, settings.busMib)
   if (busMib < 1 || busMib > 1024)
     throw new Error(`${programSettings.busMib.env}: "${busMib}" is not from 1 to 1024 MiB`)
@@ -81,6 +80,7 @@ export async function ensureSecret(settings: ProgramSettings): Promise<string> {
 }
 
 export async function openControl(
+  scope: AsyncDisposableStack,
   settings: ProgramSettings,
   env: Env,
   parts: { readonly db: Db; readonly bus: Bus; readonly log: Logger; readonly secretFile?: string },
@@ -100,7 +100,9 @@ export async function openControl(
   // Each program is imported when it is started: two thirds of a start are imports.
   const { startControl } = await import('../control/main.ts')
   const metrics = settings.metricsPort ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) } : {}
-  return startControl({ ...parts, config, host: settings.listen, port, ...metrics })
+  const control = await startControl({ ...parts, config, host: settings.listen, port, ...metrics })
+  scope.defer(() => control.stop())
+  return control
 }
 
 /** @throws Error naming the setting */
@@ -115,13 +117,16 @@ function poolsOf(text: string): AgentConfig['pools'] {
 
 const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'fake'] as const
 
+/** @param stopVms asked when it stops: whether its VMs stop with it */
 export async function openAgent(
+  scope: AsyncDisposableStack,
   settings: ProgramSettings,
   parts: { readonly bus: Bus; readonly log: Logger },
+  stopVms: () => boolean,
 ): Promise<Agent> {
   const data = resolve(settings.data)
   const { startAgent } = await import('../agent/main.ts')
-  return startAgent(
+  const agent = await startAgent(
     agentConfig({
       dataDir: join(data, 'agent'),
       imageDir: join(data, 'images'),
@@ -143,9 +148,12 @@ export async function openAgent(
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
     parts,
   )
+  scope.defer(() => agent.stop({ stopVms: stopVms() }))
+  return agent
 }
 
 export async function openGateway(
+  scope: AsyncDisposableStack,
   settings: ProgramSettings,
   parts: { readonly bus: Bus; readonly log: Logger },
   env: Env = process.env,
@@ -160,7 +168,9 @@ export async function openGateway(
       }
     : undefined
   const { startGateway } = await import('../gateway/main.ts')
-  return startGateway({ ...parseGatewayEnv(env), host: settings.listen, port, bastion }, parts)
+  const gateway = await startGateway({ ...parseGatewayEnv(env), host: settings.listen, port, bastion }, parts)
+  scope.defer(() => gateway.stop())
+  return gateway
 }
 
 function registriesOf(value: string): AgentConfig['registries'] {

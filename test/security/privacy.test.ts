@@ -7,7 +7,7 @@ import { settle, startWholeApi } from './cases.ts'
 it("does not stream one member's notifications to another", async () => {
   await using api = await startWholeApi()
   const { db } = api.deps
-  const relay = startRelay(api.deps)
+  const relay = await startRelay(api.deps)
   await using cleanup = new AsyncDisposableStack()
   cleanup.defer(() => relay.stop())
   const owner = await settle(api)

@@ -44,14 +44,14 @@ export function programCommands(): Command[] {
       const log = createLog({ level: settings.logLevel })
       const { startAllInOne } = await import('../../programs/all-in-one.ts')
       const { runProgram } = await import('../../programs/run.ts')
-      await runProgram(log, async () => {
+      await runProgram(log, async scope => {
         const all = await startAllInOne(settings, process.env, log)
+        scope.defer(() => all.stop({ stopVms: flags.stopVms ?? false }))
         log.info(
           { api: all.apiUrl, docs: `${all.apiUrl}/v1/docs`, gateway: `http://localhost:${all.gatewayPort}` },
           'mote is up',
         )
         if (process.stdout.isTTY) process.stdout.write(welcome(all))
-        return () => all.stop({ stopVms: flags.stopVms ?? false })
       })
     })
 
@@ -67,17 +67,12 @@ export function programCommands(): Command[] {
     .description('Run a control plane; needs DATABASE_URL and NATS_URL')
     .addHelpText('after', controlHelp())
     .action((flags: Flags) =>
-      single(flags, ['databaseUrl', 'natsUrl'], async (settings, log) => {
+      single(flags, ['databaseUrl', 'natsUrl'], async (scope, settings, log) => {
         const { openBus, openControl, openDatabase } = await import('../../programs/parts.ts')
-        const database = await openDatabase(settings, log)
-        const bus = await openBus(settings, 'control', log)
-        const program = await openControl(settings, process.env, { db: database.value, bus, log })
+        const db = await openDatabase(scope, settings, log)
+        const bus = await openBus(scope, settings, 'control', log)
+        const program = await openControl(scope, settings, process.env, { db, bus, log })
         log.info({ api: program.url }, 'the control plane is up')
-        return async () => {
-          await program.stop()
-          await bus.close()
-          await database.stop()
-        }
       }),
     )
 
@@ -102,15 +97,11 @@ export function programCommands(): Command[] {
     .description('Run the agent of this host; needs NATS_URL')
     .option('--stop-vms', 'stop the virtual machines too when the agent ends')
     .action((flags: Flags) =>
-      single(flags, ['natsUrl'], async (settings, log) => {
+      single(flags, ['natsUrl'], async (scope, settings, log) => {
         const { openAgent, openBus } = await import('../../programs/parts.ts')
-        const bus = await openBus(settings, 'agent', log)
-        const program = await openAgent(settings, { bus, log })
+        const bus = await openBus(scope, settings, 'agent', log)
+        const program = await openAgent(scope, settings, { bus, log }, () => flags.stopVms ?? false)
         log.info({ hostId: program.hostId }, 'the agent is up')
-        return async () => {
-          await program.stop({ stopVms: flags.stopVms ?? false })
-          await bus.close()
-        }
       }),
     )
 
@@ -124,21 +115,21 @@ export function programCommands(): Command[] {
   ])
     .description('Run an edge gateway; needs NATS_URL')
     .action((flags: Flags) =>
-      single(flags, ['natsUrl'], async (settings, log) => {
+      single(flags, ['natsUrl'], async (scope, settings, log) => {
         const { openBus, openGateway } = await import('../../programs/parts.ts')
-        const bus = await openBus(settings, 'gateway', log)
-        const program = await openGateway(settings, { bus, log })
+        const bus = await openBus(scope, settings, 'gateway', log)
+        const program = await openGateway(scope, settings, { bus, log })
         log.info({ port: program.port }, 'the gateway is up')
-        return async () => {
-          await program.stop()
-          await bus.close()
-        }
       }),
     )
   return [up, control, agent, gateway]
 }
 
-type Start = (settings: ProgramSettings, log: ReturnType<typeof createLog>) => Promise<() => Promise<void>>
+type Start = (
+  scope: AsyncDisposableStack,
+  settings: ProgramSettings,
+  log: ReturnType<typeof createLog>,
+) => Promise<void>
 
 /** One program of several machines: it meets the others through PostgreSQL and NATS only, so these must be named. */
 async function single(flags: Flags, needed: readonly ProgramSettingName[], start: Start): Promise<void> {
@@ -152,5 +143,5 @@ async function single(flags: Flags, needed: readonly ProgramSettingName[], start
   keepCompiledCode(settings)
   const log = createLog({ level: settings.logLevel })
   const { runProgram } = await import('../../programs/run.ts')
-  await runProgram(log, () => start(settings, log))
+  await runProgram(log, scope => start(scope, settings, log))
 }

@@ -27,6 +27,8 @@ export interface DemoFlags {
 
 const appName = 'hello'
 const image = `oci:${appName}`
+/** Its VMs are stopped, too. */
+const stopVmsMs = 60_000
 
 export async function runDemo(flags: DemoFlags): Promise<void> {
   const startedMs = performance.now()
@@ -53,12 +55,15 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
       await terminal.step('Tearing down', () => tearDown(up.account.client, up.all, flags.git ? pushedApp : appName))
       return
     }
-    await runProgram(log, async () => {
+    const start = async (scope: AsyncDisposableStack) => {
+      scope.defer(stop)
       const up = await bringUp()
       tellMore(up.account, up.all, up.hostname)
-      return async () =>
-        void process.stderr.write('\nStopping; the data stays, and the next start finds it again ...\n')
-    })
+      scope.defer(
+        () => void process.stderr.write('\nStopping; the data stays, and the next start finds it again ...\n'),
+      )
+    }
+    await runProgram(log, start, { releaseMs: stopVmsMs })
   } finally {
     await stop()
   }

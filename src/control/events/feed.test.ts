@@ -28,7 +28,7 @@ const leaky: Bus = {
       ? 0
       : bus.publish(subject, data, options),
 }
-const relay = startRelay({ db, bus: leaky, log: testLog() })
+const relay = await startRelay({ db, bus: leaky, log: testLog() })
 afterAll(async () => {
   await relay.stop()
   await bus.close()

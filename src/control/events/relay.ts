@@ -42,7 +42,7 @@ export function messagesOf(rows: readonly PlacedEvent[]): { projectId: string; e
   })
 }
 
-export function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): { stop(): Promise<void> } {
+export async function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): Promise<{ stop(): Promise<void> }> {
   const stopping = new AbortController()
   let wake = () => {}
   let pending = false
@@ -76,8 +76,8 @@ export function startRelay(deps: Pick<Deps, 'db' | 'bus' | 'log'>): { stop(): Pr
       await pause(pollMs)
     }
   }
+  const listening = await deps.db.listen('event', poke)
   const loop = (async () => {
-    const listening = await deps.db.listen('event', poke)
     while (!stopping.signal.aborted) {
       try {
         await deps.db.withLock('event-relay', hold)

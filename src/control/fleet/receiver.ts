@@ -63,10 +63,6 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     heard.clear()
     if (hostIds.length > 0) await touchHosts(deps.db, hostIds)
   }
-  const timer = setInterval(() => {
-    flush().catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not record the beats of hosts'))
-  }, flushMs)
-
   // Every control plane holds the live numbers; one of them writes what is to be written.
   const numbers = await deps.bus.subscribe(subjects.allBeats, message =>
     deps.live.record(ownBeat(message).beat, deps.clock.now().getTime()),
@@ -97,6 +93,9 @@ export async function startHostReceiver(deps: ReceiverDeps): Promise<Subscriptio
     { group: 'control' },
   )
   const storage = await listenForVolumes(deps)
+  const timer = setInterval(() => {
+    flush().catch((cause: unknown) => deps.log.warn({ err: cause }, 'could not record the beats of hosts'))
+  }, flushMs)
   return {
     async stop() {
       clearInterval(timer)

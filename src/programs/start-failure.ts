@@ -1,0 +1,58 @@
+/** Why a program did not start, as one sentence for the person who started it. */
+
+/** Its message is the sentence; the cause is for the log. */
+export class StartFailed extends Error {
+  constructor(cause: unknown) {
+    super(startFailure(cause), { cause })
+    this.name = 'StartFailed'
+  }
+}
+
+interface SystemError extends Error {
+  readonly code: string
+  readonly path?: string
+  readonly address?: string
+  readonly port?: number
+}
+
+const isSystemError = (error: unknown): error is SystemError =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string'
+
+const at = ({ address, port }: SystemError) => `${port ?? 'its port'}${address ? ` of ${address}` : ''}`
+const place = ({ path }: SystemError) => path ?? 'the data directory'
+const elsewhere = 'choose another directory with --data (MOTE_DATA)'
+
+const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
+  EADDRINUSE: error => `Port ${at(error)} is in use: stop the program that listens there, or choose another port.`,
+  EADDRNOTAVAIL: error => `${error.address ?? 'The address'} is not an address of this machine: see --listen.`,
+  EACCES: error =>
+    error.port === undefined
+      ? `This account may not use ${place(error)}: change its permissions, or ${elsewhere}.`
+      : `This account may not listen on port ${at(error)}: choose a port above 1023.`,
+  EPERM: error => `This account may not use ${place(error)}: change its permissions, or ${elsewhere}.`,
+  EROFS: error => `${place(error)} is on a read-only file system: ${elsewhere}.`,
+  ENOSPC: error => `No space is left for ${place(error)}: free some, or ${elsewhere}.`,
+  EDQUOT: error => `The disk quota for ${place(error)} is used up: raise it, or ${elsewhere}.`,
+  // Missing parents are made, so that of mkdir means that nothing can be made there.
+  ENOENT: error => `${place(error)} cannot be made or is missing: check its path and file system, or ${elsewhere}.`,
+  ENOTDIR: error => `${place(error)} is not a directory: ${elsewhere}.`,
+  EEXIST: error => `${place(error)} is not a directory: ${elsewhere}.`,
+  EMFILE: () => 'This process may not open more files: raise its limit (ulimit -n, LimitNOFILE).',
+}
+
+/** The first error of the chain of causes that has a sentence of its own, else the message of the outermost one, in one line. */
+export function startFailure(thrown: unknown): string {
+  const cause = first(thrown)
+  for (let error: unknown = cause; error instanceof Error; error = error.cause) {
+    const sentence = isSystemError(error) ? sentences[error.code] : undefined
+    if (sentence !== undefined && isSystemError(error)) return sentence(error)
+  }
+  const [head = '', ...rest] = (cause instanceof Error ? cause.message : String(cause)).trim().split(/\s*\n\s*(?:- )?/)
+  const message = [head, rest.join('; ')].join(' ').trim()
+  return message === '' ? 'The program could not start: run it with --log-level debug to see why.' : message
+}
+
+/** A release that failed after it must not hide why the start did. */
+function first(thrown: unknown): unknown {
+  return thrown instanceof SuppressedError ? first(thrown.suppressed) : thrown
+}

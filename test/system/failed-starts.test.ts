@@ -1,0 +1,293 @@
+// once-is-enough: about processes, not about the database.
+/**
+ * A program that cannot start ends, soon, with one sentence that says why: whoever supervises it can start it again. From
+ * the sources and as it is shipped.
+ */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { build } from '../../scripts/build.mjs'
+import { statement } from '../../src/db/db.ts'
+import { run } from '../../src/lib/exec.ts'
+import { tryMachineLock } from '../../src/lib/machine-lock.ts'
+import { cutWhen } from '../support/cut.ts'
+import { type TestDatabase, testDatabase } from '../support/database.ts'
+import { recordOutput } from '../support/log.ts'
+import { type NatsServer, natsMissing, startNatsServer } from '../support/nats.ts'
+import { startReaper } from '../support/reaper.ts'
+import { promisedMs } from '../support/wait.ts'
+
+const root = join(import.meta.dirname, '..', '..')
+const outDir = join(root, 'node_modules', '.cache', `mote-starts-${process.pid}`)
+const reaper = startReaper()
+const programs = ['control', 'gateway', 'agent', 'up'] as const
+type Program = (typeof programs)[number]
+
+/** What a start finds. */
+interface Surroundings {
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  /** In front of the program, such as `unshare`. */
+  readonly inside?: readonly string[]
+}
+
+let dir: string
+let database: TestDatabase
+let nats: NatsServer | undefined
+let natsWithoutStreams: NatsServer | undefined
+let takenPort: string
+const taken = createServer()
+const canMount = await run('unshare', ['--mount', 'true']).then(
+  () => true,
+  () => false,
+)
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'mote-starts-'))
+  database = await testDatabase()
+  if (natsMissing === undefined) {
+    nats = await startNatsServer()
+    natsWithoutStreams = await startNatsServer({ jetStream: false })
+  }
+  await once(taken.listen(0, '127.0.0.1'), 'listening')
+  takenPort = String((taken.address() as AddressInfo).port)
+  await build({ mote: 'src/cli/main.ts' }, outDir)
+}, 120_000)
+afterAll(async () => {
+  taken.close()
+  await nats?.stop()
+  await natsWithoutStreams?.stop()
+  await database.drop()
+  await reaper.finish()
+  for (const path of [outDir, dir]) await rm(path, { recursive: true, force: true })
+})
+
+const nowhere = '127.0.0.1:1'
+const fake = ['--hypervisor', 'fake']
+const anyPorts = ['--port', '0', '--gateway-port', '0', '--ssh-port', '0']
+const secret = { MOTE_SECRET_KEY: 'failed-starts-'.repeat(3) }
+let runs = 0
+const ownData = () => join(dir, `data-${runs++}`)
+
+/** As each program starts when nothing is wrong. */
+const well: Readonly<Record<Program, () => Surroundings>> = {
+  control: () => ({
+    args: ['--port', '0'],
+    env: { DATABASE_URL: database.url, NATS_URL: nats?.url ?? '', MOTE_DATA: ownData(), ...secret },
+  }),
+  gateway: () => ({
+    args: ['--gateway-port', '0', '--ssh-port', '0', '--data', ownData()],
+    env: { NATS_URL: nats?.url ?? '' },
+  }),
+  agent: () => ({ args: [...fake, '--data', ownData()], env: { NATS_URL: nats?.url ?? '' } }),
+  up: () => ({ args: [...anyPorts, ...fake, '--data', ownData()], env: { ...secret, DATABASE_URL: database.url } }),
+}
+
+/** Later flags win. */
+const flags = (...args: string[]) => ({ args })
+const env = (variables: Record<string, string>) => ({ env: variables })
+const mounted = (options: string, then: string) => ({
+  args: ['--data', dir],
+  env: { MOTE_DATA: dir },
+  inside: [
+    ...['unshare', '--mount', '--', 'sh', '-c', `mount -t tmpfs -o ${options} none "$0" && { ${then}; exec "$@"; }`],
+    dir,
+  ],
+})
+const full = () => mounted('size=64k', 'cat /dev/zero > "$0/filler" 2> /dev/null')
+const readOnly = () => mounted('ro', 'true')
+/** A way to the database that breaks when the program sends `at`. */
+const databaseUntil = (at: RegExp) => async (undo: AsyncDisposableStack) => {
+  const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
+  const cut = undo.use(await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at))
+  undo.defer(() => expect(cut.happened(), 'the start came as far as the cut').toBe(true))
+  return env({ DATABASE_URL: `postgresql://${user}@127.0.0.1:${cut.port}/${name}` })
+}
+const busUntil = (at: RegExp) => async (undo: AsyncDisposableStack) => {
+  const cut = undo.use(await cutWhen(Number(new URL(nats?.url ?? '').port), at))
+  undo.defer(() => expect(cut.happened(), 'the start came as far as the cut').toBe(true))
+  return env({ NATS_URL: `nats://127.0.0.1:${cut.port}` })
+}
+const locked = (name: (data: string) => string) => async (undo: AsyncDisposableStack) => {
+  const data = ownData()
+  const lock = await tryMachineLock(name(data))
+  undo.defer(() => lock?.release())
+  return flags('--data', data)
+}
+const editedHistory = async (undo: AsyncDisposableStack) => {
+  const old = undo.use(await testDatabase())
+  await old.db.run(statement('starts.edit', "UPDATE schema_migration SET checksum = 'other' WHERE number = 1"))
+  return env({ DATABASE_URL: old.url })
+}
+/** Not for superusers, which PostgreSQL lets in all the same. */
+const noSessionLeft = async (undo: AsyncDisposableStack) => {
+  const busy = undo.use(await testDatabase())
+  const name = /\/(test_\w+)\?/.exec(busy.url)?.[1] ?? ''
+  const role = `starts_${process.pid}_${runs++}`
+  await busy.db.run(statement('starts.limit', `ALTER DATABASE ${name} CONNECTION LIMIT 0`))
+  await busy.db.run(statement('starts.role', `CREATE ROLE ${role} LOGIN`))
+  undo.defer(async () => void (await database.db.run(statement(`${role}.drop`, `DROP ROLE ${role}`))))
+  return env({ DATABASE_URL: busy.url.replace('//mote@', `//${role}@`) })
+}
+
+type Fault = (undo: AsyncDisposableStack) => Partial<Surroundings> | Promise<Partial<Surroundings>>
+interface Expected {
+  readonly fault: Fault
+  /** What the sentence is about. */
+  readonly says: RegExp
+}
+
+const busGone: Expected = { fault: () => env({ NATS_URL: `nats://${nowhere}` }), says: /cannot connect to NATS at/ }
+const busWithoutStreams: Expected = {
+  fault: () => env({ NATS_URL: natsWithoutStreams?.url ?? '' }),
+  says: /JetStream/,
+}
+const databaseGone: Expected = {
+  fault: () => env({ DATABASE_URL: `postgresql://mote@${nowhere}/mote` }),
+  says: /database/,
+}
+const shortSecret: Expected = { fault: () => env({ MOTE_SECRET_KEY: 'short' }), says: /secret key is shorter than 32/ }
+const fullDisk: Expected = { fault: full, says: /[Nn]o space/ }
+const readOnlyData: Expected = { fault: readOnly, says: /read-only|cannot be made/ }
+const noDirectory: Expected = {
+  fault: () => ({ args: ['--data', '/dev/null/data'], env: { MOTE_DATA: '/dev/null/data' } }),
+  says: /not a directory/,
+}
+const portOf = (flag: string): Expected => ({
+  fault: () => flags(flag, takenPort),
+  says: /^Port \d+ of 127\.0\.0\.1 is in use/,
+})
+
+const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
+  control: {
+    'the port of the API is taken': portOf('--port'),
+    'the port of its metrics is taken': portOf('--metrics-port'),
+    'the database is gone': databaseGone,
+    'the database has no session left': { fault: noSessionLeft, says: /too many connections/ },
+    'the database goes away while it is migrated': { fault: databaseUntil(/pg_advisory_lock/), says: /database/ },
+    'the database goes away before the first statement': { fault: databaseUntil(/db\.ping/), says: /database/ },
+    'the database goes away before it listens': { fault: databaseUntil(/LISTEN/), says: /database/ },
+    'the database goes away before the runner has its lock': {
+      fault: databaseUntil(/pg_try_advisory_lock/),
+      says: /database/,
+    },
+    'the database goes away before the runner is announced': {
+      fault: databaseUntil(/engine\.announce/),
+      says: /database/,
+    },
+    'the database goes away before the sweeps run': { fault: databaseUntil(/sweep\.make/), says: /database/ },
+    'the applied migrations are not those of this program': {
+      fault: editedHistory,
+      says: /migration 0001-.* was edited/,
+    },
+    'the bus is gone': busGone,
+    'the bus keeps no streams': busWithoutStreams,
+    'the bus goes away before the streams are made': { fault: busUntil(/JS\.API\.STREAM/), says: /bus|NATS/ },
+    'the bus goes away before it subscribes': { fault: busUntil(/SUB control\.out\.rate/), says: /bus|NATS/ },
+    'the bus goes away before it serves gateways': { fault: busUntil(/SUB control\.in/), says: /bus|NATS/ },
+    'the secret is too short': shortSecret,
+    'no secret is set': { fault: () => env({ MOTE_SECRET_KEY: '' }), says: /no secret is configured/ },
+  },
+  gateway: {
+    'the port of HTTP is taken': portOf('--gateway-port'),
+    'the port of SSH is taken': portOf('--ssh-port'),
+    'the port of HTTPS is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_TLS_PORT: takenPort }) },
+    'the port of its routes is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_PUBLISH_PORT: takenPort }) },
+    'the bus is gone': busGone,
+    'the bus goes away before it subscribes': { fault: busUntil(/SUB route/), says: /bus|NATS/ },
+    'its data directory is on a read-only file system': readOnlyData,
+    'its data directory cannot be made': noDirectory,
+    'the disk is full': fullDisk,
+  },
+  agent: {
+    'its data directory is locked': {
+      fault: locked(data => `agent ${join(data, 'agent')}`),
+      says: /another agent runs on/,
+    },
+    'the bus is gone': busGone,
+    'the bus goes away before it subscribes': { fault: busUntil(/SUB host/), says: /bus|NATS/ },
+    'its data directory is on a read-only file system': readOnlyData,
+    'its data directory cannot be made': noDirectory,
+    'the disk is full': fullDisk,
+  },
+  up: {
+    'the port of the API is taken': portOf('--port'),
+    'the port of HTTP is taken': portOf('--gateway-port'),
+    'the port of SSH is taken': portOf('--ssh-port'),
+    'its data directory is locked': {
+      fault: locked(data => `agent ${join(data, 'agent')}`),
+      says: /another agent runs on/,
+    },
+    'the database is gone': databaseGone,
+    'the database goes away before the runner has its lock': {
+      fault: databaseUntil(/pg_try_advisory_lock/),
+      says: /database/,
+    },
+    'the applied migrations are not those of this program': {
+      fault: editedHistory,
+      says: /migration 0001-.* was edited/,
+    },
+    'the bus is gone': busGone,
+    'the secret is too short': shortSecret,
+    'its data directory is on a read-only file system': readOnlyData,
+    'its data directory cannot be made': noDirectory,
+    'the disk is full': fullDisk,
+  },
+}
+
+const needsMount = new Set<Expected>([fullDisk, readOnlyData])
+const cases = programs.flatMap(program =>
+  Object.entries(faults[program]).map(([what, expected]) => ({ program, what, expected })),
+)
+
+const artifacts = { source: 'src/cli/main.ts', build: join(outDir, 'mote.js') }
+describe.skipIf(natsMissing).each(Object.entries(artifacts))(`%s ${natsMissing ?? ''}`, (_name, main) => {
+  it.each(cases)('mote $program ends when $what', { timeout: 60_000 }, async ({ program, expected }) => {
+    if (needsMount.has(expected) && !canMount) return
+    await using undo = new AsyncDisposableStack()
+    const usual = well[program]()
+    const fault = await expected.fault(undo)
+    const ended = await start(main, program, {
+      args: [...usual.args, ...(fault.args ?? [])],
+      env: { ...usual.env, ...fault.env },
+      inside: fault.inside ?? [],
+    })
+    expect(ended).toMatchObject({ code: 1, signal: null, sentences: [expect.stringMatching(expected.says)] })
+    expect(ended.sentences[0]).not.toMatch(/\n|node_modules|^\s*at /)
+    expect(ended.ms).toBeLessThan(promisedMs(10_000))
+  })
+})
+
+async function start(main: string, program: Program, { args, env: variables, inside = [] }: Surroundings) {
+  const begun = performance.now()
+  const [command = '', ...rest] = [...inside, process.execPath, main, program, ...args]
+  const child = spawn(command, rest, {
+    cwd: root,
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      HOME: dir,
+      MOTE_LOG_LEVEL: 'info',
+      ...variables,
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  reaper.killAtEnd(child.pid ?? 0)
+  let output = ''
+  child.stderr.setEncoding('utf8').on('data', text => {
+    recordOutput(text)
+    output += text
+  })
+  // Longer than promised, so that what it said is shown.
+  const timer = setTimeout(() => child.kill('SIGKILL'), 30_000)
+  const [code, signal] = await once(child, 'close')
+  clearTimeout(timer)
+  reaper.forget(child.pid ?? 0)
+  // The log is JSON.
+  const sentences = output.split('\n').filter(line => line !== '' && !line.startsWith('{'))
+  return { code, signal, sentences, ms: performance.now() - begun }
+}

@@ -176,15 +176,14 @@ export async function openGateway(
 function registriesOf(value: string): AgentConfig['registries'] {
   const texts = value.split(',').map(text => text.trim())
   return texts.filter(Boolean).map(text => {
-    const [host = '', login] = text
-      .replace(/^https?:\/\//, '')
-      .split('@')
-      .reverse()
+    const [address = '', projects] = text.replace(/^https?:\/\//, '').split('#')
+    const [host = '', login] = address.split('@').reverse()
     const [username, password] = (login ?? '').split(':').map(decodeURIComponent)
     return {
       host,
       ...(text.startsWith('http://') ? { plainHttp: true } : {}),
       ...(username ? { username, password: password ?? '' } : {}),
+      ...(projects ? { projects: projects.split('+') } : {}),
     }
   })
 }

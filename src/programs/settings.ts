@@ -89,7 +89,7 @@ export const programSettings = {
     flag: '--private-registries <hosts>',
     env: 'MOTE_PRIVATE_REGISTRIES',
     fallback: '',
-    help: 'registries at private addresses that images may come from (host[:port], comma-separated; http://host:port without TLS; user:password@host:port signs in)',
+    help: 'registries at private addresses that images may come from (host[:port], comma-separated; http://host:port without TLS; user:password@host:port signs in for images that were built here, and with #<project id>+<project id> or #* for those of these or all projects)',
   },
   firecrackerBin: {
     flag: '--firecracker-bin <file>',

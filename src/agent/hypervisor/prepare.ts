@@ -27,7 +27,7 @@ export interface PrepareDeps {
 /** Image, network and config disk. */
 export async function prepareVm(deps: PrepareDeps, home: VmHome, context: PrepareContext): Promise<Prepared> {
   // Given up when a newer wish comes; the base and the kernel are made to the end, others may want them.
-  const made = Promise.all([deps.images.base(home.spec.image, context), deps.kernel()])
+  const made = Promise.all([deps.images.base(home.spec.image, context, home.spec), deps.kernel()])
   const [base, { devices }] = await abortable(made, context.signal)
   const nic = await deps.network.connect(home.vmId, home.spec.port, networkPlan(home.spec), deps.device)
   await writePrivate(join(home.dir, configFile), guestConfig(home, base.config, nic, deps.ports))

@@ -17,6 +17,8 @@ export const RegistryConfig = Type.Object({
   plainHttp: Type.Optional(Type.Boolean()),
   username: Type.Optional(Type.String()),
   password: Type.Optional(Type.String()),
+  /** Ids of the projects whose images are fetched with the credentials, besides built ones; `*`: every project. */
+  projects: Type.Optional(Type.Array(Type.String())),
 })
 export type RegistryConfig = Static<typeof RegistryConfig>
 

@@ -3,6 +3,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../hypervisor/driver.ts'
+import { type ImageUser, isKnownWay, registriesFor, rememberWay, wayOf } from './access.ts'
 import { buildBase } from './base.ts'
 import { RunConfig } from './config.ts'
 import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
@@ -31,8 +32,12 @@ interface StoreDeps extends ImageStoreConfig {
 }
 
 export interface ImageStore {
-  /** The read-only base of the image, made if this host does not have it. @throws ImageError */
-  base(image: string, context: PrepareContext): Promise<Base>
+  /**
+   * The read-only base of the image, made if this host does not have it.
+   * @param user absent: the platform itself, for which nothing has to be checked
+   * @throws ImageError
+   */
+  base(image: string, context: PrepareContext, user?: ImageUser): Promise<Base>
 }
 
 /**
@@ -42,9 +47,11 @@ export interface ImageStore {
 export function imageStore(config: ImageStoreConfig): ImageStore {
   const deps: StoreDeps = { ...config, oneWay: oneWayIn(config.cacheDir) }
   return {
-    async base(image, context) {
+    async base(image, context, user) {
       const reference = parseImage(image)
-      return reference.kind === 'layout' ? fromLayout(deps, reference, context) : fromRegistry(deps, reference, context)
+      if (reference.kind === 'layout') return fromLayout(deps, reference, context)
+      const registries = user ? registriesFor(config.registries, user) : config.registries
+      return fromRegistry({ ...deps, registries }, reference, context, user !== undefined)
     },
   }
 }
@@ -62,11 +69,19 @@ async function fromLayout(
   return context.time('base', () => ensureBase(config, found.digest, context, (_partial, use) => use(layoutDir, found)))
 }
 
-async function fromRegistry(config: StoreDeps, reference: RegistryReference, context: PrepareContext): Promise<Base> {
-  const digest =
-    reference.digest ??
-    (await context.time('image', () => manifestDigest(reference, config.registries, context.signal, config)))
-  return context.time('base', () =>
+async function fromRegistry(
+  config: StoreDeps,
+  reference: RegistryReference,
+  context: PrepareContext,
+  isChecked: boolean,
+): Promise<Base> {
+  const ask = () => context.time('image', () => manifestDigest(reference, config.registries, context.signal, config))
+  const digest = reference.digest ?? (await ask())
+  const target = baseDir(config, digest)
+  const way = wayOf(reference, config.registries)
+  // A digest alone is no right to an image: it may be here because another tenant has it.
+  if (isChecked && reference.digest !== null && existsSync(target) && !isKnownWay(target, way)) await ask()
+  const base = await context.time('base', () =>
     ensureBase(config, digest, context, async (partial, use) => {
       const dir = join(partial, 'pull')
       try {
@@ -80,7 +95,11 @@ async function fromRegistry(config: StoreDeps, reference: RegistryReference, con
       }
     }),
   )
+  await rememberWay(target, way)
+  return base
 }
+
+const baseDir = ({ cacheDir }: ImageStoreConfig, digest: string) => join(cacheDir, 'bases', digest.replace(':', '-'))
 
 /** Makes the image's layout available; what it needs on disk goes into `partial`. */
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
@@ -91,7 +110,7 @@ async function ensureBase(
   context: PrepareContext,
   withLayout: WithLayout,
 ): Promise<Base> {
-  const target = join(config.cacheDir, 'bases', digest.replace(':', '-'))
+  const target = baseDir(config, digest)
   if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
   const dir = await cachedDir(target, partial =>
     // Not under the signal of the VM that happened to ask first: others may wait for the same base.

@@ -55,7 +55,9 @@ export const newRecord: VmRecord = {
 export function bootKey(spec: VmSpec): string {
   const { balloonTargetMib: _balloon, maxRestarts: _restarts, healthCheckPath: _health, ...kept } = spec
   // How it came here and where it goes says nothing about what runs; volumes come and go.
-  const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...rest } = kept
+  const { disks: _disks, firewall: _firewall, from: _from, incoming: _incoming, outgoing: _outgoing, ...runs } = kept
+  // Says how the image may be fetched, not which it is.
+  const { builtImage: _built, ...rest } = runs
   return createHash('sha256')
     .update(JSON.stringify(sorted(rest)))
     .digest('hex')

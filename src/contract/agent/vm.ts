@@ -29,6 +29,8 @@ export const VmSpec = Type.Object({
    * `registry/name:tag`, `registry/name@sha256:...`, or `oci:name:tag` for an OCI layout in the host's image directory.
    */
   image: Type.String(),
+  /** The image was built by us for an app of this project: the host may sign in to its registry to fetch it. */
+  builtImage: Type.Optional(Type.Boolean()),
   vcpus: Type.Integer({ minimum: 1 }),
   memoryMib: Type.Integer({ minimum: 64 }),
   /** Size of the writable scratch disk over the read-only image. */

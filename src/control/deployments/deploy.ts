@@ -7,6 +7,7 @@ import { assertNotCapped, assertWithin, lockLimits } from '../projects/index.ts'
 import { type Placement, explain, place } from '../scheduler/place.ts'
 import { appDiskNeeds, hypervisorName, storageRequest } from '../vms/index.ts'
 import { createDeployment } from './create.ts'
+import { assertUsable } from './image-access.ts'
 import { type DeployShape, deployShape, deploySizes, imageTag } from './rules.ts'
 import * as store from './store.ts'
 
@@ -68,6 +69,7 @@ export async function deploy(
     },
     { port: app.port },
   )
+  if (!build) await assertUsable(tx, deps.config.registry, call.project.id, shape.image)
   const replicas = Math.max(app.desiredReplicas, 1)
   const placement = await propose(deps, tx, app.id, shape)
   if (!placement.couldFit && placement.rejected.length > 0)

@@ -7,6 +7,7 @@ import type { NewVm } from './start.ts'
 import * as store from './store.ts'
 
 export { vmOperations } from './schema.ts'
+export { builtFor } from './built-image.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
 export { vmMachine } from './machine.ts'
 export { appDiskNeeds, claimRunning, dropRuntimeAttachments, storageRequest, unclaim } from './disks.ts'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { DiskSpec, HypervisorName, VmObserved, VmPut, VmSpec } from '../../contract/agent.ts'
+import { inRegistry } from './built-image.ts'
 import type { SeenVm } from './seen-store.ts'
 import type { Vm } from './store.ts'
 
@@ -41,7 +42,7 @@ export function deriveIpv6(prefix: string, vmId: string): string {
 /** The full desired state that is sent to the host. */
 export function wanted(
   vm: Vm & { readonly hostId: string },
-  settings: { readonly maxRestarts: number },
+  settings: { readonly maxRestarts: number; readonly registry: string },
   env: Readonly<Record<string, string>>,
   disks: readonly DiskSpec[] = [],
   clones: readonly { readonly volumeId: string; readonly of: string }[] = [],
@@ -59,6 +60,7 @@ export function wanted(
       hostname: vm.appName,
       hypervisor: vm.hypervisor,
       image: vm.image,
+      ...(inRegistry(vm.image, settings.registry) === undefined ? {} : { builtImage: true }),
       vcpus: vm.vcpus,
       memoryMib: vm.memoryMib,
       diskMib: vm.diskMib,

@@ -1,0 +1,48 @@
+/**
+ * Which tenant may have which image. Registries of the operator are signed in to for the projects that the operator
+ * named and for images that we built; a base in the cache is used only by those who could have pulled it themselves.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ImageReference } from './reference.ts'
+import type { RegistryConfig } from './registry.ts'
+
+/** For whom an image is fetched. */
+export interface ImageUser {
+  readonly projectId: string
+  /** Built by us for an app of this project: the control plane checked that. */
+  readonly builtImage?: boolean | undefined
+}
+
+export const everyProject = '*'
+
+/** The registries as this user may use them: without the credentials that are for others. */
+export function registriesFor(registries: readonly RegistryConfig[], user: ImageUser): readonly RegistryConfig[] {
+  return registries.map(one => {
+    const isOpen = one.projects?.some(project => project === everyProject || project === user.projectId) ?? false
+    if (isOpen || user.builtImage || one.username === undefined) return one
+    const { username: _, password: __, ...anonymous } = one
+    return anonymous
+  })
+}
+
+/** Names the way in which a user gets at an image; users with the same way share what was fetched by it. */
+export function wayOf(
+  reference: Pick<Extract<ImageReference, { kind: 'registry' }>, 'registry' | 'repository'>,
+  registries: readonly RegistryConfig[],
+): string {
+  const isSignedIn = registries.some(({ host, username }) => host === reference.registry && username !== undefined)
+  return `${isSignedIn ? 'signed in' : 'anonymous'} ${reference.repository}`
+}
+
+const markOf = (base: string, way: string) => join(base, 'ways', createHash('sha256').update(way).digest('hex'))
+
+export const isKnownWay = (base: string, way: string) => existsSync(markOf(base, way))
+
+export async function rememberWay(base: string, way: string): Promise<void> {
+  if (isKnownWay(base, way)) return
+  await mkdir(join(base, 'ways'), { recursive: true, mode: 0o700 })
+  await writeFile(markOf(base, way), '', { mode: 0o600 })
+}

@@ -1,0 +1,18 @@
+import { type Tx, statement } from '../../db/db.ts'
+import { invalidField } from '../http/errors.ts'
+import { builtFor } from '../vms/index.ts'
+
+const ownApp = statement<{ ok: boolean }>(
+  'deployments.ownApp',
+  `SELECT EXISTS (SELECT FROM app WHERE id = $2 AND project_id = $1) AS ok`,
+)
+
+/**
+ * A built image is used in the project of its app only. Its reference is no secret: viewers and former members know it.
+ * @throws ApiError 400, the same for an app of another project and for one that does not exist
+ */
+export async function assertUsable(tx: Tx, registry: string, projectId: string, image: string): Promise<void> {
+  const appId = builtFor(image, registry)
+  if (appId === undefined || (await tx.one(ownApp, [projectId, appId])).ok) return
+  throw invalidField('image', 'was not built in this project; deploy the app that it was built for')
+}

@@ -5,6 +5,8 @@ import { configDefaults, defineConfig } from 'vitest/config'
 const all = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /** Lives on every core, each with a PostgreSQL of its own: beside it emulated guests would take twice as long. */
 const lives = 'test/simulation/simulation.test.ts'
+/** A fresh machine installs packages and boots VMs on every core, for minutes. */
+const anywhere = 'test/anywhere/anywhere.test.ts'
 
 // Test processes, and the programs that tests start, inherit it: a command of the CLI takes 0.1 s of CPU instead of 0.3.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compile')
@@ -27,10 +29,11 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 3,
     projects: [
-      { extends: true, test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives] } },
+      { extends: true, test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives, anywhere] } },
       { extends: true, test: { name: 'dashboard', include: ['dashboard/src/**/*.test.ts'] } },
       { extends: true, test: { name: 'pg15', include: onPostgres15, env: { MOTE_TEST_PG: 'pg15' } } },
       { extends: true, test: { name: 'lives', include: [lives], sequence: { groupOrder: 1 } } },
+      { extends: true, test: { name: 'anywhere', include: [anywhere], sequence: { groupOrder: 2 } } },
     ],
   },
 })

@@ -1,0 +1,27 @@
+// once-is-enough: it brings its own database.
+/** One cell of the table, in turn; `npm run test:anywhere` runs all of them. */
+import { expect, it } from 'vitest'
+import { run } from '../../src/lib/exec.ts'
+import { runCell } from './cell.ts'
+import { missingHere } from './here.ts'
+import { cellInTurn } from './turn.ts'
+
+const limitMs = 25 * 60_000
+
+const isOffline = () =>
+  run('npm', ['ping', '--loglevel=error'], { timeoutMs: 30_000 }).then(
+    () => false,
+    () => true,
+  )
+
+it(
+  "the README's first command works in a fresh root of a distribution",
+  async ({ skip, signal }) => {
+    const missing = (await missingHere()) ?? ((await isOffline()) ? 'the npm registry does not answer' : undefined)
+    if (missing !== undefined) return skip(`no cell can run here: ${missing}`)
+    const lines: string[] = []
+    const { failed } = await runCell(cellInTurn(new Date()), line => void lines.push(line), signal)
+    expect(failed, lines.join('\n')).toBeNull()
+  },
+  limitMs,
+)

@@ -1,0 +1,15 @@
+/** Run in the network of a cell: `asker.ts <gateway port> <host name>` ends with 0 once the app behind it greets. */
+import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+const [port = '', host = ''] = process.argv.slice(2)
+
+const answer = await new Promise<{ readonly status: number; readonly body: string }>((resolve, reject) => {
+  request({ host: '127.0.0.1', port, path: '/', headers: { host } }, response => {
+    text(response).then(body => resolve({ status: response.statusCode ?? 0, body }), reject)
+  })
+    .on('error', reject)
+    .end()
+})
+if (answer.status !== 200 || !answer.body.startsWith('Hello from'))
+  throw new Error(`${host} answered ${answer.status}: ${answer.body.slice(0, 200)}`)

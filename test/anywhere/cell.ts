@@ -1,0 +1,156 @@
+/** One cell: a root of its distribution, the checkout in it, the README's first command and a short journey. */
+import { createWriteStream } from 'node:fs'
+import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { run } from '../../src/lib/exec.ts'
+import { type Cell, checkoutOf } from './cells.ts'
+import { carriedEnvironment, certificatePaths, npmrc, resolverFile } from './host.ts'
+import { byHand, firstCommand, installAsPrinted, type Journey, oneCommand } from './journey.ts'
+import { type Oddity, oddityOf } from './oddities.ts'
+import { openRoom, type Room } from './room.ts'
+import { cacheDir, copyCheckout, installNewerNode, rootTarball, unpackRoot } from './roots.ts'
+import { openSession, type Session } from './session.ts'
+import { openSteps, secondsSince, type Step, type StepResult } from './step.ts'
+
+export interface CellResult {
+  readonly cell: string
+  readonly seconds: number
+  readonly steps: readonly StepResult[]
+  /** The step that failed and why; null: none did. */
+  readonly failed: string | null
+  readonly log: string
+}
+
+/** More than all that a working cell does on a slow machine. */
+const cellMs = 45 * 60_000
+const prepareSeconds = 20 * 60
+const tailLines = 30
+
+export async function runCell(cell: Cell, say: (line: string) => void, stop: AbortSignal): Promise<CellResult> {
+  const startedMs = performance.now()
+  const logFile = join(cacheDir, 'logs', `${cell.name}.log`)
+  await mkdir(join(cacheDir, 'logs'), { recursive: true })
+  const log = createWriteStream(logFile)
+  const late = AbortSignal.timeout(cellMs)
+  say(cell.name)
+  const steps = openSteps(
+    line => {
+      say(line)
+      log.write(`${line}\n`)
+    },
+    AbortSignal.any([stop, late]),
+  )
+  const failed = await carryOut(cell, steps.step, text => void log.write(text)).then(
+    () => null,
+    (cause: unknown) => `${steps.current()}: ${cause instanceof Error ? cause.message : String(cause)}`,
+  )
+  log.end(failed === null ? '' : `\n${failed}\n`)
+  await finished(log)
+  if (failed !== null) say(await explanation(failed, logFile))
+  return { cell: cell.name, seconds: secondsSince(startedMs), steps: steps.results, failed, log: logFile }
+}
+
+async function explanation(failed: string, logFile: string): Promise<string> {
+  const lines = (await readFile(logFile, 'utf8')).trimEnd().split('\n')
+  return [...lines.slice(-tailLines).map(line => `    | ${line}`), `  ${failed}`, `  All of it: ${logFile}`].join('\n')
+}
+
+async function carryOut(cell: Cell, step: Step, write: (text: string) => void): Promise<void> {
+  await using undo = new AsyncDisposableStack()
+  const root = join(cacheDir, 'cells', `${cell.name}-${process.pid}`)
+  undo.defer(() => rm(root, { recursive: true, force: true }))
+  await step('root', prepareSeconds, signal => makeRoot(cell, root, signal))
+  const { dir, home, user } = checkoutOf(cell)
+  // After the room: its processes hold what they were given.
+  const releases = undo.use(new AsyncDisposableStack())
+  const oddity: Oddity | null = cell.odd === null ? null : oddityOf(cell.odd)
+  const room = await step('room', prepareSeconds, async () =>
+    undo.use(
+      await openRoom({ ...usualRoom(cell, root), ...oddity?.room, binds: await caches(cell, home, user, root) }),
+    ),
+  )
+  const env = { LANG: 'C.UTF-8', TERM: 'dumb', ...carriedEnvironment(), ...oddity?.env }
+  const plain = openSession({ room, user, home, env, write })
+  const prepared = await step('machine', prepareSeconds, signal => prepare(oddity, room, plain, signal))
+  releases.defer(async () => prepared?.release?.())
+  const through = [...(prepared?.through ?? []), ...(oddity?.through ?? [])]
+  const journey: Journey = { room, session: openSession({ room, user, home, env, write, through }), dir, step }
+  if (oddity !== null) return oneCommand(journey, oddity.says)
+  if (user !== 'root') await installAsPrinted(journey, cell.place === 'sudo')
+  await firstCommand(journey, 'cold')
+  await firstCommand(journey, 'warm')
+  await byHand(journey)
+}
+
+const usualRoom = (cell: Cell, root: string) => ({
+  root,
+  hostname: 'anywhere',
+  // Debian mounts it so since 13.
+  tmp: cell.distribution === 'bookworm' ? null : 'nosuid,nodev,mode=1777,size=50%',
+  devices: ['net/tun', 'kvm'],
+  freeMib: null,
+})
+
+async function prepare(oddity: Oddity | null, room: Room, session: Session, signal: AbortSignal) {
+  const asRoot = async (argv: readonly string[]) => {
+    const { code } = await session.asRoot.run(argv, { signal })
+    if (code !== 0) throw new Error(`${argv.join(' ')} ended with ${code}`)
+  }
+  return oddity?.prepare?.({ room, asRoot })
+}
+
+async function makeRoot(cell: Cell, root: string, signal: AbortSignal): Promise<void> {
+  await unpackRoot(await rootTarball(cell.distribution, cell.node, signal), root, signal)
+  const at = (path: string) => join(root, path)
+  for (const path of certificatePaths)
+    await cp(path, at(path), { recursive: true, dereference: false, verbatimSymlinks: true, force: true })
+  await writeFile(at('etc/resolv.conf'), await resolverFile())
+  await writeFile(at('etc/hosts'), '127.0.0.1 localhost anywhere\n::1 localhost\n')
+  if (cell.node === 'newer') await installNewerNode(root, signal)
+  const { dir, home, user } = checkoutOf(cell)
+  if (user !== 'root') await addUser(root, user, cell.place === 'sudo')
+  await writeFile(at(join(home, '.npmrc')), await npmrc(), { mode: 0o600 })
+  await copyCheckout(at(dir), signal)
+  await chmod(at(home), 0o700)
+  if (user !== 'root') await run('chroot', [root, 'chown', '-R', `${user}:${user}`, home])
+}
+
+async function addUser(root: string, user: string, hasSudo: boolean): Promise<void> {
+  await run('chroot', [root, 'useradd', '--create-home', '--shell', '/bin/sh', user])
+  if (!hasSudo) {
+    await run('chroot', [root, 'dpkg', '--purge', 'sudo'], { env: { SUDO_FORCE_REMOVE: 'yes' } })
+    return
+  }
+  const sudoers = join(root, 'etc/sudoers.d')
+  await mkdir(sudoers, { recursive: true })
+  await writeFile(join(sudoers, user), `${user} ALL=(ALL) NOPASSWD: ALL\n`, { mode: 0o440 })
+}
+
+/** What is downloaded once: packages of the distribution, and those of npm, owned by whoever runs it. */
+async function caches(cell: Cell, home: string, user: string, root: string) {
+  const archives = join(cacheDir, 'apt', cell.distribution)
+  const npm = join(cacheDir, 'npm')
+  await mkdir(join(archives, 'partial'), { recursive: true })
+  await mkdir(npm, { recursive: true })
+  const [uid, gid] = await ownerIn(root, user)
+  await run('chown', ['-R', `${uid}:${gid}`, npm])
+  const npmHome = join(home, '.npm')
+  await mkdir(join(root, npmHome), { recursive: true })
+  await run('chown', [`${uid}:${gid}`, join(root, npmHome)])
+  return [
+    { from: archives, to: 'var/cache/apt/archives' },
+    { from: npm, to: npmHome },
+  ]
+}
+
+async function ownerIn(root: string, user: string): Promise<readonly [uid: string, gid: string]> {
+  const passwd = await readFile(join(root, 'etc/passwd'), 'utf8')
+  const [, , uid, gid] =
+    passwd
+      .split('\n')
+      .find(line => line.startsWith(`${user}:`))
+      ?.split(':') ?? []
+  if (uid === undefined || gid === undefined) throw new Error(`BUG: ${basename(root)} has no account ${user}`)
+  return [uid, gid]
+}

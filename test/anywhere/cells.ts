@@ -1,0 +1,99 @@
+/**
+ * The machines on which the README's first command is run: one table. The full product of the axes would be 48 cells and
+ * take a working day, so bookworm and trixie get the 8 cells that hold each pair of values of two axes, and sid the 4 that
+ * hold each single value. The odd machines come on top.
+ */
+import { type OddName, oddities } from './oddities.ts'
+
+export type Distribution = 'bookworm' | 'trixie' | 'sid'
+export type NodeChoice = 'distribution' | 'newer'
+/** Where the checkout is, and who runs it there. Homes have mode 0700. */
+export type Place = 'root' | 'srv' | 'sudo' | 'user'
+export type PathKind = 'plain' | 'umlaut'
+
+export interface Cell {
+  readonly name: string
+  readonly distribution: Distribution
+  readonly node: NodeChoice
+  readonly place: Place
+  readonly path: PathKind
+  /** What is unusual about this machine; null: nothing. */
+  readonly odd: OddName | null
+}
+
+export const distributions = {
+  bookworm: 'Debian 12',
+  trixie: 'Debian 13',
+  sid: 'Debian unstable',
+} as const satisfies Record<Distribution, string>
+
+export const places = {
+  root: 'root in /root',
+  srv: 'root in /srv',
+  sudo: 'user with sudo',
+  user: 'user without sudo',
+} as const satisfies Record<Place, string>
+
+type Row = readonly [node: NodeChoice, place: Place, path: PathKind]
+
+/** Each pair of values of two axes is in one of these rows. */
+const pairs: readonly Row[] = [
+  ['distribution', 'root', 'plain'],
+  ['newer', 'root', 'umlaut'],
+  ['distribution', 'srv', 'umlaut'],
+  ['newer', 'srv', 'plain'],
+  ['distribution', 'sudo', 'plain'],
+  ['newer', 'sudo', 'umlaut'],
+  ['distribution', 'user', 'umlaut'],
+  ['newer', 'user', 'plain'],
+]
+
+/** Each single value is in one of these rows. */
+const singles: readonly Row[] = [
+  ['distribution', 'root', 'plain'],
+  ['newer', 'srv', 'umlaut'],
+  ['newer', 'sudo', 'plain'],
+  ['distribution', 'user', 'umlaut'],
+]
+
+const usual = { bookworm: pairs, trixie: pairs, sid: singles } as const satisfies Record<Distribution, readonly Row[]>
+
+function usualCells(distribution: Distribution): Cell[] {
+  return usual[distribution].map(([node, place, path]) => ({
+    name: [distribution, node === 'newer' ? 'new-node' : 'own-node', place, path].join('-'),
+    distribution,
+    node,
+    place,
+    path,
+    odd: null,
+  }))
+}
+
+/** On what works most often, so that what fails is due to the oddity. */
+const oddCells = (Object.keys(oddities) as OddName[]).map(
+  (odd): Cell => ({
+    name: `odd-${odd}`,
+    distribution: 'bookworm',
+    node: 'newer',
+    place: 'srv',
+    path: 'plain',
+    odd,
+  }),
+)
+
+export const cells: readonly Cell[] = [
+  ...(Object.keys(distributions) as Distribution[]).flatMap(usualCells),
+  ...oddCells,
+]
+
+/** Where the checkout of this cell is, and the account that owns it. */
+export function checkoutOf({ place, path }: Cell): {
+  readonly dir: string
+  readonly home: string
+  readonly user: string
+} {
+  const user = place === 'root' || place === 'srv' ? 'root' : 'ana'
+  const home = user === 'root' ? '/root' : `/home/${user}`
+  const parent = place === 'srv' ? '/srv' : home
+  return { dir: path === 'umlaut' ? `${parent}/Meine Übungen/mote` : `${parent}/mote`, home, user }
+}

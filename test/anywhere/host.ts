@@ -1,0 +1,68 @@
+/** Settings of this machine that a cell needs to reach the network as this machine does: mirrors, proxies, authorities. */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { run } from '../../src/lib/exec.ts'
+
+/** Variables that programs read to find a proxy or the certificates they trust. */
+const carried = [
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'GIT_SSL_CAINFO',
+  'CURL_CA_BUNDLE',
+] as const
+
+export function carriedEnvironment(env: NodeJS.ProcessEnv = process.env): Record<string, string> {
+  return Object.fromEntries(carried.flatMap(name => (env[name] ? [[name, env[name]]] : [])))
+}
+
+/** Files with certificates that this machine trusts; a cell gets them at the same paths. */
+export const certificatePaths = ['/usr/local/share/ca-certificates', '/etc/ssl/certs'].filter(path => existsSync(path))
+
+/** Options of apt that say how to reach a mirror. */
+export async function aptOptions(): Promise<string[]> {
+  const text = await run('apt-config', ['dump'])
+  return text.split('\n').filter(line => /^Acquire::(?:https?|Check-\S+|ForceIPv4)\S* "/.test(line))
+}
+
+export interface Mirrors {
+  readonly main: string
+  readonly security: string | undefined
+}
+
+/** The mirrors of this machine when it runs Debian; undefined: mmdebstrap knows the default ones. */
+export async function mirrors(): Promise<Mirrors | undefined> {
+  const format = ['--format', '$(REPO_URI) $(RELEASE) $(ORIGIN)', 'Created-By: Packages']
+  const lines = (await run('apt-get', ['indextargets', ...format])).split('\n').map(line => line.split(' '))
+  const isDebian = /^ID=debian$/m.test(await readFile('/etc/os-release', 'utf8'))
+  const uriOf = (isWanted: (release: string) => boolean) => lines.find(([, release = '']) => isWanted(release))?.[0]
+  const main = uriOf(release => /^[a-z]+$/.test(release))
+  if (!isDebian || main === undefined) return undefined
+  return { main, security: uriOf(release => /^[a-z]+-security$/.test(release)) }
+}
+
+const npmSettings = ['registry', 'cafile', 'proxy', 'https-proxy', 'noproxy'] as const
+
+/** Lines of an .npmrc: what this machine's npm is set to, as far as it concerns the network. */
+export async function npmrc(): Promise<string> {
+  const config: unknown = JSON.parse(await run('npm', ['config', 'list', '--json', '--loglevel=error']))
+  const lines = npmSettings.flatMap(name => {
+    const value: unknown = typeof config === 'object' && config !== null ? Reflect.get(config, name) : undefined
+    return typeof value === 'string' && value !== '' ? [`${name}=${value}\n`] : []
+  })
+  return lines.join('')
+}
+
+/** The resolver's file without servers on loopback, which a cell has no way to. */
+export async function resolverFile(): Promise<string> {
+  const own = await readFile('/etc/resolv.conf', 'utf8')
+  const upstream = '/run/systemd/resolve/resolv.conf'
+  const reachable = (text: string) => /^nameserver (?!127\.|::1)/m.test(text)
+  return reachable(own) || !existsSync(upstream) ? own : readFile(upstream, 'utf8')
+}

@@ -1,0 +1,160 @@
+/** What a person does in the first quarter of an hour: the README's command, twice, then an app by hand. */
+import { fileURLToPath } from 'node:url'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { run } from '../../src/lib/exec.ts'
+import { until } from '../support/wait.ts'
+import type { Room } from './room.ts'
+import type { Ran, Running, Session } from './session.ts'
+import type { Step } from './step.ts'
+
+export interface Journey {
+  readonly room: Room
+  readonly session: Session
+  /** Of the checkout. */
+  readonly dir: string
+  readonly step: Step
+}
+
+/** With the app's host name. */
+const serves = /serves at ([a-z0-9.-]*[a-z0-9])/
+const asker = fileURLToPath(new URL('./asker.ts', import.meta.url))
+const api = 'http://localhost:7070'
+const gatewayPort = '7080'
+
+/** As a first run on a slow machine takes; what is above is a hang. */
+const coldSeconds = 12 * 60
+const warmSeconds = 5 * 60
+const commandSeconds = 3 * 60
+
+const demoOnce = ['npm', 'run', 'demo', '--', '--once']
+
+/** The README's first command. The time of the first step is that from the command to the answer. */
+export async function firstCommand(
+  { session, dir, step }: Journey,
+  name: string,
+  seconds = coldSeconds,
+): Promise<void> {
+  const demo = session.start(demoOnce, { cwd: dir })
+  await step(`${name}: answer`, seconds, signal => demo.printed(/Hello from/, signal))
+  await step(`${name}: end`, warmSeconds, async signal => {
+    const { code } = await demo.ended(signal)
+    if (code !== 0) throw new Error(`the demo ended with ${code}`)
+  })
+}
+
+/**
+ * The command that the first run of a user without root prints, run as it says.
+ * @param hasSudo whether it works as it is printed; otherwise an administrator runs what follows "sudo"
+ */
+export async function installAsPrinted({ session, dir, step }: Journey, hasSudo: boolean): Promise<void> {
+  const printed = await step('demo names packages', coldSeconds, async signal => {
+    const { code, text } = await session.run(demoOnce, { cwd: dir, signal })
+    const line = /^\s*sudo (.*apt-get install.*)$/m.exec(text)?.[1]
+    if (code === 0 || line === undefined)
+      throw new Error(`no command to install packages is printed (exit code ${code})`)
+    expectPlainWords(text)
+    return line
+  })
+  await step('packages as printed', coldSeconds, async signal => {
+    const { code } = hasSudo
+      ? await session.run(['sh', '-c', `sudo ${printed}`], { signal })
+      : await session.asRoot.run(['sh', '-c', printed], { signal })
+    if (code !== 0) throw new Error(`the printed command ended with ${code}`)
+  })
+}
+
+/** Lines at the end in which a person looks for what went wrong. */
+const lastLines = 12
+
+/**
+ * The first command on an odd machine.
+ * @param says what its last lines say where it does not work; null: it has to
+ */
+export async function oneCommand({ session, dir, step }: Journey, says: RegExp | null): Promise<void> {
+  await step('cold', coldSeconds, async signal => {
+    const { code, text } = await session.run(demoOnce, { cwd: dir, signal })
+    if (code === 0 && text.includes('Hello from')) return
+    expectPlainWords(text)
+    if (says === null) throw new Error(`the demo ended with ${code}`)
+    const end = text.trimEnd().split('\n').slice(-lastLines).join('\n')
+    if (!says.test(end)) throw new Error(`the demo ended with ${code} and does not say ${says.source}`)
+  })
+}
+
+/** A person can act on it: no stack trace, no path into our sources. */
+export function expectPlainWords(text: string): void {
+  const trace = /^\s+at .*(?:\.m?[jt]s:\d+|\(node:)/m.exec(text)?.[0]
+  if (trace !== undefined) throw new Error(`a stack trace is shown: ${trace.trim()}`)
+}
+
+/** Everything by hand while the demo runs. */
+export async function byHand(journey: Journey): Promise<void> {
+  const { session, dir, step, room } = journey
+  const demo = session.start(['npm', 'run', 'demo'], { cwd: dir })
+  const [, email = '', password = ''] = await step('demo that stays', warmSeconds, signal =>
+    demo.printed(/Login\s+(\S+) \/ (\S+)/, signal),
+  )
+  await step('login', commandSeconds, signal => logIn(journey, { email, password }, signal))
+  const mote = moteOf(journey)
+  await mote('apps create', ['apps', 'create', 'web', '--port', '8080', '--health', '/health'])
+  const deploy = ['deploy', '--app', 'web', '--image', 'oci:hello'] as const
+  await answers(journey, await mote('deploy', deploy, serves))
+  await mote('logs', ['logs', '--app', 'web'], /listening on port 8080/)
+  await mote('exec', ['exec', '--app', 'web', '--', 'uname', '-s'], /^Linux$/m)
+  await answers(journey, await mote('redeploy', deploy, serves))
+  const { text } = await mote('deployments list', ['deployments', 'list', '--app', 'web', '--json'])
+  await mote('stop', ['deployments', 'stop', newestOf(text), '--app', 'web'])
+  await mote('apps delete', ['apps', 'delete', 'web', '--yes'])
+  await stopDemo(journey, demo, room)
+}
+
+async function stopDemo({ step }: Journey, demo: Running, room: Room): Promise<void> {
+  await step('Ctrl-C', commandSeconds, async signal => {
+    demo.interrupt()
+    expectPlainWords((await demo.ended(signal)).text)
+    // npm closes its outputs before it ends.
+    const isEmpty = async () => (await room.processes()).length === 0
+    await until(isEmpty, { what: 'its programs to end', timeoutMs: 10_000 }).catch(async (cause: unknown) => {
+      throw new Error(`these programs still run: ${(await room.processes()).join(', ')}`, { cause })
+    })
+  })
+}
+
+const moteOf =
+  ({ session, dir, step }: Journey) =>
+  (name: string, args: readonly string[], expected: RegExp = /(?:)/) =>
+    step(`mote ${name}`, commandSeconds, async signal => {
+      const ran = await session.run(['bin/mote', ...args], { cwd: dir, signal })
+      if (ran.code !== 0 || !expected.test(ran.text)) throw new Error(`mote ${args.join(' ')} ended with ${ran.code}`)
+      return ran
+    })
+
+/** `script` gives the question for the password its terminal. */
+async function logIn(
+  { session, dir }: Journey,
+  { email, password }: { readonly email: string; readonly password: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const line = ['stty cols 120;', 'bin/mote', 'login', '--url', api, '--email', email].join(' ')
+  const options = { cwd: dir, signal, types: [/Password/, `${password}\r`] } as const
+  const { code, text } = await session.run(['script', '-qec', line, '/dev/null'], options)
+  if (code !== 0 || !text.includes(`Signed in to ${api}`)) throw new Error(`mote login ended with ${code}`)
+}
+
+const Listed = Type.Array(Type.Object({ job_id: Type.String() }))
+
+function newestOf(text: string): string {
+  const listed: unknown = JSON.parse(text.slice(text.indexOf('[')))
+  const [newest] = Value.Check(Listed, listed) ? listed : []
+  if (newest === undefined) throw new Error('mote deployments list shows none')
+  return newest.job_id
+}
+
+/** Asked by this machine's Node in the cell's network: a new root has no program for HTTP. */
+async function answers({ room, step }: Journey, { text }: Ran): Promise<void> {
+  await step('answer', commandSeconds, async signal => {
+    const [program, ...args] = room.beside([process.execPath, asker, gatewayPort, serves.exec(text)?.[1] ?? ''])
+    await run(program, args, { signal })
+  })
+}

@@ -1,0 +1,86 @@
+/**
+ * Machines that are unusual in one way. On each the README's first command works, or ends soon and says in words that a
+ * stranger can act on what it lacks.
+ */
+import type { RoomOptions } from './room.ts'
+import { dropped, smallGroup } from './limits.ts'
+import { occupyPort, type Prepared, type Preparing, shadow, withFaketime, withLocale, withoutIpv6 } from './prepare.ts'
+
+export interface Oddity {
+  /** For docs/anywhere.md. */
+  readonly about: string
+  /** null: the command works. Otherwise it may, or its output ends with a sentence that fits. */
+  readonly says: RegExp | null
+  readonly room?: Partial<Pick<RoomOptions, 'devices' | 'tmp' | 'freeMib'>>
+  readonly env?: Readonly<Record<string, string>>
+  /** Commands between the login and the README's. */
+  readonly through?: readonly string[]
+  prepare?(at: Preparing): Promise<Prepared | undefined>
+}
+
+const throughShell = (script: string) => ['sh', '-c', `${script}; exec "$@"`, 'sh']
+const tmp = 'nosuid,nodev,mode=1777'
+
+export const oddities = {
+  'one-core': {
+    about: 'one core and 1.5 GiB of memory',
+    says: null,
+    through: ['taskset', '--cpu-list', '0'],
+    prepare: at => smallGroup(at, 1536),
+  },
+  'umask-077': { about: 'umask 077', says: null, through: throughShell('umask 077') },
+  'no-language': { about: 'no LANG', says: null, env: { LANG: '' } },
+  'other-language': {
+    about: 'LANG=tr_TR.UTF-8',
+    says: null,
+    env: { LANG: 'tr_TR.UTF-8' },
+    prepare: at => withLocale(at, 'tr_TR'),
+  },
+  'missing-locale': {
+    about: 'LANG and LC_ALL name a locale that is not installed, as ssh may bring them',
+    says: null,
+    env: { LANG: 'de_AT.UTF-8', LC_ALL: 'de_AT.UTF-8' },
+  },
+  'no-ipv6': { about: 'IPv6 switched off', says: null, prepare: withoutIpv6 },
+  'no-tun': { about: 'no /dev/net/tun', says: null, room: { devices: ['kvm'] } },
+  'no-nftables': {
+    // The kernel of the test machine has nf_tables: a program of that name that fails as nft does without it stands in.
+    about: 'no nf_tables in the kernel (simulated by the program)',
+    says: null,
+    prepare: at => shadow(at, 'nft', 'Error: Could not process rule: Operation not supported'),
+  },
+  container: {
+    about: 'an unprivileged container: the capabilities that Docker leaves, no user namespaces, no /dev/net/tun',
+    says: /capabilit|privilege|namespace|network|container/i,
+    room: { devices: [] },
+    through: dropped,
+  },
+  'port-7070': { about: 'port 7070 taken', says: /7070/, prepare: at => occupyPort(at, 7070) },
+  'port-7080': { about: 'port 7080 taken', says: /7080/, prepare: at => occupyPort(at, 7080) },
+  'small-disk': { about: '300 MiB of disk left', says: /space|disk/i, room: { freeMib: 300 } },
+  'tmp-noexec': { about: '/tmp mounted noexec', says: null, room: { tmp: `${tmp},noexec` } },
+  'small-tmp': { about: '/tmp of 10 MiB', says: /\/tmp|TMPDIR|space/i, room: { tmp: `${tmp},size=10m` } },
+  'clock-behind': {
+    about: 'a clock one year behind',
+    says: /clock|date|time/i,
+    prepare: withFaketime,
+    through: ['faketime', '-f', '-365d'],
+    env: { FAKETIME_DONT_FAKE_MONOTONIC: '1' },
+  },
+  'clock-ahead': {
+    about: 'a clock one year ahead',
+    says: /clock|date|time|expired/i,
+    prepare: withFaketime,
+    through: ['faketime', '-f', '+365d'],
+    env: { FAKETIME_DONT_FAKE_MONOTONIC: '1' },
+  },
+  'no-apt': {
+    about: 'a distribution without apt',
+    says: /qemu[\s\S]*(?:install|package)|(?:install|package)[\s\S]*qemu/i,
+    prepare: async ({ asRoot }) =>
+      void (await asRoot(['sh', '-c', 'rm /usr/bin/apt /usr/bin/apt-get /usr/bin/apt-cache'])),
+  },
+} as const satisfies Record<string, Oddity>
+
+export type OddName = keyof typeof oddities
+export const oddityOf = (name: OddName): Oddity => oddities[name]

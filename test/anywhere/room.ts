@@ -1,0 +1,172 @@
+/**
+ * A root file system that programs run in as on a machine of its own: mount, process, host name, IPC and network
+ * namespaces. All of it, taps and firewall rules too, goes with the first process, and that one goes with this one.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { run } from '../../src/lib/exec.ts'
+import { removeSoon } from './limits.ts'
+import { wire } from './wire.ts'
+
+/** A directory of this machine that is mounted there. */
+export interface Bind {
+  readonly from: string
+  readonly to: string
+}
+
+export interface RoomOptions {
+  readonly root: string
+  readonly hostname: string
+  readonly binds: readonly Bind[]
+  /** Options of the tmpfs on /tmp; null: a directory of the root, as Debian had it before 13. */
+  readonly tmp: string | null
+  /** Devices besides those that each machine has. */
+  readonly devices: readonly string[]
+  /** What is left on the disk of the root, which is in memory then; null: as much as this machine has. */
+  readonly freeMib: number | null
+}
+
+export interface Room extends AsyncDisposable {
+  /** The command that runs `argv` inside as root, with nothing in its environment. */
+  inside(argv: readonly string[]): readonly [program: string, ...args: string[]]
+  /** The same in its network only, with the programs of this machine. */
+  beside(argv: readonly string[]): readonly [program: string, ...args: string[]]
+  /** Names of the programs that run there. */
+  processes(): Promise<string[]>
+}
+
+/**
+ * The first process: a shell that reaps orphans, as programs that wait for theirs to be gone expect, until its standard
+ * input ends, which it does with this process.
+ */
+const init = 'exec 3<&0; cat <&3 >/dev/null & echo up; wait $!'
+const namespaces = ['--mount', '--pid', '--uts', '--ipc', '--net']
+const plainDevices = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
+
+export async function openRoom(options: RoomOptions): Promise<Room> {
+  await using undo = new AsyncDisposableStack()
+  const unshare = ['--fork', '--kill-child', '--propagation', 'private', ...namespaces, 'sh', '-c', init]
+  const holder = spawn('unshare', unshare, { stdio: 'pipe', detached: true, cwd: '/' })
+  undo.defer(() => ended(holder))
+  await Promise.race([once(holder.stdout, 'data'), failed(holder)])
+  const pid = await childOf(holder.pid ?? 0)
+  const target = ['--target', String(pid)]
+  const outside = (program: string, ...args: string[]) => run('nsenter', [...target, ...namespaces, program, ...args])
+  undo.use(await wire(pid))
+  await outside('hostname', options.hostname)
+  const root = options.freeMib === null ? options.root : await inMemory(options.root, options.freeMib, outside)
+  await mountAll({ ...options, root }, outside)
+  await enterRoot(root, outside)
+  undo.defer(() => removeGroups(pid))
+  const all = undo.move()
+  return {
+    inside: argv => ['nsenter', ...target, ...namespaces, ...argv],
+    beside: argv => ['nsenter', ...target, '--net', ...argv],
+    processes: async () => {
+      const own = new Set(['cat', 'sh'])
+      const names = await Promise.all(
+        (await processesIn(pid)).map(one => readFile(`/proc/${one}/comm`, 'utf8').catch(() => '')),
+      )
+      return names.map(name => name.trim()).filter(name => name !== '' && !own.has(name))
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+type Outside = (program: string, ...args: string[]) => Promise<string>
+
+async function mountAll({ root, binds, tmp, devices }: RoomOptions, outside: Outside): Promise<void> {
+  const at = (path: string) => join(root, path)
+  const mount = (type: string, path: string, option: string) =>
+    outside('mount', '-t', type, '-o', option, type, at(path))
+  await outside('mount', '--bind', root, root)
+  await mount('proc', 'proc', 'nosuid,nodev,noexec')
+  await mount('sysfs', 'sys', 'nosuid,nodev,noexec')
+  if (existsSync('/sys/fs/cgroup')) await outside('mount', '--rbind', '/sys/fs/cgroup', at('sys/fs/cgroup'))
+  await mount('tmpfs', 'run', 'nosuid,nodev,mode=755')
+  if (tmp !== null) await mount('tmpfs', 'tmp', tmp)
+  await mount('tmpfs', 'dev', 'nosuid,mode=755')
+  await outside('mkdir', at('dev/pts'), at('dev/shm'), at('dev/net'))
+  await mount('devpts', 'dev/pts', 'nosuid,noexec,newinstance,gid=5,mode=620,ptmxmode=666')
+  await mount('tmpfs', 'dev/shm', 'nosuid,nodev,mode=1777')
+  const links = { ptmx: 'pts/ptmx', fd: '/proc/self/fd', stdin: 'fd/0', stdout: 'fd/1', stderr: 'fd/2' }
+  for (const [name, to] of Object.entries(links)) await outside('ln', '-s', to, at(`dev/${name}`))
+  for (const name of [...plainDevices, ...devices].filter(name => existsSync(`/dev/${name}`)))
+    await outside('cp', '-a', `/dev/${name}`, at(`dev/${name}`))
+  for (const { from, to } of binds) {
+    await outside('mkdir', '-p', at(to))
+    await outside('mount', '--bind', from, at(to))
+  }
+}
+
+/** A copy that has so much room left. @returns where it is */
+async function inMemory(root: string, freeMib: number, outside: Outside): Promise<string> {
+  const used = Number((await run('du', ['-sm', root])).split('\t')[0])
+  const copy = join(root, 'media')
+  await outside('mount', '-t', 'tmpfs', '-o', `mode=755,size=${used + freeMib}m`, 'tmpfs', copy)
+  await outside('cp', '-a', '--one-file-system', `${root}/.`, `${copy}/`)
+  return copy
+}
+
+/** As a switch of roots does at boot: in a mere chroot the kernel refuses user namespaces. */
+async function enterRoot(root: string, outside: Outside): Promise<void> {
+  await outside('pivot_root', root, join(root, 'mnt'))
+  await outside('umount', '--lazy', '/mnt')
+}
+
+async function ended(holder: ChildProcess): Promise<void> {
+  if (holder.exitCode !== null || holder.signalCode !== null) return
+  const exit = once(holder, 'exit')
+  // With its parent, it kills the first process, and the kernel everything else of the process namespace.
+  holder.kill('SIGKILL')
+  holder.stdin?.destroy()
+  await exit
+}
+
+async function failed(holder: ChildProcess): Promise<never> {
+  let text = ''
+  holder.stderr?.setEncoding('utf8').on('data', (more: string) => {
+    text += more
+  })
+  const [code] = await once(holder, 'exit')
+  throw new Error(`unshare ended with ${String(code)}: ${text.trim()}`)
+}
+
+async function childOf(pid: number): Promise<number> {
+  const child = Number((await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(' ')[0])
+  if (!(child > 0)) throw new Error('BUG: unshare has no child')
+  return child
+}
+
+async function processesIn(pid: number): Promise<string[]> {
+  const namespaceOf = (one: string) => readlink(`/proc/${one}/ns/pid`).catch(() => '')
+  const own = await namespaceOf(String(pid))
+  const all = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+  const found = await Promise.all(all.map(async one => ((await namespaceOf(one)) === own ? one : '')))
+  return found.filter(one => one !== '' && own !== '')
+}
+
+/** Ends everything there, and removes the control groups that its programs made, which no namespace takes along. */
+async function removeGroups(pid: number): Promise<void> {
+  const mounts = await readFile('/proc/self/mounts', 'utf8')
+  const mount = /^\S+ (\S+) cgroup2 /m.exec(mounts)?.[1]
+  const members = await processesIn(pid)
+  const groups = await Promise.all(members.map(one => readFile(`/proc/${one}/cgroup`, 'utf8').catch(() => '')))
+  for (const one of members) kill(Number(one))
+  const paths = new Set(groups.map(text => /^0::(\/mote\/.+)$/m.exec(text)?.[1] ?? '').filter(Boolean))
+  for (const path of paths) {
+    if (mount === undefined) continue
+    for (const dir of [path, dirname(path)].filter(one => one.split('/').length > 2)) await removeSoon(join(mount, dir))
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
+}

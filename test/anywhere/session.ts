@@ -1,0 +1,160 @@
+/** Commands in a room, as its user types them: with their home, environment and working directory, into the cell's log. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import type { Room } from './room.ts'
+
+export interface SessionOptions {
+  readonly room: Room
+  readonly user: string
+  readonly home: string
+  readonly env: Readonly<Record<string, string>>
+  /** Commands between the login and each program: limits of this machine. */
+  readonly through?: readonly string[]
+  write(text: string): void
+}
+
+export interface Ran {
+  readonly code: number | null
+  /** Both outputs, as on a terminal. */
+  readonly text: string
+}
+
+export interface CommandOptions {
+  readonly cwd?: string
+  readonly signal?: AbortSignal
+  /** What is typed once, and after which output. */
+  readonly types?: readonly [after: RegExp, text: string]
+}
+
+/** A program that goes on until it is interrupted. */
+export interface Running {
+  /** Resolves with the match as soon as the output has it. @throws Error when the program ends before */
+  printed(pattern: RegExp, signal: AbortSignal): Promise<RegExpExecArray>
+  /** Ctrl-C. */
+  interrupt(): void
+  /** Resolves when nothing of it writes any more. */
+  ended(signal: AbortSignal): Promise<Ran>
+}
+
+export interface Session {
+  run(argv: readonly string[], options?: CommandOptions): Promise<Ran>
+  start(argv: readonly string[], options?: CommandOptions): Running
+  /** The same person's commands, as root. */
+  readonly asRoot: Pick<Session, 'run'>
+}
+
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export function openSession(options: SessionOptions): Session {
+  const { room, user, home, env, write, through = [] } = options
+  const command = (argv: readonly string[], cwd: string, as: string) => {
+    const own = {
+      PATH: searchPath,
+      HOME: as === 'root' ? '/root' : home,
+      USER: as,
+      LOGNAME: as,
+      SHELL: '/bin/sh',
+      ...env,
+    }
+    const variables = Object.entries(own)
+      .filter(([, value]) => value !== '')
+      .map(([name, value]) => `${name}=${value}`)
+    const login = as === 'root' ? [] : ['setpriv', `--reuid=${as}`, `--regid=${as}`, '--init-groups']
+    return room.inside(['env', '-i', '-C', cwd, ...variables, ...login, ...(as === user ? through : []), ...argv])
+  }
+  const begin = (argv: readonly string[], as: string, { cwd = home, types }: CommandOptions) => {
+    write(`\n${as === 'root' ? '#' : '$'} ${argv.join(' ')}\n`)
+    const [program, ...args] = command(argv, cwd, as)
+    // A process group of its own, which Ctrl-C is for.
+    const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true })
+    return watch(child, write, types)
+  }
+  const runAs = async (as: string, argv: readonly string[], given: CommandOptions = {}): Promise<Ran> => {
+    const { child, text } = begin(argv, as, given)
+    if (given.types === undefined) child.stdin?.end()
+    const code = await untilClosed(child, given.signal)
+    return { code, text: text() }
+  }
+  return {
+    run: (argv, given) => runAs(user, argv, given),
+    asRoot: { run: (argv, given) => runAs('root', argv, given) },
+    start: (argv, given = {}) => running(begin(argv, user, given)),
+  }
+}
+
+interface Watched {
+  readonly child: ChildProcess
+  text(): string
+  onText(listener: () => void): void
+}
+
+function watch(child: ChildProcess, write: (text: string) => void, types: CommandOptions['types']): Watched {
+  let all = ''
+  let typed = false
+  const listeners: (() => void)[] = []
+  for (const stream of [child.stdout, child.stderr])
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      all += text
+      write(text)
+      if (types?.[0].test(all) && !typed) {
+        typed = true
+        child.stdin?.write(types[1])
+      }
+      for (const listener of listeners) listener()
+    })
+  child.stdin?.on('error', () => undefined) // It may end without reading what is typed.
+  return { child, text: () => all, onText: listener => void listeners.push(listener) }
+}
+
+async function untilClosed(child: ChildProcess, signal?: AbortSignal): Promise<number | null> {
+  const closed = once(child, 'close')
+  try {
+    const [code] = await (signal === undefined ? closed : unlessAborted(closed, signal))
+    return code
+  } catch (cause) {
+    group(child, 'SIGKILL')
+    throw cause
+  }
+}
+
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const give = () => aborted.reject(signal.reason)
+  if (signal.aborted) give()
+  signal.addEventListener('abort', give)
+  try {
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', give)
+  }
+}
+
+function running({ child, text, onText }: Watched): Running {
+  const closed = once(child, 'close')
+  return {
+    async printed(pattern, signal) {
+      const found = Promise.withResolvers<RegExpExecArray>()
+      const look = () => {
+        const match = pattern.exec(text())
+        if (match) found.resolve(match)
+      }
+      onText(look)
+      look()
+      const early = closed.then(([code]) => Promise.reject(new Error(`it ended with ${code}`)))
+      return unlessAborted(Promise.race([found.promise, early]), signal)
+    },
+    interrupt: () => group(child, 'SIGINT'),
+    async ended(signal) {
+      const [code] = await unlessAborted(closed, signal)
+      return { code, text: text() }
+    },
+  }
+}
+
+function group(child: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-(child.pid ?? 0), signal)
+  } catch {
+    // All of it has ended.
+  }
+}

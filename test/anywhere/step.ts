@@ -1,0 +1,46 @@
+/** Steps of a cell: each with a time limit, a line of output when it ends, and an entry in the result. */
+export interface StepResult {
+  readonly name: string
+  readonly seconds: number
+}
+
+/** Does the work of a named step. @throws what the work throws, or Error when the limit is over */
+export type Step = <T>(name: string, limitSeconds: number, work: (signal: AbortSignal) => Promise<T>) => Promise<T>
+
+export interface Steps {
+  readonly step: Step
+  readonly results: readonly StepResult[]
+  /** The step that is being done, or was done when it failed. */
+  current(): string
+}
+
+/** @param all aborts every step */
+export function openSteps(say: (line: string) => void, all: AbortSignal): Steps {
+  const results: StepResult[] = []
+  let current = ''
+  const step: Step = async (name, limitSeconds, work) => {
+    current = name
+    const startedMs = performance.now()
+    const late = new AbortController()
+    const timer = setTimeout(
+      () => late.abort(new Error(`it did not end within ${limitSeconds} s`)),
+      limitSeconds * 1000,
+    )
+    const line = (mark: string) =>
+      say(`  ${mark} ${name.padEnd(22)} ${secondsSince(startedMs).toFixed(1).padStart(6)} s`)
+    try {
+      const result = await work(AbortSignal.any([all, late.signal]))
+      results.push({ name, seconds: secondsSince(startedMs) })
+      line('ok  ')
+      return result
+    } catch (cause) {
+      line('FAIL')
+      throw late.signal.aborted ? late.signal.reason : cause
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return { step, results, current: () => current }
+}
+
+export const secondsSince = (startedMs: number) => Math.round((performance.now() - startedMs) / 100) / 10

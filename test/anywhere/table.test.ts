@@ -1,0 +1,77 @@
+// once-is-enough: no database.
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import type { CellResult } from './cell.ts'
+import { type Cell, cells, type Distribution, distributions } from './cells.ts'
+import { cellInTurn } from './turn.ts'
+import { between, documents, merged, storedResults, type StoredResult, testedSentence } from './table.ts'
+
+const axes = ['node', 'place', 'path'] as const
+const usualOf = (distribution: Distribution) =>
+  cells.filter(cell => cell.odd === null && cell.distribution === distribution)
+const distinct = (values: readonly string[]) => [...new Set(values)].sort()
+
+describe('the table of cells', () => {
+  it('names each cell once', () => {
+    const names = cells.map(({ name }) => name)
+    expect(distinct(names)).toHaveLength(names.length)
+  })
+
+  it.each(Object.keys(distributions) as Distribution[])('%s has each value of each axis', distribution => {
+    for (const axis of axes)
+      expect(distinct(usualOf(distribution).map(cell => cell[axis]))).toEqual(distinct(cells.map(cell => cell[axis])))
+  })
+
+  it.each(['bookworm', 'trixie'] as const)('%s has each pair of values of two axes', distribution => {
+    const valuesOf = (axis: (typeof axes)[number]) => distinct(cells.map(cell => cell[axis]))
+    for (const [one, other] of [
+      ['node', 'place'],
+      ['node', 'path'],
+      ['place', 'path'],
+    ] as const) {
+      const wanted = valuesOf(one).flatMap(first => valuesOf(other).map(second => `${first} ${second}`))
+      expect(distinct(usualOf(distribution).map(cell => `${cell[one]} ${cell[other]}`))).toEqual(distinct(wanted))
+    }
+  })
+
+  it('gives each cell a turn within as many days', () => {
+    const days = cells.map((_, n) => new Date(Date.UTC(2026, 10, 22 + n)))
+    expect(distinct(days.map(day => cellInTurn(day).name))).toEqual(distinct(cells.map(({ name }) => name)))
+  })
+})
+
+describe('documents', () => {
+  it.each(Object.entries(documents))('%s says what the stored results say', (file, rendered) => {
+    const text = readFileSync(file, 'utf8')
+    expect(text).toBe(rendered(text, storedResults()))
+  })
+
+  const worked = ({ name }: Cell): StoredResult => ({ cell: name, failed: null, coldSeconds: 60, warmSeconds: 10 })
+
+  it('the README names a distribution only when each of its cells works', () => {
+    const all = cells.filter(({ odd }) => odd === null).map(worked)
+    expect(testedSentence(all)).toContain('Debian 12, 13 and unstable;')
+    const [first] = usualOf('trixie')
+    const broken = all.map(one => (one.cell === first?.name ? { ...one, failed: 'cold' } : one))
+    expect(testedSentence(broken)).toContain('Debian 12 and unstable;')
+    expect(testedSentence([])).toContain('no release yet;')
+  })
+
+  it('a run replaces the results of its cells only', () => {
+    const [one, other] = usualOf('bookworm')
+    if (one === undefined || other === undefined) throw new Error('BUG: bookworm has two cells')
+    const run: CellResult = {
+      cell: other.name,
+      seconds: 20,
+      steps: [{ name: 'cold: answer', seconds: 12 }],
+      failed: 'mote logs: it ended with 1',
+      log: '',
+    }
+    const failed = { cell: other.name, failed: 'mote logs', coldSeconds: 12, warmSeconds: null }
+    expect(merged([worked(one), worked(other)], [run])).toEqual([worked(one), failed])
+  })
+
+  it('text without markers is not written over', () => {
+    expect(() => between('text', 'cells', 'table')).toThrow('markers')
+  })
+})

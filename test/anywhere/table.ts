@@ -1,0 +1,93 @@
+/** What the last runs of the cells say, for docs/anywhere.md and the README: from results.json to text. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import type { CellResult } from './cell.ts'
+import { type Cell, cells, type Distribution, distributions, places } from './cells.ts'
+import { oddityOf } from './oddities.ts'
+
+const Stored = Type.Array(
+  Type.Object({
+    cell: Type.String(),
+    /** The step that failed; null: none did. */
+    failed: Type.Union([Type.String(), Type.Null()]),
+    /** From the command to the answer. */
+    coldSeconds: Type.Union([Type.Number(), Type.Null()]),
+    warmSeconds: Type.Union([Type.Number(), Type.Null()]),
+  }),
+)
+export type StoredResult = Type.Static<typeof Stored>[number]
+
+export const resultsFile = fileURLToPath(new URL('./results.json', import.meta.url))
+
+/** @throws Error when the file holds something else */
+export function storedResults(): StoredResult[] {
+  const parsed: unknown = JSON.parse(readFileSync(resultsFile, 'utf8'))
+  if (!Value.Check(Stored, parsed)) throw new Error(`${resultsFile} does not hold results`)
+  return parsed
+}
+
+/** The stored results with those of a run in place of older ones, in the order of the table of cells. */
+export function merged(stored: readonly StoredResult[], run: readonly CellResult[]): StoredResult[] {
+  const all = new Map([...stored, ...run.map(toStored)].map(result => [result.cell, result]))
+  return cells.flatMap(({ name }) => all.get(name) ?? [])
+}
+
+function toStored({ cell, failed, steps }: CellResult): StoredResult {
+  const secondsOf = (...names: string[]) => steps.find(({ name }) => names.includes(name))?.seconds ?? null
+  return {
+    cell,
+    failed: failed === null ? null : (failed.split(': ')[0] ?? failed),
+    coldSeconds: secondsOf('cold: answer', 'cold'),
+    warmSeconds: secondsOf('warm: answer'),
+  }
+}
+
+export function cellTable(results: readonly StoredResult[]): string {
+  const resultOf = new Map(results.map(result => [result.cell, result]))
+  const seconds = (value: number | null | undefined) => (typeof value === 'number' ? `${value.toFixed(0)} s` : '')
+  const rows = cells.map(cell => {
+    const result = resultOf.get(cell.name)
+    const outcome = result === undefined ? 'not run' : result.failed === null ? 'works' : `fails at "${result.failed}"`
+    const columns = [...about(cell), outcome, seconds(result?.coldSeconds), seconds(result?.warmSeconds)]
+    return `| ${columns.join(' | ')} |`
+  })
+  const head = ['machine', 'Node', 'who and where', 'path', 'result', 'first answer', 'the second time']
+  return [`| ${head.join(' | ')} |`, `|${head.map(() => '---|').join('')}`, ...rows].join('\n')
+}
+
+function about({ distribution, node, place, path, odd }: Cell): string[] {
+  const machine = odd === null ? distributions[distribution] : `${distributions[distribution]}, ${oddityOf(odd).about}`
+  return [machine, node === 'newer' ? 'newer' : 'its own', places[place], path === 'plain' ? 'plain' : 'space, umlaut']
+}
+
+/** For the README: distributions on which each usual cell works. */
+export function testedSentence(results: readonly StoredResult[]): string {
+  const working = new Set(results.filter(({ failed }) => failed === null).map(({ cell }) => cell))
+  const names = (Object.keys(distributions) as Distribution[]).filter(distribution =>
+    cells.every(cell => cell.odd !== null || cell.distribution !== distribution || working.has(cell.name)),
+  )
+  const tested = names.length === 0 ? 'no release yet' : listed(names.map(name => distributions[name]))
+  return `[Tested](docs/anywhere.md) on ${tested}; not on Ubuntu.`
+}
+
+function listed(names: readonly string[]): string {
+  const short = names.map((name, n) => (n === 0 ? name : name.replace(/^Debian /, '')))
+  return short.length === 1 ? (short[0] ?? '') : `${short.slice(0, -1).join(', ')} and ${short.at(-1)}`
+}
+
+/** @throws Error when the text has no such markers */
+export function between(text: string, marker: string, content: string): string {
+  const [start, end] = [`<!-- ${marker} -->`, `<!-- /${marker} -->`]
+  const [from, to] = [text.indexOf(start), text.indexOf(end)]
+  if (from < 0 || to < from) throw new Error(`the markers ${start} and ${end} are missing`)
+  return text.slice(0, from + start.length) + content + text.slice(to)
+}
+
+/** Each document with what is generated into it. */
+export const documents = {
+  'docs/anywhere.md': (text: string, results: readonly StoredResult[]) =>
+    between(text, 'cells', `\n${cellTable(results)}\n`),
+  'README.md': (text: string, results: readonly StoredResult[]) => between(text, 'tested', testedSentence(results)),
+} as const

@@ -1,0 +1,50 @@
+/** The way from a cell to the network of this machine: a cable, and its addresses translated. */
+import { readFile, writeFile } from 'node:fs/promises'
+import { run } from '../../src/lib/exec.ts'
+
+/** Addresses that nothing else on this machine has: four of 198.18.0.0/15, which is for tests (RFC 2544). */
+function ownAddresses(): readonly [here: string, there: string] {
+  const first = (process.pid % 2 ** 15) * 4
+  const address = (n: number) => `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${(first & 255) + n}`
+  return [address(1), address(2)]
+}
+
+/**
+ * A namespace instead of ports of this machine: the README's command runs as it stands there, and an instance of Mote
+ * that runs beside the tests shares neither taps nor firewall rules with it.
+ * @param pid of a process in the network namespace
+ */
+export async function wire(pid: number): Promise<AsyncDisposable> {
+  const device = `ma${process.pid.toString(36)}`
+  const table = `mote_anywhere_${process.pid}`
+  const [here, there] = ownAddresses()
+  const inside = (...args: string[]) => run('nsenter', ['--target', String(pid), '--net', 'ip', ...args])
+  await using undo = new AsyncDisposableStack()
+  await run('ip', ['link', 'add', device, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', String(pid)])
+  undo.defer(async () => void (await run('ip', ['link', 'del', 'dev', device]).catch(() => '')))
+  await run('ip', ['addr', 'add', `${here}/30`, 'dev', device])
+  await run('ip', ['link', 'set', device, 'up'])
+  await inside('link', 'set', 'lo', 'up')
+  await inside('addr', 'add', `${there}/30`, 'dev', 'eth0')
+  await inside('link', 'set', 'eth0', 'up')
+  await inside('route', 'add', 'default', 'via', here)
+  const rules = [
+    `table ip ${table} {`,
+    'chain way_out {',
+    'type nat hook postrouting priority srcnat',
+    `ip saddr ${there} masquerade`,
+    '}',
+    '}',
+  ]
+  await run('nft', ['-f', '-'], { input: `${rules.join('\n')}\n` })
+  undo.defer(async () => void (await run('nft', ['delete', 'table', 'ip', table])))
+  await enableForwarding()
+  const all = undo.move()
+  return { [Symbol.asyncDispose]: () => all.disposeAsync() }
+}
+
+/** It stays on, as after a run of Mote itself: another program may rely on it by then. */
+async function enableForwarding(): Promise<void> {
+  const file = '/proc/sys/net/ipv4/ip_forward'
+  if ((await readFile(file, 'utf8')).trim() !== '1') await writeFile(file, '1')
+}

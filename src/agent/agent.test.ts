@@ -53,6 +53,24 @@ test('a VM that dies under us is booted again, as often as maxRestarts says', as
   expect((await host.until('a', 'crashed', vm => vm.state === 'crashed')).error?.code).toBe('vm_died')
 })
 
+test('a VM whose guest breaks the protocol is ended, says why, and runs again under a newer wish', async () => {
+  const fake = createFakeHost(instant)
+  await using host = await testAgent({ hypervisor: 'fake' }, fake)
+  await host.put(wish('a', 1))
+  await host.until('a', 'healthy', vm => vm.healthy)
+  fake.vms.get('a')?.babble('a line without an end')
+  const { error } = await host.until('a', 'crashed', vm => vm.state === 'crashed')
+  expect(error).toEqual({ code: 'guest_protocol', message: expect.stringContaining('a line without an end') })
+  expect(fake.vms.has('a')).toBe(false)
+  expect((await host.logs('a')).map(({ line }) => line)).toContainEqual(
+    expect.stringContaining('a line without an end'),
+  )
+  await host.restart()
+  expect(await host.get('a')).toMatchObject({ state: 'crashed', error: { code: 'guest_protocol' } })
+  await host.put(wish('a', 2))
+  await host.until('a', 'healthy again', vm => vm.healthy && vm.error === null)
+})
+
 test('a newer wish cuts a boot short; a raised restart counter boots once more', async () => {
   const fake = createFakeHost({ ...instant, bootMs: 60_000 })
   await using host = await testAgent({ hypervisor: 'fake' }, fake)

@@ -5,6 +5,7 @@ import { until } from '../../test/support/wait.ts'
 import { run } from '../lib/exec.ts'
 import { openStateDir } from './state.ts'
 import { testDir } from './testing.ts'
+import { newRecord } from './vm/record.ts'
 
 test.skipIf(process.getuid?.() !== 0)(
   'a directory that cannot be removed is told, and tried again with the next VM that goes and at the start (needs root)',
@@ -39,3 +40,11 @@ test.skipIf(process.getuid?.() !== 0)(
     expect([errors.length, await state.buriedGeneration('vm-1')]).toEqual([2, 1])
   },
 )
+
+test('a record that could not be read again is not written: the VM that it names would be forgotten', async () => {
+  await using dir = await testDir()
+  const state = await openStateDir(dir.path, null, () => undefined)
+  await mkdir(state.vmDir('vm-1'), { recursive: true })
+  await state.saveRecord('vm-1', { ...newRecord, exitCode: 1 })
+  await expect(state.saveRecord('vm-1', { ...newRecord, exitCode: 1.5 })).rejects.toThrow(/BUG/)
+})

@@ -77,7 +77,9 @@ export async function openStateDir(
       await writeFileAtomic(join(vmDir(wish.vmId), 'wish.json'), JSON.stringify(wish))
     },
     // Not durable: a power cut ends the VMs too, and the wish alone brings them back. Saves 2 ms at each step of a boot.
-    saveRecord(vmId, record) {
+    async saveRecord(vmId, record) {
+      // One that cannot be read again would make the next agent forget a VM that runs.
+      if (!Value.Check(VmRecord, record)) throw new Error('BUG: the record of a VM is not one')
       // After a power cut no VM runs, and what the record says of them is found out anew; but for these, which keep volumes
       // from being given to a guest that does not know them.
       const durable = record.origin !== undefined || record.keptFor !== undefined

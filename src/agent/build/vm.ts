@@ -35,6 +35,7 @@ export async function runInVm(
   const watcher: Watcher = {
     onFrames: frames => vm.onFrames(frames, seq => machine?.ack(seq)),
     onExit: ended.resolve,
+    onBroken: ended.reject,
     onGone: detail => ended.reject(new Error(`the builder's VM ended by itself: ${detail || 'its console is silent'}`)),
   }
   await mkdir(dir, { recursive: true, mode: 0o700 })

@@ -1,9 +1,10 @@
 import { Resolver as Client } from 'node:dns/promises'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import packet from 'dns-packet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { forwarder, hostResolvers } from './forward.ts'
+import { forwarder, framed, hostResolvers } from './forward.ts'
 import { type DnsClient, type Resolver, startResolver } from './server.ts'
 
 const many = Array.from({ length: 40 }, (_, n) => `fd00::${(n + 1).toString(16)}`)
@@ -102,6 +103,31 @@ describe('the resolver of guests', () => {
       socket.send(garbage, resolver.port, '127.0.0.1')
     expect(await ask().resolve6('shop.internal')).toHaveLength(2)
     socket.close()
+  })
+
+  const question = Buffer.from('\x04shop\x08internal\0\0\x1c\0\x01', 'latin1')
+  const header = (questions: number, answers = 0) => {
+    const head = Buffer.alloc(12)
+    head.writeUInt16BE(questions, 4)
+    head.writeUInt16BE(answers, 6)
+    return head
+  }
+  it.each([
+    ['many empty messages', Buffer.alloc(1 << 16)],
+    ['a message of 64 KiB', framed(Buffer.concat([header(5000), Buffer.alloc(60_000)]))],
+    ['two questions', framed(Buffer.concat([header(2), question, question]))],
+    ['answers in a query', framed(Buffer.concat([header(1, 1), question, question]))],
+    [
+      'more queries than it takes answers for',
+      Buffer.concat(Array(101).fill(framed(Buffer.concat([header(1), question])))),
+    ],
+  ])('hangs up on %s', async (_, data) => {
+    const socket = connect(resolver.port, '127.0.0.1')
+    const closed = once(socket, 'close')
+    socket.on('error', () => undefined).resume()
+    socket.write(data)
+    await closed
+    expect(await ask().resolve6('shop.internal')).toHaveLength(2)
   })
 
   it('finds the resolvers of the host', () => expect(hostResolvers().length).toBeGreaterThan(0))

@@ -94,8 +94,19 @@ function queryHandler({ client, forward }: ResolverOptions, signal: AbortSignal)
   }
 }
 
+/** One question, with its options and a signature at most (RFC 6891, RFC 8945). Names that point far cost long. */
+const headerBytes = 12
+const maxQueryBytes = 1232
+const mayBeQuery = (message: Buffer) =>
+  message.length >= headerBytes &&
+  message.length <= maxQueryBytes &&
+  message.readUInt16BE(4) === 1 &&
+  message.readUInt32BE(6) === 0 &&
+  message.readUInt16BE(10) <= 2
+
 /** Undefined for what is not a query: nobody is owed an answer to it. */
 function decoded(message: Buffer): DecodedPacket | undefined {
+  if (!mayBeQuery(message)) return undefined
   try {
     const query = packet.decode(message)
     return query.type === 'query' ? query : undefined
@@ -104,12 +115,21 @@ function decoded(message: Buffer): DecodedPacket | undefined {
   }
 }
 
+/** A client that sends more at once than this has no use for the answers. */
+const mostPipelined = 100
+
 function serveTcp(socket: Socket, handle: Handle): void {
   const { remoteAddress = '' } = socket
+  let pending = 0
   socket.setTimeout(idleTcpMs, () => socket.destroy()).on('error', () => undefined)
   const onMessage = (message: Buffer) => {
+    if (socket.destroyed) return
+    if (++pending > mostPipelined || !mayBeQuery(message)) return void socket.destroy()
     handle(message, remoteAddress, 'tcp').then(
-      answer => (answer && socket.writable ? socket.write(framed(answer)) : socket.destroy()),
+      answer => {
+        pending -= 1
+        return answer && socket.writable ? socket.write(framed(answer)) : socket.destroy()
+      },
       () => socket.destroy(),
     )
   }

@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
+import { lineReader } from '../../lib/lines.ts'
+import { Exit, parseWords } from './answers.ts'
+import { GuestFault } from './fault.ts'
 import { type Frame, frameReader } from './frames.ts'
+import { readPaced } from './pace.ts'
 import type { GuestPorts } from './ports.ts'
 
 export interface GuestEvents {
@@ -8,6 +12,8 @@ export interface GuestEvents {
   readonly onFrames: (frames: readonly Frame[]) => void
   readonly onStarted: () => void
   readonly onExit: (code: number) => void
+  /** The guest broke the protocol: its ports are closed for good. At most once. */
+  readonly onBroken: (fault: GuestFault) => void
 }
 
 export type GuestWord = 'exit' | 'halted'
@@ -33,6 +39,8 @@ export interface GuestChannel {
 export interface GuestConnection extends GuestChannel {
   /** Resolves when one of the two ports has closed. */
   readonly broken: Promise<void>
+  /** Why it may not be connected to again. */
+  readonly fault: () => GuestFault | undefined
 }
 
 /**
@@ -48,17 +56,20 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
   const closed = new Promise<void>(resolve => log.once('close', () => resolve()))
   const controlClosed = new Promise<void>(resolve => control.once('close', () => resolve()))
   const nonce = randomBytes(8).toString('hex')
-  const read = frameReader(nonce, events.onFrames)
-  log.on('data', read).on('error', () => undefined)
+  const guard = guardOf([control, log], events.onBroken)
+  readPaced(
+    log.on('error', () => undefined),
+    guard.checked(frameReader(nonce, events.onFrames)),
+  )
   // The newline ends what an earlier connection may have left half-said.
   log.write(`\nfrom ${fromSeq} ${nonce}\n`)
   const heard = new Map<string, PromiseWithResolvers<void>>()
-  const onWord = (word: string, text: readonly string[]) => {
+  const onWord = (word: string, text: string) => {
     announce(events, word, text)
     heard.get(word)?.resolve()
     heard.delete(word)
   }
-  const requests = controlClient(control, nonce, onWord)
+  const requests = controlClient(control, nonce, onWord, guard)
   const ready = requests.request('status', 0)
   ready.catch(() => undefined)
   return {
@@ -68,7 +79,10 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
       heard.set(what, waiter)
       return waiter.promise
     },
-    ...{ ready, closed, broken: Promise.race([closed, controlClosed]) },
+    ready,
+    closed,
+    broken: Promise.race([closed, controlClosed]),
+    fault: guard.fault,
     ack: seq => {
       if (log.writable) log.write(`ack ${seq}\n`)
     },
@@ -79,27 +93,57 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
   }
 }
 
+interface Guard {
+  /** The same, but a fault of the guest closes its ports. */
+  checked(take: (part: Buffer) => number): (part: Buffer) => number
+  readonly fault: () => GuestFault | undefined
+}
+
+function guardOf(ports: readonly Socket[], onBroken: GuestEvents['onBroken']): Guard {
+  let fault: GuestFault | undefined
+  return {
+    fault: () => fault,
+    checked: take => part => {
+      try {
+        return fault ? 0 : take(part)
+      } catch (error) {
+        if (!(error instanceof GuestFault)) throw error
+        fault = error
+        for (const port of ports) port.destroy()
+        onBroken(error)
+        return 0
+      }
+    },
+  }
+}
+
+/** Of what the guest holds for us (guest/ports.c); its longest line is a part of a program's output, with 12 KiB. */
+const maxLineBytes = 65_536
+
 function controlClient(
   socket: Socket,
   nonce: string,
-  onWord: (word: string, text: readonly string[]) => void,
+  onWord: (word: string, text: string) => void,
+  guard: Guard,
 ): Pick<GuestChannel, 'request'> {
   const pending = new Map<string, Waiter>()
   let nextId = 1
-  let rest = ''
   socket.write('\n')
-  socket.setEncoding('utf8').on('data', (text: string) => {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const [id = '', word = '', ...text] = line.split(' ')
-      if (id === '*') onWord(word, text)
-      else settle(pending, id, word, text.join(' '))
-    }
-  })
+  const onLine = (line: string) => {
+    if (line === '') return
+    const [id = '', word = ''] = line.split(' ', 2)
+    const text = line.slice(id.length + word.length + 2)
+    if (id === '*') onWord(word, text)
+    else settle(pending, id, word, text)
+  }
+  const tooLong = () => {
+    throw new GuestFault(`a line has more than ${maxLineBytes} bytes`)
+  }
+  readPaced(socket, guard.checked(lineReader(maxLineBytes, onLine, tooLong)))
   socket.on('error', () => undefined)
   socket.on('close', () => {
-    for (const waiter of pending.values()) waiter.reject(new Error('the connection to the guest closed'))
+    const gone = guard.fault() ?? new Error('the connection to the guest closed')
+    for (const waiter of pending.values()) waiter.reject(gone)
     pending.clear()
   })
   return {
@@ -121,18 +165,28 @@ function controlClient(
   }
 }
 
-function announce(events: GuestEvents, what: string, text: readonly string[]): void {
+function announce(events: GuestEvents, what: string, text: string): void {
   if (what === 'started') events.onStarted()
-  if (what === 'exit') events.onExit(Number(text[0]))
+  if (what === 'exit') events.onExit(parseWords(Exit, text)[0])
 }
 
 interface Waiter extends PromiseWithResolvers<string> {
   readonly onPart: PartHandler
 }
 
+const shownChars = 300
+
+/** The guest answered `err`. */
+class GuestRefusal extends Error {
+  constructor(text: string) {
+    super(`the guest answered: ${text.slice(0, shownChars).replace(/[^\x20-\x7e]/g, '?')}`)
+    this.name = 'GuestRefusal'
+  }
+}
+
 function settle(pending: ReadonlyMap<string, Waiter>, id: string, word: string, text: string): void {
   const waiter = pending.get(id)
   if (word === 'o' || word === 'e') waiter?.onPart(word, text)
   else if (word === 'ok') waiter?.resolve(text)
-  else waiter?.reject(new Error(`the guest answered: ${text}`))
+  else waiter?.reject(new GuestRefusal(text))
 }

@@ -1,5 +1,6 @@
 import type { VmExecAnswer } from '../../contract/agent.ts'
 import { StepError } from '../vm/errors.ts'
+import { ExecResult, parseWords } from './answers.ts'
 import type { GuestChannel } from './channel.ts'
 import { encodeWord } from './words.ts'
 
@@ -21,13 +22,37 @@ export async function execInGuest(
   const line = `exec ${timeoutMs} ${command.map(encodeWord).join(' ')}`
   if (line.length > lineLimitBytes)
     throw new StepError('invalid_request', `a command has at most ${lineLimitBytes} bytes`)
-  const parts: Record<'o' | 'e', Buffer[]> = { o: [], e: [] }
-  const answer = await guest
-    .request(line, timeoutMs + answerGraceMs, (kind, text) => parts[kind].push(decodeBytes(text)))
+  const output = { o: boundedOutput(), e: boundedOutput() }
+  const [exitCode, truncated] = await guest
+    .request(line, timeoutMs + answerGraceMs, (kind, text) => output[kind].add(text))
+    .then(answer => parseWords(ExecResult, answer))
     .catch((error: unknown) => Promise.reject(StepError.wrap('exec_failed', error)))
-  const [exitCode = 0, truncated = 0] = answer.split(' ').map(Number)
-  const text = (kind: 'o' | 'e') => Buffer.concat(parts[kind]).toString('utf8')
-  return { exitCode, stdout: text('o'), stderr: text('e'), truncated: truncated === 1 }
+  const { o, e } = output
+  return { exitCode, stdout: o.text(), stderr: e.text(), truncated: truncated === 1 || o.isCut() || e.isCut() }
+}
+
+/** The guest's own limit (OUTPUT_MAX in guest/exec.c), which root in it need not keep. */
+const maxOutputBytes = 1 << 20
+
+function boundedOutput() {
+  const parts: Buffer[] = []
+  let bytes = 0
+  let cut = false
+  return {
+    add(encoded: string) {
+      const room = maxOutputBytes - bytes
+      if (room === 0) {
+        cut = true
+        return
+      }
+      const part = decodeBytes(encoded)
+      cut ||= part.length > room
+      parts.push(part.subarray(0, room))
+      bytes += Math.min(part.length, room)
+    },
+    text: () => Buffer.concat(parts).toString('utf8'),
+    isCut: () => cut,
+  }
 }
 
 function decodeBytes(text: string): Buffer {

@@ -1,3 +1,5 @@
+import { GuestFault } from './fault.ts'
+
 /** One line of the workload, as the guest numbered it. A hole in `seq` means that the guest's ring dropped lines. */
 export interface Frame {
   readonly seq: number
@@ -14,49 +16,80 @@ interface Hello {
   readonly lastSeq: number
 }
 
+/** A line of the guest's ring has 8 KiB (guest/ports.c). */
+export const maxFrameBytes = 8192
+/** Longer than any `L` or `H` line. */
+const maxHeaderBytes = 96
+/** What an earlier connection left in the port may stand between frames. */
+const maxNoiseLines = 64
+
 /**
  * Parses the log port: `H <nonce> <now_us> <last_seq>\n`, then `L <seq> <at_us> <stream> <length>\n<bytes>\n`.
  * Everything before the hello with our nonce was meant for an earlier connection and is skipped.
+ * @returns takes a part of the stream, answers how many frames it had, and throws GuestFault
  */
-export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) => void): (chunk: Buffer) => void {
+export function frameReader(nonce: string, onFrames: (frames: readonly Frame[]) => void): (chunk: Buffer) => number {
   let rest: Buffer = Buffer.alloc(0)
   let hello: Hello | undefined
+  let noise = 0
   const helloMark = Buffer.from(`\nH ${nonce} `)
   return chunk => {
+    // What is left of the part before is shorter than a frame and its header.
     rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     if (hello === undefined) {
       const at = rest.indexOf(helloMark)
       const end = at < 0 ? -1 : rest.indexOf(10, at + helloMark.length)
-      if (end < 0) {
-        // A hello is short: keep only what may be its beginning.
-        if (at < 0) rest = rest.subarray(Math.max(0, rest.length - helloMark.length))
-        return
-      }
-      const [nowUs, lastSeq] = rest
-        .toString('latin1', at + helloMark.length, end)
-        .split(' ')
-        .map(Number)
-      hello = { nowUs: nowUs ?? 0, lastSeq: lastSeq ?? 0 }
+      // A hello is short: keep only what may be its beginning.
+      if (at < 0) rest = rest.subarray(Math.max(0, rest.length - helloMark.length))
+      else if ((end < 0 ? rest.length : end) - at > helloMark.length + maxHeaderBytes)
+        throw new GuestFault('a long hello')
+      if (end < 0) return 0
+      hello = parseHello(rest.toString('latin1', at + helloMark.length, end))
       rest = rest.subarray(end + 1)
     }
-    const { frames, used } = parseFrames(rest, hello)
+    const { frames, used, skipped, fault } = parseFrames(rest, hello)
     rest = rest.subarray(used)
+    noise += skipped
     if (frames.length > 0) onFrames(frames)
+    if (fault) throw fault
+    if (noise > maxNoiseLines) throw new GuestFault('its log has lines without frames')
+    return frames.length
   }
 }
 
-function parseFrames(data: Buffer, hello: Hello): { frames: Frame[]; used: number } {
+function parseHello(text: string): Hello {
+  const [, nowUs, lastSeq] = /^(\d{1,15}) (\d{1,15})$/.exec(text) ?? []
+  if (nowUs === undefined) throw new GuestFault('a hello without numbers')
+  return { nowUs: Number(nowUs), lastSeq: Number(lastSeq) }
+}
+
+interface Parsed {
+  readonly frames: readonly Frame[]
+  readonly used: number
+  /** Lines that are no frames. */
+  readonly skipped: number
+  readonly fault: GuestFault | undefined
+}
+
+const frameHeader = /^L (\d{1,15}) (\d{1,15}) ([123]) (\d{1,4})$/
+
+function parseFrames(data: Buffer, hello: Hello): Parsed {
   const frames: Frame[] = []
   let used = 0
-  for (;;) {
+  let skipped = 0
+  const result = (fault?: GuestFault): Parsed => ({ frames, used, skipped, fault })
+  while (skipped <= maxNoiseLines) {
     const end = data.indexOf(10, used)
+    if ((end < 0 ? data.length : end) - used > maxHeaderBytes) return result(new GuestFault('a header is too long'))
     if (end < 0) break
-    const match = /^L (\d+) (\d+) ([123]) (\d+)$/.exec(data.toString('latin1', used, end))
+    const match = frameHeader.exec(data.toString('latin1', used, end))
     if (match === null) {
       used = end + 1
+      skipped += 1
       continue
     }
     const [, seq, atUs, stream, length] = match
+    if (Number(length) > maxFrameBytes) return result(new GuestFault('a line of its log is too long'))
     const bodyEnd = end + 1 + Number(length)
     if (bodyEnd >= data.length) break
     const ageUs = Number(seq) <= hello.lastSeq ? Math.max(0, hello.nowUs - Number(atUs)) : 0
@@ -64,5 +97,5 @@ function parseFrames(data: Buffer, hello: Hello): { frames: Frame[]; used: numbe
     frames.push({ seq: Number(seq), stream: name, ageUs, line: data.toString('utf8', end + 1, bodyEnd) })
     used = bodyEnd + 1
   }
-  return { frames, used }
+  return result()
 }

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseWords, Status } from './answers.ts'
 import { type GuestChannel, type GuestConnection, type GuestEvents, openGuest } from './channel.ts'
+import { GuestFault } from './fault.ts'
 import type { Frame } from './frames.ts'
 import type { GuestPorts } from './ports.ts'
 
@@ -42,10 +44,12 @@ export function lastingGuest(
       if (status === undefined || ended) return
       ready.resolve(status)
       next.resolve(connection)
-      const [word, code] = status.split(' ')
-      if (word === 'exited') events.onExit(Number(code))
+      const [word, code] = parseWords(Status, status)
+      if (word === 'exited') events.onExit(code)
       await connection.broken
     } finally {
+      // It would be as hostile again, a hundred times a second.
+      if (connection.fault()) ended = true
       next = Promise.withResolvers<GuestConnection>()
       next.promise.catch(() => undefined)
       current = undefined
@@ -56,7 +60,11 @@ export function lastingGuest(
   const keep = async () => {
     const startedMs = performance.now()
     while (!ended && alive()) {
-      await live().catch(() => undefined)
+      await live().catch((error: unknown) => {
+        if (!(error instanceof GuestFault)) return
+        if (!ended) events.onBroken(error)
+        ended = true
+      })
       if (!ended && alive()) await sleep(performance.now() - startedMs < slowAfterMs ? retryMs : slowRetryMs)
     }
     ended = true

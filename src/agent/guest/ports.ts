@@ -16,6 +16,7 @@ export function serialPorts(dir: string): GuestPorts {
 const vsockPort = { control: 1001, log: 1002 } as const
 /** A guest whose driver is not there yet, or that is paused, says nothing. */
 const handshakeMs = 2_500
+const maxAnswerChars = 64
 
 /**
  * The vsock device of Firecracker and Cloud Hypervisor: a unix socket, on which the host says `CONNECT <port>` and is
@@ -44,7 +45,7 @@ function acknowledged(socket: Socket): Promise<void> {
   const onReadable = () => {
     for (let byte: unknown = socket.read(1); Buffer.isBuffer(byte); byte = socket.read(1)) {
       text += byte.toString('latin1')
-      if (!text.endsWith('\n')) continue
+      if (byte[0] !== 10 && text.length < maxAnswerChars) continue
       if (/^OK \d+\n$/.test(text)) resolve()
       else reject(new Error(`the vsock answered ${JSON.stringify(text)}`))
       return

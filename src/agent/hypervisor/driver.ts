@@ -7,6 +7,7 @@ import type {
   VmSpec,
 } from '../../contract/agent.ts'
 import type { GuestWord } from '../guest/channel.ts'
+import type { GuestFault } from '../guest/fault.ts'
 import type { Frame } from '../guest/frames.ts'
 import type { Wire } from './transfer/wire.ts'
 import type { ProcessIdentity } from '../../lib/process-identity.ts'
@@ -145,6 +146,8 @@ export interface Watcher {
   readonly onFrames: (frames: readonly Frame[]) => void
   /** The workload ended; the VM lives on until told otherwise. */
   readonly onExit: (code: number) => void
+  /** The guest broke the protocol of its ports, which are closed for good: it can only be ended. */
+  readonly onBroken: (fault: GuestFault) => void
   /** The VM has gone. `detail` has the console's last lines, if any. */
   readonly onGone: (detail: string) => void
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds } from '../../lib/process-identity.ts'
+import { parseWords, Status, TwoCounts } from '../guest/answers.ts'
 import type { GuestChannel } from '../guest/channel.ts'
 import { execInGuest } from '../guest/exec.ts'
 import { encodeWord } from '../guest/words.ts'
@@ -143,7 +144,7 @@ async function readStats(parts: MachineParts): Promise<MachineStats> {
 type Counters = Pick<MachineStats, 'rxBytes' | 'txBytes'>
 
 async function guestCounters(guest: GuestChannel): Promise<Counters> {
-  const [rxBytes = 0, txBytes = 0] = (await guest.request('net', answerMs)).split(' ').map(Number)
+  const [rxBytes, txBytes] = parseWords(TwoCounts, await guest.request('net', answerMs))
   return { rxBytes, txBytes }
 }
 
@@ -153,10 +154,10 @@ function tapCounters(tap: string): Counters {
   return { rxBytes: read('tx_bytes'), txBytes: read('rx_bytes') }
 }
 
-/** From the answer to the guest's `status`. */
+/** From the answer to the guest's `status`. @throws GuestFault */
 export function parseWorkload(status: string): WorkloadState {
-  const [word, code] = status.split(' ')
-  return word === 'exited' ? { state: 'exited', code: Number(code) } : { state: 'running' }
+  const [word, code] = parseWords(Status, status)
+  return word === 'exited' ? { state: 'exited', code } : { state: 'running' }
 }
 
 /** What a guest is always left: less than this, and its kernel would kill its own programs. */

@@ -100,6 +100,7 @@ export function watcher(): Watcher & { lines: Frame[]; gone: string[] } {
     ...{ lines, gone },
     onFrames: frames => void lines.push(...frames),
     onExit: () => undefined,
+    onBroken: () => undefined,
     onGone: detail => void gone.push(detail),
   }
 }

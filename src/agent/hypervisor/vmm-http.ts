@@ -39,6 +39,9 @@ export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
   }
 }
 
+/** A guest may have taken the VMM over; what it says of a VM with all its devices has some ten KiB. */
+const maxAnswerBytes = 1 << 20
+
 interface Exchange {
   readonly label: string
   readonly method: VmmMethod
@@ -62,9 +65,14 @@ function exchange(
   })
   request.on('error', cause => reject(new Error(`${label}: ${cause.message}`, { cause })))
   request.on('response', response => {
-    let text = ''
-    response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-    response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
+    const parts: Buffer[] = []
+    let bytes = 0
+    response.on('data', (part: Buffer) => {
+      bytes += part.length
+      if (bytes > maxAnswerBytes) request.destroy(new Error('the answer is too long'))
+      else parts.push(part)
+    })
+    response.on('end', () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString('utf8') }))
     response.on('error', reject)
   })
   request.end(data)
@@ -73,6 +81,12 @@ function exchange(
 
 /** Firecracker says `{"fault_message": text}`, Cloud Hypervisor an array of texts, the cause last. */
 function reasonOf(text: string): string {
+  return fullReasonOf(text).slice(0, maxReasonChars)
+}
+
+const maxReasonChars = 1000
+
+function fullReasonOf(text: string): string {
   try {
     const value: unknown = JSON.parse(text)
     if (Array.isArray(value)) return value.join(': ')

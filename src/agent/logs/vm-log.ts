@@ -34,6 +34,8 @@ const batchLines = 256
 /** Long enough to make batches of a busy log, short enough to feel live. */
 const batchMs = 40
 const maxLineChars = 16_384
+/** A guest may number its lines as it likes. */
+const mostLost = 1_000_000
 
 export function vmLog(deps: VmLogDeps): VmLog {
   const file = logFile(deps.dir, deps.limits.maxBytes)
@@ -84,7 +86,7 @@ export function vmLog(deps: VmLogDeps): VmLog {
       for (const frame of frames) {
         // A hole in the guest's numbering: its ring was full while nobody read it.
         const expected = nextSeq?.boot === boot ? nextSeq.seq : joined === boot ? frame.seq : 1
-        dropped += Math.max(0, frame.seq - expected)
+        dropped += Math.min(mostLost, Math.max(0, frame.seq - expected))
         nextSeq = { boot, seq: frame.seq + 1 }
         if (limit.take(frame.line.length)) add(frame.stream, frame.line, frame.ageUs, boot, frame.seq)
         else dropped += 1

@@ -51,6 +51,7 @@ export class VmActor {
     this.#body = new Body({
       ...{ ...deps, vmId: wish.vmId, notebook, spec: () => this.#wish.spec, onChange },
       onFact: () => this.#poke(),
+      onBroken: reason => void this.#afterwards(this.#steps.crash('guest_protocol', reason)),
       onGone: () => void this.#afterwards(this.#steps.gone()),
     })
     this.#steps = new Steps({

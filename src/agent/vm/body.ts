@@ -1,4 +1,5 @@
-import type { VmSpec, VmStats } from '../../contract/agent.ts'
+import { Value } from 'typebox/value'
+import { type VmSpec, VmStats } from '../../contract/agent.ts'
 import type { Machine, Watcher } from '../hypervisor/driver.ts'
 import type { ActorDeps } from './deps.ts'
 import { HealthWatch } from './health-watch.ts'
@@ -15,6 +16,8 @@ export interface BodyDeps extends Pick<ActorDeps, 'driver' | 'guard' | 'health' 
   readonly onChange: () => void
   /** Facts have changed: the actor has to decide anew. */
   readonly onFact: () => void
+  /** It can only be ended, for this reason. */
+  readonly onBroken: (reason: string) => void
   readonly onGone: () => void
 }
 
@@ -66,8 +69,10 @@ export class Body {
 
   /** Undefined while there is no process. */
   async stats(nowMs: number): Promise<VmStats | undefined> {
-    const stats = await this.#machine?.stats()
-    return stats && this.#meter(stats, nowMs)
+    const read = await this.#machine?.stats()
+    const stats = read && this.#meter(read, nowMs)
+    // A number that is none would cost the host its whole beat.
+    return Value.Check(VmStats, stats) ? stats : undefined
   }
 
   /** @param wasHealthy the app goes on, and was well when it was stopped */
@@ -106,6 +111,7 @@ export class Body {
     return {
       onFrames: frames => vmLog.frames(boot, frames, seq => this.#machine?.ack(seq)),
       onExit: code => this.#exited(code),
+      onBroken: fault => this.#deps.onBroken(fault.message),
       onGone: detail => {
         this.#machine = undefined
         notebook.note({ running: null, paused: false })

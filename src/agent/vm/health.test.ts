@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcp } from 'node:net'
 import { expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
 import { httpProbe } from './health.ts'
@@ -31,3 +31,19 @@ test.each(['/a b', '/\u0100', '/\r\nX: y'])(
     expect(await httpProbe({ to, from: undefined }, path)(AbortSignal.timeout(5_000))).toBe(false)
   },
 )
+
+test.each([
+  ['answers before its answer, without end', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+  ['headers without end', 'x: y\r\n'],
+])('an app with %s is not well', async (_, line) => {
+  const guest = createTcp(socket => {
+    socket.on('error', () => undefined).on('data', () => undefined)
+    const more = () => socket.write(line.repeat(1000), error => !error && !socket.destroyed && more())
+    socket.write(line.startsWith('HTTP') ? '' : 'HTTP/1.1 200 OK\r\n')
+    more()
+  }).listen(0, '127.0.0.1')
+  await once(guest, 'listening')
+  using _closing = { [Symbol.dispose]: () => void guest.close() }
+  const to = { host: '127.0.0.1', port: (guest.address() as AddressInfo).port }
+  expect(await httpProbe({ to, from: undefined }, '/')(AbortSignal.timeout(60_000))).toBe(false)
+})

@@ -68,15 +68,22 @@ export function httpProbe(way: ProbePath, path: string): Probe {
   return signal => askOnce(way, path, tries++, signal).catch(() => false)
 }
 
+/** No answer is worth more: a guest may go on with its headers for ever. */
+const wholeAnswerMs = 5_000
+const maxHeaderBytes = 16 << 10
+
 function askOnce(way: ProbePath, path: string, tries: number, signal: AbortSignal): Promise<boolean> {
   return new Promise(resolve => {
     const asked = request({
       ...socketOf(way, tries),
       path,
       agent: false,
-      signal,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(wholeAnswerMs)]),
+      maxHeaderSize: maxHeaderBytes,
       headers: { 'user-agent': 'mote-health' },
     })
+    // Answers before the answer (1xx) may come without end.
+    asked.on('information', () => asked.destroy())
     asked.on('socket', socket => socket.once('connect', () => asked.setTimeout(answerMs)))
     asked.on('timeout', () => asked.destroy())
     asked.on('error', () => resolve(false))

@@ -1,5 +1,6 @@
 import { chown, mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { countOf, parseWords, TwoCounts } from '../../guest/answers.ts'
 import { runDir } from '../isolation.ts'
 import { answerMs, type GuestMemory } from '../machine.ts'
 import type { VmContext } from '../vmm/platform.ts'
@@ -29,9 +30,9 @@ export async function readMemory({ api, guest, memoryMib }: VmContext): Promise<
     api.call('GET', '/vm.info'),
     guest.request('memory', answerMs).catch(() => '0 0'),
   ])
-  const [total = 0, available = 0] = text.split(' ').map(Number)
+  const [total, available] = parseWords(TwoCounts, text)
   const ramUsedBytes = total > 0 && available > 0 && available <= total ? total - available : 0
-  const actual = Number(asObject(info).memory_actual_size ?? memoryMib * 2 ** 20)
+  const actual = countOf(asObject(info).memory_actual_size ?? memoryMib * 2 ** 20)
   return { ramUsedBytes, balloonActualMib: Math.round(actual / 2 ** 20) }
 }
 

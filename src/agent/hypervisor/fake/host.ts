@@ -48,6 +48,8 @@ export interface FakeVm {
   say(stream: Frame['stream'], line: string): void
   exit(code: number): void
   die(detail: string): void
+  /** Its guest breaks the protocol of its ports. */
+  babble(detail: string): void
 }
 
 /**

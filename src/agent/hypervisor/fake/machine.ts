@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { GuestFault } from '../../guest/fault.ts'
 import type { Frame } from '../../guest/frames.ts'
 import { StepError } from '../../vm/errors.ts'
 import { type GuestState, runFileOf, saveGuest } from './guest.ts'
@@ -48,6 +49,7 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
       vm.healthy = false
       watcher.onExit(code)
     },
+    babble: detail => watcher.onBroken(new GuestFault(detail)),
     die(detail) {
       letGo()
       void rm(runFile, { force: true }).then(() => watcher.onGone(detail))

@@ -1,5 +1,6 @@
 import { chown, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { countOf } from '../../guest/answers.ts'
 import type { GuestMemory } from '../machine.ts'
 import type { VmContext } from '../vmm/platform.ts'
 import { snapshotMs } from '../vmm/snapshot.ts'
@@ -35,10 +36,10 @@ export async function readMemory({ api, memoryMib }: VmContext): Promise<GuestMe
     if (error instanceof VmmError) return asObject(undefined)
     throw error
   })
-  const total = Number(stats.total_memory ?? 0)
-  const available = Number(stats.available_memory ?? 0)
+  const total = countOf(stats.total_memory)
+  const available = countOf(stats.available_memory)
   const ramUsedBytes = total > 0 && available > 0 && available <= total ? total - available : 0
-  return { ramUsedBytes, balloonActualMib: memoryMib - Number(stats.actual_mib ?? 0) }
+  return { ramUsedBytes, balloonActualMib: Math.max(0, memoryMib - countOf(stats.actual_mib)) }
 }
 
 /** Memory and devices of the paused guest, as files of the agent's own. */

@@ -1,3 +1,4 @@
+import { countOf } from '../../guest/answers.ts'
 import { balloonTarget, type GuestMemory } from '../machine.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
@@ -14,10 +15,10 @@ export async function readMemory(qmp: Qmp): Promise<GuestMemory> {
     qmp.execute('query-balloon'),
   ])
   const stats = asObject(asObject(guest).stats)
-  const total = Number(stats['stat-total-memory'])
-  const available = Number(stats['stat-available-memory'])
+  const total = countOf(stats['stat-total-memory'])
+  const available = countOf(stats['stat-available-memory'])
   const ramUsedBytes = total > 0 && available > 0 && available <= total ? total - available : 0
-  return { ramUsedBytes, balloonActualMib: Math.round(Number(asObject(balloon).actual) / 2 ** 20) }
+  return { ramUsedBytes, balloonActualMib: Math.round(countOf(asObject(balloon).actual) / 2 ** 20) }
 }
 
 /** Asks the guest's balloon for statistics every second. */

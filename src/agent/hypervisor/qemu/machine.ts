@@ -79,6 +79,7 @@ export async function connectMachine(
       onFrames: watcher.onFrames,
       onStarted: () => undefined,
       onExit: watcher.onExit,
+      onBroken: watcher.onBroken,
     })
     return { qmp, guest }
   } catch (error) {

@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
+import { countOf } from '../../guest/answers.ts'
 import type { LeavingVolumes, MigrationProgress } from '../driver.ts'
 import { runDir as runDirName } from '../isolation.ts'
 import { clearMark, hasMark, setMark } from '../transfer/marks.ts'
@@ -166,8 +167,8 @@ async function letGo(
   for (;;) {
     const state = asObject(await qmp.execute('query-migrate'))
     const ram = asObject(state.ram)
-    const total = Number(ram.total ?? 0)
-    onProgress(progressOf(diskBytes + total - Number(ram.remaining ?? total), diskBytes + total))
+    const total = countOf(ram.total)
+    onProgress(progressOf(diskBytes + total - countOf(ram.remaining ?? total), diskBytes + total))
     if (state.status === 'completed') break
     if (state.status === 'failed' || state.status === 'cancelled')
       throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)

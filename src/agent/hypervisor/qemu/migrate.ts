@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { countOf } from '../../guest/answers.ts'
 import { StepError } from '../../vm/errors.ts'
 import type { MigrationProgress } from '../driver.ts'
 import { runDir as runDirName, type VmUser } from '../isolation.ts'
@@ -143,7 +144,7 @@ export async function mirrorState(qmp: Qmp, name = mirrorJob): Promise<MirrorSta
   if (job !== undefined && job['io-status'] !== undefined && job['io-status'] !== 'ok')
     throw new Error('the disk could not be copied')
   const failed = job?.status === 'concluded' ? String(job.error ?? 'it ended') : undefined
-  const [doneBytes, totalBytes] = [Number(job?.offset ?? 0), Number(job?.len ?? 0)]
+  const [doneBytes, totalBytes] = [countOf(job?.offset), countOf(job?.len)]
   return { failed, ready: job?.ready === true, there: job !== undefined, doneBytes, totalBytes }
 }
 
@@ -155,11 +156,11 @@ async function follow(
   for (;;) {
     const state = asObject(await qmp.execute('query-migrate'))
     const ram = asObject(state.ram)
-    const totalBytes = Number(ram.total ?? 0)
-    const left = Number(ram.remaining ?? totalBytes)
+    const totalBytes = countOf(ram.total)
+    const left = countOf(ram.remaining ?? totalBytes)
     const percent = totalBytes > 0 ? Math.round((1000 * (totalBytes - left)) / totalBytes) / 10 : 0
-    onProgress({ percent, totalBytes, transferredBytes: Number(ram.transferred ?? 0) })
-    if (state.status === 'completed') return { downtimeMs: Number(state.downtime ?? 0) }
+    onProgress({ percent, totalBytes, transferredBytes: countOf(ram.transferred) })
+    if (state.status === 'completed') return { downtimeMs: countOf(state.downtime) }
     if (state.status === 'failed' || state.status === 'cancelled') {
       throw new Error(`the migration ended: ${String(state['error-desc'] ?? state.status)}`)
     }

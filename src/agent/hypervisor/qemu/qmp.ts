@@ -1,5 +1,7 @@
 import type { Socket } from 'node:net'
+import { lineReader } from '../../../lib/lines.ts'
 import { connectIn } from '../../../lib/short-socket.ts'
+import { readPaced } from '../../guest/pace.ts'
 
 /** A connection to QEMU's machine protocol (docs/interop/qmp-spec.txt in QEMU 7.2). */
 export interface Qmp {
@@ -23,15 +25,24 @@ function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
   const pending = new Map<number, PromiseWithResolvers<unknown>>()
   const closed = Promise.withResolvers<void>()
   let nextId = 1
-  let rest = ''
-  socket.setEncoding('utf8').on('data', (text: string) => {
-    const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) receive(asObject(JSON.parse(line)), pending, onEvent)
-  })
+  let gone = new Error('QEMU closed its control connection')
+  const broken = (message: string, cause?: unknown) => {
+    gone = new Error(`QEMU broke its protocol: ${message}`, { cause })
+    socket.destroy()
+  }
+  const onLine = (line: string) => {
+    if (socket.destroyed) return
+    const message = parsed(line)
+    if (message) receive(message, pending, onEvent)
+    else broken('a message is not JSON')
+  }
+  readPaced(
+    socket,
+    lineReader(maxMessageBytes, onLine, () => broken('a message is too long')),
+  )
   socket.on('error', () => undefined)
   socket.on('close', () => {
-    for (const waiter of pending.values()) waiter.reject(new Error('QEMU closed its control connection'))
+    for (const waiter of pending.values()) waiter.reject(gone)
     pending.clear()
     closed.resolve()
   })
@@ -42,12 +53,26 @@ function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
       const id = nextId++
       const waiter = Promise.withResolvers<unknown>()
       pending.set(id, waiter)
-      if (!socket.writable) waiter.reject(new Error('QEMU closed its control connection'))
+      if (!socket.writable) waiter.reject(gone)
       else socket.write(`${JSON.stringify({ execute: command, id, ...(args ? { arguments: args } : {}) })}\n`)
       return waiter.promise.finally(() => pending.delete(id))
     },
   }
 }
+
+/** The longest that is asked for describes a VM's block devices, in some ten KiB. */
+const maxMessageBytes = 1 << 20
+
+/** Undefined: not JSON. A guest may have taken QEMU over. */
+function parsed(line: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return asObject(JSON.parse(line))
+  } catch {
+    return undefined
+  }
+}
+
+const maxReasonChars = 1000
 
 function receive(
   message: Readonly<Record<string, unknown>>,
@@ -56,7 +81,8 @@ function receive(
 ): void {
   if (typeof message.event === 'string') return onEvent(message.event, asObject(message.data))
   const waiter = typeof message.id === 'number' ? pending.get(message.id) : undefined
-  if ('error' in message) waiter?.reject(new Error(`QEMU: ${String(asObject(message.error).desc)}`))
+  if ('error' in message)
+    waiter?.reject(new Error(`QEMU: ${String(asObject(message.error).desc).slice(0, maxReasonChars)}`))
   else waiter?.resolve(message.return)
 }
 

@@ -101,7 +101,8 @@ export function connectGuest(
   running: Running,
   { fromSeq, watcher }: Pick<LaunchPlan, 'fromSeq' | 'watcher'>,
 ): GuestChannel {
-  const events = { onFrames: watcher.onFrames, onStarted: () => undefined, onExit: watcher.onExit }
+  const { onFrames, onExit, onBroken } = watcher
+  const events = { onFrames, onStarted: () => undefined, onExit, onBroken }
   return lastingGuest(platform.ports(vmDir), fromSeq, events, () => isRunning(running.process))
 }
 

@@ -1,0 +1,203 @@
+/** Root in a guest can speak instead of our init: whatever it says, the agent goes on, and the VM is marked. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { until } from '../../../test/support/wait.ts'
+import { parseWorkload } from '../hypervisor/machine.ts'
+import { ExecResult, parseWords, Status, TwoCounts } from './answers.ts'
+import { openGuest } from './channel.ts'
+import { execInGuest } from './exec.ts'
+import { GuestFault } from './fault.ts'
+import { type Frame, frameReader } from './frames.ts'
+import { lastingGuest } from './lasting.ts'
+import { testPorts } from './testing.ts'
+
+const opened = async () => {
+  const both = await testPorts()
+  const frames: Frame[] = []
+  const exits: number[] = []
+  const faults: GuestFault[] = []
+  const events = {
+    onFrames: (some: readonly Frame[]) => void frames.push(...some),
+    onStarted: () => undefined,
+    onExit: (code: number) => void exits.push(code),
+    onBroken: (fault: GuestFault) => void faults.push(fault),
+  }
+  return { both, frames, exits, faults, events }
+}
+
+const mib = Buffer.alloc(1 << 20, 'x')
+/** Sends it again and again until the host has hung up, at most 64 times. */
+const flood = async (end: Awaited<ReturnType<Awaited<ReturnType<typeof testPorts>>['end']>>, data: Buffer) => {
+  for (let n = 0; n < 64 && !end.socket.destroyed; n++) await end.send(data)
+}
+
+describe('a guest that breaks the protocol loses its ports, and its VM is marked once', () => {
+  const controls: ReadonlyArray<readonly [string, string | Buffer]> = [
+    ['a line without an end', mib],
+    ['an exit code that is no integer', '* exit 1.5\n'],
+    ['an exit code beyond a shell', '* exit 256\n'],
+    ['a negative exit code', '* exit -1\n'],
+    ['an exit code that is no number', '* exit NaN\n'],
+    ['an exit without a code', '* exit\n'],
+    ['an exit with more than a code', '* exit 1 2\n'],
+  ]
+  it.each(controls)('control: %s', async (_, data) => {
+    const { both, exits, faults, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const control = await both.end('control')
+    const asked = guest.request('net', 30_000)
+    asked.catch(() => undefined)
+    await flood(control, Buffer.from(data))
+    await guest.closed
+    await expect(asked).rejects.toThrow(GuestFault)
+    expect([exits, faults.length]).toEqual([[], 1])
+    expect(faults[0]?.message).toMatch(/broke the protocol/)
+  })
+
+  const logs: ReadonlyArray<readonly [string, (nonce: string) => string | Buffer]> = [
+    ['a frame of a terabyte', nonce => `\nH ${nonce} 1 1\nL 1 1 1 999999999999\n`],
+    ['a frame that is a byte too long', nonce => `\nH ${nonce} 1 1\nL 1 1 1 8193\n`],
+    ['a header without an end', nonce => `\nH ${nonce} 1 1\n${'L'.repeat(5000)}`],
+    ['a hello without an end', nonce => `\nH ${nonce} ${'1'.repeat(5000)}`],
+    ['a hello without numbers', nonce => `\nH ${nonce} a b\n`],
+    ['lines without frames', nonce => `\nH ${nonce} 1 1\n${'\n'.repeat(100_000)}`],
+    ['numbers without end', nonce => `\nH ${nonce} 1 1\n${`L ${'9'.repeat(40)} 1 1 0\n\n`.repeat(100)}`],
+  ]
+  it.each(logs)('log: %s', async (_, data) => {
+    const { both, frames, faults, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const log = await both.end('log')
+    const nonce = await until(() => /^from 0 (\w+)$/.exec(log.lines()[1] ?? '')?.[1], { what: 'the host asks' })
+    await flood(log, Buffer.from(data(nonce)))
+    await guest.closed
+    expect([frames, faults.length]).toEqual([[], 1])
+  })
+
+  it('is not connected to again over vsock', async () => {
+    const { both, faults, events } = await opened()
+    await using _ports = both
+    const guest = lastingGuest(both.ports, 0, events, () => true)
+    guest.ready.catch(() => undefined)
+    await (await both.end('control')).send('* exit 1.5\n')
+    await guest.closed
+    expect([faults.length, both.connections()]).toEqual([1, 1])
+  })
+
+  it('and one whose first answer is none, too', async () => {
+    const { both, faults, events } = await opened()
+    await using _ports = both
+    const guest = lastingGuest(both.ports, 0, events, () => true)
+    guest.ready.catch(() => undefined)
+    const control = await both.end('control')
+    const id = await until(() => /^(\S+) status$/.exec(control.lines()[1] ?? '')?.[1], { what: 'the host asks' })
+    await control.send(`${id} ok exited 1e300\n`)
+    await guest.closed
+    expect([faults.length, both.connections()]).toEqual([1, 1])
+  })
+})
+
+describe('what a guest may say has an end', () => {
+  it('the output of a program is cut at 1 MiB, whatever the guest sends', async () => {
+    const { both, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const running = execInGuest(guest, ['yes'], 30_000)
+    const control = await both.end('control')
+    const id = await until(() => /^(\S+) exec/m.exec(control.lines().at(-2) ?? '')?.[1], { what: 'the host asks' })
+    for (let n = 0; n < 600; n++) await control.send(`${id} o ${'y'.repeat(4096)}\n`)
+    await control.send(`${id} ok 0 0\n`)
+    const { stdout, truncated } = await running
+    expect([stdout.length, truncated]).toEqual([1 << 20, true])
+    guest.close()
+  })
+
+  it('the text of a refusal is short, and has no control characters', async () => {
+    const { both, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const asked = guest.request('thaw', 30_000)
+    asked.catch(() => undefined)
+    const control = await both.end('control')
+    const id = await until(() => /^(\S+) thaw/m.exec(control.lines().at(-2) ?? '')?.[1], { what: 'the host asks' })
+    await control.send(`${id} err \x1b[2J${'x'.repeat(9000)}\n`)
+    const reason: unknown = await asked.catch((error: unknown) => error)
+    expect(String(reason)).toMatch(/^GuestRefusal: the guest answered: \?\[2Jx{100,300}$/)
+    guest.close()
+  })
+
+  it('lines come no faster than they can be handled: what is more waits in the guest', async () => {
+    const { both, faults, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const control = await both.end('control')
+    const lines = Buffer.from('a b\n'.repeat(1 << 18))
+    control.socket.write(Buffer.concat([lines, lines]))
+    await until(() => control.socket.bytesWritten > 0 && control.socket.writableLength > 0, { what: 'the guest waits' })
+    expect(faults).toEqual([])
+    guest.close()
+  })
+})
+
+describe('answers', () => {
+  const words = fc.array(fc.oneof(fc.string({ maxLength: 20 }), fc.double().map(String), fc.bigInt().map(String)), {
+    maxLength: 4,
+  })
+  it.each([
+    ['status', Status],
+    ['two counts', TwoCounts],
+    ['a result', ExecResult],
+  ] as const)('%s: any words are counts that JSON and PostgreSQL take, or a GuestFault', (_, schema) => {
+    fc.assert(
+      fc.property(words, said => {
+        try {
+          for (const word of parseWords(schema, said.join(' ')))
+            expect(typeof word === 'string' || Number.isSafeInteger(word)).toBe(true)
+        } catch (error) {
+          if (!(error instanceof GuestFault)) throw error
+        }
+      }),
+    )
+  })
+
+  it('a workload ends with a code that the record of its VM takes', () => {
+    expect(parseWorkload('exited 137')).toEqual({ state: 'exited', code: 137 })
+    expect(parseWorkload('running 7')).toEqual({ state: 'running' })
+    for (const text of ['exited', 'exited 1.5', 'exited -1', 'exited NaN', 'exited 1e3', 'gone', ''])
+      expect(() => parseWorkload(text)).toThrow(GuestFault)
+  })
+})
+
+describe('frames of any bytes', () => {
+  const piece = fc.oneof(
+    fc.uint8Array({ maxLength: 40 }).map(bytes => Buffer.from(bytes)),
+    fc.constantFrom('\nH abc 1 2\n', 'L 1 1 1 5\nhello\n', 'L 2 1 2 0\n\n', 'L 3 1 1 99\n', '\n').map(Buffer.from),
+  )
+  it('are frames or a GuestFault, however they are cut', () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), fc.integer({ min: 1, max: 50 }), (pieces, cut) => {
+        const data = Buffer.concat([Buffer.from('\nH abc 1 2\n'), ...pieces])
+        const read = (parts: readonly Buffer[]) => {
+          const frames: Frame[] = []
+          const reader = frameReader('abc', some => frames.push(...some))
+          try {
+            for (const part of parts) reader(part)
+          } catch (error) {
+            if (!(error instanceof GuestFault)) throw error
+          }
+          return frames
+        }
+        const parts = Array.from({ length: Math.ceil(data.length / cut) }, (_, n) =>
+          data.subarray(n * cut, (n + 1) * cut),
+        )
+        expect(read(parts)).toEqual(read([data]))
+      }),
+    )
+  })
+})

@@ -1,4 +1,5 @@
 /** Questions on a terminal. Without one they are refused, with the flag to use instead. The library is loaded then. */
+import { printable, printableLine } from '../lib/printable.ts'
 import { Interrupted } from './verb.ts'
 
 const needTerminal = (question: string) => {
@@ -19,24 +20,32 @@ export async function ask(message: string, fallback?: string): Promise<string> {
   needTerminal(message)
   const validate = (value: string | undefined) => (value || fallback ? undefined : 'Please type something.')
   const shown = fallback === undefined ? {} : { placeholder: fallback, defaultValue: fallback }
-  return answered<string>(await (await prompts()).text({ message, validate, ...shown, output: process.stderr }))
+  return answered<string>(
+    await (await prompts()).text({ message: printable(message), validate, ...shown, output: process.stderr }),
+  )
 }
 
 export async function askSecret(message: string): Promise<string> {
   needTerminal(message)
-  return answered<string>(await (await prompts()).password({ message, output: process.stderr }))
+  return answered<string>(await (await prompts()).password({ message: printable(message), output: process.stderr }))
 }
 
 export async function choose(message: string, options: readonly { value: string; label: string }[]): Promise<string> {
   needTerminal(message)
   return answered<string>(
-    await (await prompts()).select<string>({ message, options: [...options], output: process.stderr }),
+    await (await prompts()).select<string>({
+      message: printable(message),
+      options: options.map(({ value, label }) => ({ value, label: printableLine(label) })),
+      output: process.stderr,
+    }),
   )
 }
 
 export async function agree(message: string): Promise<boolean> {
   needTerminal(message)
-  return answered<boolean>(await (await prompts()).confirm({ message, initialValue: false, output: process.stderr }))
+  return answered<boolean>(
+    await (await prompts()).confirm({ message: printable(message), initialValue: false, output: process.stderr }),
+  )
 }
 
 /**

@@ -2,6 +2,7 @@
 import type { StreamEvent, StreamOptions } from '../client/index.ts'
 import { logText } from './follow.ts'
 import { type Answer, type Call, wholeNumber } from './verb.ts'
+import { err, out } from './terminal.ts'
 
 export const logFlags = [
   ['-f, --follow', 'go on until Ctrl-C'],
@@ -21,8 +22,8 @@ export async function printLog({ flags, signal }: Call, open: Open): Promise<Ans
   let quiet = flags.follow ? undefined : setTimeout(end, quietMs * 3)
   try {
     for await (const { event, data } of stream) {
-      if (event === 'log') process.stdout.write(`${flags.json ? JSON.stringify(data) : logText(data)}\n`)
-      if (event === 'gap') process.stderr.write('(lines were lost here)\n')
+      if (event === 'log') out(`${flags.json ? JSON.stringify(data) : logText(data)}\n`)
+      if (event === 'gap') err('(lines were lost here)\n')
       if (quiet === undefined) continue
       clearTimeout(quiet)
       quiet = setTimeout(end, quietMs)

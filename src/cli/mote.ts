@@ -4,6 +4,7 @@ import { StartFailed } from '../programs/start-failure.ts'
 import { bashCompletion } from './bash-completion.ts'
 import { moteCommand } from './tree.ts'
 import { Interrupted } from './verb.ts'
+import { err, out } from './terminal.ts'
 
 const mote = moteCommand()
 
@@ -21,7 +22,7 @@ try {
 }
 
 function printed(name: string, text: string): Command {
-  return new Command(name).argument('[shell]').action(() => void process.stdout.write(text))
+  return new Command(name).argument('[shell]').action(() => out(text))
 }
 
 /** Commands that are added do not inherit it; without it wrong usage ends the process with code 1. */
@@ -32,7 +33,7 @@ function throwInsteadOfExit(command: Command): void {
 
 function report(cause: unknown): number {
   if (cause instanceof Interrupted || cause instanceof StartFailed) {
-    process.stderr.write(`${cause.message}\n`)
+    err(`${cause.message}\n`)
     return cause instanceof Interrupted ? 130 : 1
   }
   if (
@@ -44,6 +45,6 @@ function report(cause: unknown): number {
     return 'exitCode' in cause && cause.exitCode === 0 ? 0 : 2
   const chain: string[] = []
   for (let error: unknown = cause; error instanceof Error; error = error.cause) chain.push(error.message)
-  process.stderr.write(`${chain.length > 0 ? chain.join('\n  because: ') : String(cause)}\n`)
+  err(`${chain.length > 0 ? chain.join('\n  because: ') : String(cause)}\n`)
   return 1
 }

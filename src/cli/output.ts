@@ -1,9 +1,10 @@
 /** What commands print: for people by default, JSON with `--json`. Nothing here writes by itself. */
+import { printableLine } from '../lib/printable.ts'
 import { pc } from '../programs/colours.ts'
 
 /** Columns as wide as their widest cell; the first row is the head. */
 export function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const lines = [head.map(cell => pc.bold(cell)), ...rows.map(row => row.map(String))]
+  const lines = [head.map(cell => pc.bold(cell)), ...rows.map(row => row.map(inOneLine))]
   const widths = head.map((_, at) => Math.max(...lines.map(line => visible(line[at] ?? '').length)))
   return lines
     .map(line =>
@@ -23,7 +24,7 @@ export const listing = (head: readonly string[], rows: readonly (readonly (strin
 export function facts(pairs: Readonly<Record<string, string | number | boolean | null | undefined>>): string {
   const given = Object.entries(pairs).filter(([, value]) => value !== null && value !== undefined && value !== '')
   const width = Math.max(...given.map(([name]) => name.length))
-  return given.map(([name, value]) => `${pc.dim(name.padEnd(width))}  ${String(value)}`).join('\n')
+  return given.map(([name, value]) => `${pc.dim(name.padEnd(width))}  ${inOneLine(String(value))}`).join('\n')
 }
 
 /** `3s`, `12m`, `5h`, `8d` since an instant; `never` for none. */
@@ -64,3 +65,6 @@ export const status = (value: string) => (colours[value] ?? pc.yellow)(value)
 
 /** Without colour codes (ECMA-48 SGR), which take no room on a terminal. */
 const visible = (text: string) => text.replaceAll(new RegExp(`${String.fromCharCode(27)}\\[\\d+m`, 'g'), '')
+
+/** A value cannot begin another row. Colours stay: `status` sets them, and the way out lets nothing else through. */
+const inOneLine = (cell: string | number) => String(cell).replaceAll(/[\r\n]+/g, line => printableLine(line))

@@ -1,5 +1,6 @@
 /** Steps with their times: a spinner on a terminal, plain lines elsewhere. Output goes to standard error. */
 import { pc } from '../programs/colours.ts'
+import { printableInColour, printableLine } from '../lib/printable.ts'
 import type { Progress } from '../programs/all-in-one.ts'
 
 export interface Terminal extends Progress {
@@ -15,7 +16,8 @@ const nameWidth = 24
 
 export function createTerminal(out: NodeJS.WriteStream = process.stderr): Terminal {
   const live = out.isTTY
-  const row = (mark: string, name: string, ms: number) => `${mark} ${name.padEnd(nameWidth)} ${pc.dim(seconds(ms))}\n`
+  const row = (mark: string, name: string, ms: number) =>
+    `${mark} ${printableLine(name).padEnd(nameWidth)} ${pc.dim(seconds(ms))}\n`
   let redraw = () => {}
   const clear = () => {
     if (live) out.write('\r\x1b[K')
@@ -23,7 +25,7 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
   return {
     line(text) {
       clear()
-      out.write(`${text}\n`)
+      out.write(`${printableInColour(text)}\n`)
       redraw()
     },
     timed(name, ms) {
@@ -37,7 +39,7 @@ export function createTerminal(out: NodeJS.WriteStream = process.stderr): Termin
       redraw = () => {
         if (live)
           out.write(
-            `\r\x1b[K${pc.cyan(frames[frame % frames.length]!)} ${name.padEnd(nameWidth)} ${pc.dim(seconds(performance.now() - started))}`,
+            `\r\x1b[K${pc.cyan(frames[frame % frames.length]!)} ${printableLine(name).padEnd(nameWidth)} ${pc.dim(seconds(performance.now() - started))}`,
           )
       }
       const timer = setInterval(() => {

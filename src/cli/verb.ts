@@ -2,6 +2,7 @@
 import { Argument, Command, Option } from 'commander'
 import type { Terminal } from './progress.ts'
 import type { Access, AccessFlags } from './session.ts'
+import { out } from './terminal.ts'
 
 export interface Answer {
   /** Printed with `--json`; undefined when it was printed already. */
@@ -78,7 +79,7 @@ async function perform(given: Verb, command: Command, values: readonly unknown[]
       throw explained(cause, call.url)
     })
     const text = flags.json ? (JSON.stringify(answer.json) ?? '') : answer.text
-    if (text !== '') process.stdout.write(`${text}\n`)
+    if (text !== '') out(`${text}\n`)
     if (answer.code) process.exitCode = answer.code
   } finally {
     process.off('SIGINT', interrupt)

@@ -1,5 +1,6 @@
 import { Writable } from 'node:stream'
 import { type Logger, destination, pino } from 'pino'
+import { printableInColour } from '../lib/printable.ts'
 import { pc } from './colours.ts'
 
 export interface LogOptions {
@@ -48,7 +49,8 @@ function humanStream(): Writable {
         .join(' ')
       const clock = new Date(time).toISOString().slice(11, 23)
       const fault = err ? `\n  ${pc.red(err.stack ?? err.message)}` : ''
-      process.stderr.write(`${pc.dim(clock)} ${levels[level] ?? level} ${msg} ${pc.dim(details)}${fault}\n`)
+      const line = `${pc.dim(clock)} ${levels[level] ?? level} ${msg} ${pc.dim(details)}${fault}`
+      process.stderr.write(`${printableInColour(line)}\n`)
       callback()
     },
   })

@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { programSettings, readSettings } from '../../programs/settings.ts'
 import type { Visit } from '../../programs/admin.ts'
 import { schemaCommands } from './schema.ts'
+import { out } from '../terminal.ts'
 
 interface Flags {
   readonly data?: string
@@ -38,7 +39,7 @@ function subcommand(
       const flags = command.opts<Flags>()
       const { visit } = await import('../../programs/admin.ts')
       const outcome = await visit(readSettings(flags, process.env), process.env, at => work(at, command.args))
-      process.stdout.write(flags.json ? `${JSON.stringify(outcome.json)}\n` : `${outcome.text}\n`)
+      out(flags.json ? `${JSON.stringify(outcome.json)}\n` : `${outcome.text}\n`)
       if (outcome.ok === false) process.exitCode = 1
     })
 }

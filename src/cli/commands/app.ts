@@ -6,6 +6,7 @@ import { appFlag, appOf } from '../folder.ts'
 import { logFlags, printLog } from '../log-stream.ts'
 import { age, bytes, facts, listing, status } from '../output.ts'
 import { type Call, noun, said, text, type Verb, verb, wholeNumber } from '../verb.ts'
+import { err, raw } from '../terminal.ts'
 
 export const appCommands = (): Command[] => [
   noun('apps', 'Apps of the project', [list, create, show, remove]),
@@ -204,11 +205,10 @@ const exec: Verb = {
     // A program may end with that number by itself.
     const wasEnded = answer.exit_code === 124 && performance.now() - began >= seconds * 1000
     if (call.flags.json) return { json: answer, text: '', code: answer.exit_code }
-    process.stderr.write(answer.stderr)
-    if (answer.truncated) process.stderr.write('(the output was longer than 1 MiB and was cut)\n')
-    process.stdout.write(answer.stdout)
-    if (wasEnded)
-      process.stderr.write(`It was ended, as it still ran after ${seconds} s. Longer: --timeout, at most 60.\n`)
+    raw('stderr', answer.stderr)
+    if (answer.truncated) err('(the output was longer than 1 MiB and was cut)\n')
+    raw('stdout', answer.stdout)
+    if (wasEnded) err(`It was ended, as it still ran after ${seconds} s. Longer: --timeout, at most 60.\n`)
     return { json: answer, text: '', code: answer.exit_code }
   },
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { pc } from '../../programs/colours.ts'
 import { createTerminal } from '../progress.ts'
+import { out } from '../terminal.ts'
 
 const marks = { yes: pc.green('✓'), limited: pc.yellow('~'), missing: pc.red('✗') } as const
 
@@ -18,10 +19,10 @@ export function doctorCommand(): Command {
         ...(settings.cache ? { cacheDir: settings.cache } : {}),
       })
       const findings = await createTerminal().step('Looking at this machine', () => inspectHost(config))
-      if (flags.json) process.stdout.write(`${JSON.stringify(findings)}\n`)
+      if (flags.json) out(`${JSON.stringify(findings)}\n`)
       else
         for (const { name, ok, detail, fix } of findings)
-          process.stdout.write(`${marks[ok]} ${name.padEnd(18)} ${detail}${fix === null ? '' : `\n    fix: ${fix}`}\n`)
+          out(`${marks[ok]} ${name.padEnd(18)} ${detail}${fix === null ? '' : `\n    fix: ${fix}`}\n`)
       if (findings.some(finding => finding.ok === 'missing')) process.exitCode = 1
     })
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import { newId } from '../../lib/ids.ts'
 import { fleetCommands } from './host-fleet.ts'
+import { out } from '../terminal.ts'
 
 export function hostCommands(): Command {
   const host = new Command('host').description('Hosts of the cloud').enablePositionalOptions()
@@ -22,10 +23,9 @@ export function hostCommands(): Command {
       url.username = user
       url.password = password
       const command = `NATS_URL='${url.href}' mote agent --host-id ${hostId} --host-name ${name}`
-      if (flags.json)
-        process.stdout.write(`${JSON.stringify({ name, hostId, user, password, authorization, command })}\n`)
+      if (flags.json) out(`${JSON.stringify({ name, hostId, user, password, authorization, command })}\n`)
       else
-        process.stdout.write(
+        out(
           `Host ${name} has the id ${hostId}.\n\n1. Add its user to the users of your nats-server configuration, and reload it:\n\n${authorization}\n\n2. On the host, run:\n\n  ${command}\n\nIt joins with its first beat. The password is not kept anywhere else.\n`,
         )
     })

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
+import { err, out } from '../terminal.ts'
 
 export function imageCommands(): Command {
   const image = new Command('image').description('Images of the platform')
@@ -21,9 +22,9 @@ export function imageCommands(): Command {
         imageDir: join(resolve(flags.data), 'images'),
         version,
         again: flags.again ?? false,
-        say: line => process.stderr.write(`${line}\n`),
+        say: line => err(`${line}\n`),
       })
-      process.stdout.write(`${name}\n`)
+      out(`${name}\n`)
     })
   build
     .command('builder')
@@ -38,8 +39,8 @@ export function imageCommands(): Command {
       const cache = flags.cache === undefined ? {} : { cacheDir: resolve(flags.cache) }
       const dirs = agentConfig({ dataDir, imageDir, hostName: 'builder', ...cache })
       for (const name of toolImages) {
-        const layout = await ensureToolImage(dirs, name, line => process.stderr.write(`${line}\n`))
-        process.stdout.write(`${name} ${layout}\n`)
+        const layout = await ensureToolImage(dirs, name, line => err(`${line}\n`))
+        out(`${name} ${layout}\n`)
       }
     })
   return image

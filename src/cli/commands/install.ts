@@ -1,5 +1,6 @@
 import { Argument, Command } from 'commander'
 import { basename } from 'node:path'
+import { out } from '../terminal.ts'
 
 const programs = ['control', 'gateway', 'agent'] as const
 type Program = (typeof programs)[number]
@@ -40,7 +41,7 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   const template = await readFile(new URL(`../../../packaging/systemd/${name}`, import.meta.url), 'utf8')
   const mote = new URL('../../../bin/mote', import.meta.url).pathname
   const unit = template.replaceAll('@MOTE@', mote)
-  if (print) return void process.stdout.write(`${unit}\n# ${program}.env\n${environment(program, '', set)}`)
+  if (print) return out(`${unit}\n# ${program}.env\n${environment(program, '', set)}`)
   const unitFile = join(root, 'etc/systemd/system', name)
   const envFile = join(root, 'etc/mote', `${program}.env`)
   await mkdir(join(root, 'etc/mote'), { recursive: true, mode: 0o755 })
@@ -49,16 +50,14 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   // It holds secrets; the unit's user never reads it, systemd does.
   await writeFile(envFile, environment(program, before, set), { mode: 0o600 })
   await writeFile(unitFile, unit)
-  process.stdout.write(`${unitFile}\n${envFile}\n`)
+  out(`${unitFile}\n${envFile}\n`)
   const missing = missingIn(environment(program, before, set))
   if (missing.length > 0)
-    return void process.stdout.write(
-      `Fill in ${missing.join(', ')}, then: systemctl enable --now ${basename(unitFile)}\n`,
-    )
+    return out(`Fill in ${missing.join(', ')}, then: systemctl enable --now ${basename(unitFile)}\n`)
   if (root !== '/') return
   await run('systemctl', ['daemon-reload'])
   await run('systemctl', ['enable', '--now', name])
-  process.stdout.write(`${name} runs. Its log: journalctl -u ${name} -f\n`)
+  out(`${name} runs. Its log: journalctl -u ${name} -f\n`)
 }
 
 /** What is there stays; what is given is set; what the program cannot do without gets an empty line. */

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { createTerminal } from '../progress.ts'
+import { out } from '../terminal.ts'
 
 export function kernelCommands(): Command {
   const kernel = new Command('kernel').description('The kernel that guests boot')
@@ -17,7 +18,7 @@ export function kernelCommands(): Command {
       const dir = await terminal.step('Building the guest kernel', async () =>
         buildOwnKernel(await cacheDir(flags.cache), line => terminal.line(line), stop.signal),
       )
-      process.stdout.write(`${dir}/vmlinux\nAgents that start from now on boot guests with it.\n`)
+      out(`${dir}/vmlinux\nAgents that start from now on boot guests with it.\n`)
     })
   kernel
     .command('show')
@@ -30,7 +31,7 @@ export function kernelCommands(): Command {
       const found = await terminal.step('Looking for the guest kernel', async () =>
         ensureKernel(await cacheDir(flags.cache), line => terminal.line(line)),
       )
-      process.stdout.write(flags.json ? `${JSON.stringify(found)}\n` : `Linux ${found.version}  ${found.kernel}\n`)
+      out(flags.json ? `${JSON.stringify(found)}\n` : `Linux ${found.version}  ${found.kernel}\n`)
     })
   return kernel
 }

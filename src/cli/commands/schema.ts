@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { out } from '../terminal.ts'
 
 const url = () => {
   const value = process.env.DATABASE_URL
@@ -13,9 +14,7 @@ export function schemaCommands(): Command {
     .action(async () => {
       const { migrate } = await import('../../db/migrate.ts')
       const applied = await migrate({ url: url() })
-      process.stdout.write(
-        applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`,
-      )
+      out(applied.length === 0 ? 'Nothing to do.\n' : `${applied.map(name => `applied ${name}`).join('\n')}\n`)
     })
   db.command('status')
     .description('Which migrations are applied')
@@ -23,10 +22,10 @@ export function schemaCommands(): Command {
     .action(async (flags: { json?: boolean }) => {
       const { migrationStatus } = await import('../../db/migrate.ts')
       const list = await migrationStatus({ url: url() })
-      if (flags.json) process.stdout.write(`${JSON.stringify(list)}\n`)
+      if (flags.json) out(`${JSON.stringify(list)}\n`)
       else
         for (const { name, state, appliedAt } of list)
-          process.stdout.write(`${state.padEnd(8)} ${name} ${appliedAt?.toISOString() ?? ''}\n`)
+          out(`${state.padEnd(8)} ${name} ${appliedAt?.toISOString() ?? ''}\n`)
     })
   return db
 }

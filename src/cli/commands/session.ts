@@ -4,6 +4,7 @@ import { Command, Option } from 'commander'
 import { access, type AccessFlags, apiUrl, configFile, forget, keep, readKept } from '../session.ts'
 import { facts } from '../output.ts'
 import { said, type Verb, verb } from '../verb.ts'
+import { err, out } from '../terminal.ts'
 
 interface LoginFlags extends AccessFlags {
   readonly browser?: boolean
@@ -29,7 +30,7 @@ const login = () =>
       const { createClient } = await import('../../client/index.ts')
       const me = await createClient({ baseUrl: url, token: () => token }).getMe()
       await keep({ ...(await readKept()), url, token })
-      process.stdout.write(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n`)
+      out(`Signed in to ${url} as ${me.email}. The token is in ${configFile()}.\n`)
     })
 
 async function obtain(url: string, flags: LoginFlags): Promise<string> {
@@ -39,7 +40,7 @@ async function obtain(url: string, flags: LoginFlags): Promise<string> {
   if (flags.browser) {
     const { openInBrowser } = await import('../browser.ts')
     const page = `${url}/account/tokens`
-    process.stderr.write(`Make an access token at ${page}\n`)
+    err(`Make an access token at ${page}\n`)
     await openInBrowser(page)
     return askSecret('Paste it here')
   }
@@ -67,14 +68,14 @@ async function passwordLogin(url: string, email: string, password: string): Prom
 const logout = () =>
   new Command('logout').description('Revoke the token of this computer, and forget it').action(async () => {
     const kept = await readKept()
-    if (!kept.token) return void process.stdout.write('Nobody is signed in.\n')
+    if (!kept.token) return out('Nobody is signed in.\n')
     const { client } = await access({ token: kept.token })
     const lastFour = kept.token.slice(-4)
     const mine = await client.listTokens().catch(() => [])
     const here = mine.find(({ token_last_four: four, name }) => four === lastFour && name === `mote on ${hostname()}`)
     if (here) await client.revokeToken({ token_id: here.id })
     await forget()
-    process.stdout.write(here ? 'Signed out; the token is revoked.\n' : 'Signed out of this computer.\n')
+    out(here ? 'Signed out; the token is revoked.\n' : 'Signed out of this computer.\n')
   })
 
 const whoami: Verb = {

@@ -14,6 +14,7 @@ import { type Terminal, createTerminal } from '../progress.ts'
 import { type DemoAccount, demoAccount } from './account.ts'
 import { demoGitPush, pushedApp } from './git.ts'
 import { deployAndFollow, ensureApp, firstAnswer, hostOf } from './deploy.ts'
+import { err, out } from '../terminal.ts'
 
 export interface DemoFlags {
   readonly git?: boolean
@@ -60,7 +61,7 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
       const up = await bringUp()
       tellMore(up.account, up.all, up.hostname)
       scope.defer(
-        () => void process.stderr.write('\nStopping; the data stays, and the next start finds it again ...\n'),
+        () => err('\nStopping; the data stays, and the next start finds it again ...\n'),
       )
     }
     await runProgram(log, start, { releaseMs: stopVmsMs })
@@ -102,14 +103,14 @@ function show(answer: string, ms: number): void {
     .trimEnd()
     .split('\n')
     .map(line => `    ${line}`)
-  process.stdout.write(
+  out(
     `\n${pc.bold('The VM answered:')}\n${indented.join('\n')}\n\n${pc.dim(`${(ms / 1000).toFixed(1)} s from the command to the answer`)}\n`,
   )
 }
 
 function tellMore({ email, password }: DemoAccount, all: AllInOne, hostname: string): void {
   const app = `http://${hostname}:${all.gatewayPort}`
-  process.stdout.write(`
+  out(`
   App        ${pc.cyan(app)}
   Dashboard  ${pc.cyan(all.apiUrl)}
   Login      ${email} / ${password}

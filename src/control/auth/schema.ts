@@ -9,6 +9,7 @@ import {
   maybe,
   nullable,
   oneOf,
+  rawText,
   resource,
   text,
   uuid,
@@ -30,7 +31,7 @@ import {
 const email = (options = {}) => text({ minLength: 3, maxLength: 254, format: 'email', ...options })
 const personName = () => text({ maxLength: 100 })
 /** Lengths are checked by the rules of the feature, which also know the list of common passwords. */
-const password = () => text({ maxLength: 1024 })
+const password = () => rawText({ maxLength: 1024 })
 const code = (options = {}) => text({ minLength: 1, maxLength: 64, ...options })
 
 /** Either of them, or neither after a sign-in of the last ten minutes (step-up.ts). */
@@ -254,7 +255,7 @@ export const authOperations = operations({
     scope: 'admin',
     body: resource('AddSshKeyRequest', {
       name: displayName(),
-      public_key: text({ maxLength: 8192, description: 'A line as in `id_ed25519.pub`.' }),
+      public_key: rawText({ maxLength: 8192, description: 'A line as in `id_ed25519.pub`.' }),
     }),
     answer: SshKey,
   },

@@ -10,6 +10,12 @@ export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', ...
 /** RFC 3339, always UTC and with milliseconds when we write it. */
 export const dateTime = (options: Options = {}) => Type.String({ format: 'date-time', ...options })
 export const text = (options: Options = {}) => Type.String(options)
+/**
+ * Text that may hold control characters: secrets, values and files that nobody is shown. In every other text of a request
+ * they are refused (validate.ts), because names and messages end on terminals, in mails and in logs.
+ */
+export const rawText = (options: Options = {}) => Type.String({ [rawTextMark]: true, ...options })
+export const rawTextMark = 'x-mote-raw'
 export const bool = (options: Options = {}) => Type.Boolean(options)
 export const uint16 = (options: Options = {}) =>
   Type.Integer({ format: 'uint16', minimum: 0, maximum: 65_535, ...options })

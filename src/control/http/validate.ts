@@ -4,7 +4,9 @@ import { Compile } from 'typebox/schema'
 import { lazily } from '../../lib/once.ts'
 import { ApiError, type ErrorDetail, invalidField } from './errors.ts'
 import { describeFaults } from './faults.ts'
+import { hasControls } from '../../lib/printable.ts'
 import { isStorable } from './json-body.ts'
+import { rawTextMark } from './types.ts'
 
 type Properties = Readonly<Record<string, PropertySchema>>
 interface PropertySchema {
@@ -21,6 +23,7 @@ export function bodyValidator(schema: TSchema): (value: unknown) => unknown {
   const properties = Object.entries(propertiesOf(schema))
   return value => {
     if (!validator().Check(value)) throw refused(schema, validator().Errors(value)[1])
+    refuseControls(schema, value, '')
     if (properties.length === 0 || !isRecord(value)) return value
     const kept: Record<string, unknown> = {}
     for (const [name, property] of properties) {
@@ -49,6 +52,7 @@ export function stringsValidator(schema: TSchema): (values: Readonly<Record<stri
       else read[name] = fromString(value, property)
     }
     if (!validator().Check(read)) throw refused(schema, validator().Errors(read)[1])
+    refuseControls(schema, read, '')
     return read
   }
 }
@@ -72,6 +76,49 @@ function refused(schema: TSchema, errors: Parameters<typeof describeFaults>[1]):
   const text = first ? `${first.field === '' ? 'The body' : first.field} ${first.message}` : 'The request is not valid'
   return new ApiError('invalid_request', `${text}${more}.`, { details })
 }
+
+/** @throws ApiError 400 for a control character in a text that is not declared to take any (types.ts, `rawText`) */
+function refuseControls(schema: unknown, value: unknown, field: string): void {
+  if (typeof value === 'string') {
+    if (hasControls(value) && !isRaw(schema)) throw invalidField(field || 'body', 'must not have control characters')
+  } else if (Array.isArray(value)) {
+    const { items } = shapeOf(schema)
+    for (const [at, one] of value.entries()) refuseControls(items, one, `${field}/${at}`)
+  } else if (isRecord(value)) {
+    const shape = shapeOf(schema)
+    const { properties = {}, additionalProperties = isFree(shape) ? shape : undefined } = shape
+    for (const [name, one] of Object.entries(value)) {
+      const isNamed = Object.hasOwn(properties, name)
+      const inner = isNamed ? properties[name] : additionalProperties
+      // What no schema names is dropped.
+      if (inner === undefined) continue
+      if (!isNamed && hasControls(name))
+        throw invalidField(field || 'body', 'must not have control characters in a name')
+      refuseControls(inner, one, field === '' ? name : `${field}/${name}`)
+    }
+  }
+}
+
+interface Shape {
+  readonly type?: unknown
+  readonly items?: unknown
+  readonly properties?: Readonly<Record<string, unknown>>
+  readonly additionalProperties?: unknown
+  readonly anyOf?: readonly unknown[]
+}
+
+/** Of an object or a list that may be null, the part that is not null. */
+function shapeOf(schema: unknown): Shape {
+  if (!isRecord(schema)) return {}
+  const shape: Shape = schema
+  const inner = shape.anyOf?.find(one => isRecord(one) && one['type'] !== 'null')
+  return inner === undefined ? shape : shapeOf(inner)
+}
+
+/** Any JSON. */
+const isFree = ({ type, anyOf }: Shape) => type === undefined && anyOf === undefined
+
+const isRaw = (schema: unknown) => isRecord(schema) && schema[rawTextMark] === true
 
 function propertiesOf(schema: TSchema): Properties {
   const { properties } = schema as { readonly properties?: Properties }

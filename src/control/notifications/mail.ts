@@ -2,6 +2,7 @@
 import type { Sweep } from '../../engine/sweep.ts'
 import { hours, minutes, seconds } from '../../lib/duration.ts'
 import { once } from '../../lib/once.ts'
+import { printable, printableLine } from '../../lib/printable.ts'
 import type { Deps } from '../deps.ts'
 import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
@@ -68,7 +69,7 @@ async function deliver(
     await send({
       to: mail.to,
       subject: oneLine(mail.title),
-      text: `${mail.body}\n\n${config.publicUrl}${mail.route}\n`,
+      text: `${printable(mail.body)}\n\n${config.publicUrl}${mail.route}\n`,
       messageId: `<${mail.id}@${new URL(config.publicUrl).hostname}>`,
     })
     await settled(db, mail.id, 'sent')
@@ -86,7 +87,7 @@ async function deliver(
 }
 
 /** A title may hold what people typed; a line break in a header would start another header. */
-const oneLine = (text: string) => text.replace(/\s+/g, ' ').slice(0, 200)
+const oneLine = (text: string) => printableLine(text.replace(/\s+/g, ' ')).slice(0, 200)
 
 /** 5xx (RFC 5321, 4.2.1): the same mail will be refused again. */
 function isFinal(cause: unknown): boolean {

@@ -1,7 +1,19 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { pageQuery } from '../http/paging.ts'
-import { Acknowledgement, bool, dateTime, int64, list, maybe, nullable, oneOf, resource, text } from '../http/types.ts'
+import {
+  Acknowledgement,
+  bool,
+  dateTime,
+  int64,
+  list,
+  maybe,
+  nullable,
+  oneOf,
+  rawText,
+  resource,
+  text,
+} from '../http/types.ts'
 
 export const Repository = resource('Repository', {
   id: int64(),
@@ -39,7 +51,9 @@ const PutGitCredential = resource('PutGitCredentialRequest', {
     text({ minLength: 1, maxLength: 255, pattern: '^[^:\\s]+$', 'x-mote-pattern': 'neither spaces nor colons' }),
   ),
   token: maybe(text({ minLength: 1, maxLength: 4096, description: 'With `token`. Never shown again.' })),
-  known_hosts: maybe(text({ maxLength: 16_384, description: 'With `ssh_key`: what `ssh-keyscan` says of the host.' })),
+  known_hosts: maybe(
+    rawText({ maxLength: 16_384, description: 'With `ssh_key`: what `ssh-keyscan` says of the host.' }),
+  ),
 })
 export type PutGitCredential = Static<typeof PutGitCredential>
 

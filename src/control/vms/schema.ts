@@ -1,6 +1,18 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { bool, fileName, freeForm, int32, labelName, list, maybe, resource, text, uint32 } from '../http/types.ts'
+import {
+  bool,
+  fileName,
+  freeForm,
+  int32,
+  labelName,
+  list,
+  maybe,
+  rawText,
+  resource,
+  text,
+  uint32,
+} from '../http/types.ts'
 
 const shared = { auth: 'bearer', project: 'selected', answer: 'free' } as const
 const base = '/v1/apps/{app_name}/deployments/{job_id}'
@@ -71,7 +83,7 @@ export const vmOperations = operations({
     scope: 'deploy',
     params,
     body: resource('ExecRequest', {
-      command: list(text({ maxLength: 65_536 }), { minItems: 1, maxItems: 256 }),
+      command: list(rawText({ maxLength: 65_536 }), { minItems: 1, maxItems: 256 }),
       timeout_seconds: maybe(uint32({ minimum: 1, maximum: 60 })),
     }),
     answer: resource('ExecAnswer', { exit_code: int32(), stdout: text(), stderr: text(), truncated: bool() }),

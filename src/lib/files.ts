@@ -1,4 +1,4 @@
-import { type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { constants, type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** True for the error of a system call with this code, such as `ENOENT`. */
@@ -27,6 +27,20 @@ export async function writeFileAtomic(
     throw error
   }
   if (durable) await withFile(dirname(path), 'r', undefined, dir => dir.sync())
+}
+
+/**
+ * The text of a regular file of at most `maxBytes`; undefined for anything else, such as a pipe or a device, which could be
+ * read for ever. A symbolic link is none, either.
+ */
+export async function readRegular(path: string, maxBytes: number): Promise<string | undefined> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const found = await file.stat()
+    return found.isFile() && found.size <= maxBytes ? await file.readFile('utf8') : undefined
+  } finally {
+    await file.close()
+  }
 }
 
 /** The file's text, or undefined when there is no such file. */

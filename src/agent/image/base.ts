@@ -1,11 +1,11 @@
-import { createReadStream } from 'node:fs'
-import { mkdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip, createZstdDecompress, type Gunzip, type ZstdDecompress } from 'node:zlib'
+import { ArchiveFault } from '../../lib/archive/fault.ts'
+import { inThread } from '../../lib/archive/thread.ts'
+import { minutes } from '../../lib/duration.ts'
 import { run } from '../../lib/exec.ts'
 import { hasCode } from '../../lib/files.ts'
-import { semaphore } from '../../lib/semaphore.ts'
+import { hasProgram } from '../../lib/programs.ts'
 import { type RunConfig, runConfigOf } from './config.ts'
 import {
   blobPath,
@@ -16,6 +16,7 @@ import {
   readBlob,
   refName,
 } from './layout.ts'
+import type { LayersJob } from './layer-count.ts'
 import { ImageError } from './reference.ts'
 import { keepSeed } from './seed.ts'
 
@@ -25,7 +26,8 @@ const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
  * @param digest the image's name in its source; a pull may have converted the manifest to OCI, which changes its own.
- * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when it has too many
+ * @throws ImageError `image_too_large` when the unpacked layers exceed `maxBytes`, `image_unusable` when one is damaged or sparse,
+ * or there are too many
  */
 export async function buildBase(
   layoutDir: string,
@@ -39,7 +41,7 @@ export async function buildBase(
   const work = join(dir, 'work')
   await mkdir(work)
   try {
-    const rootfs = await unpack(layoutDir, found, work, signal)
+    const rootfs = await unpack(layoutDir, found, work, maxBytes, signal)
     const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
     const run = await runConfigOf(rootfs, config)
     const baseType = await makeFileSystem(rootfs, join(dir, 'base.img'), signal)
@@ -53,68 +55,46 @@ export async function buildBase(
 
 /** Twice what Docker makes (127): each costs a pass over it, however little it holds. */
 const mostLayers = 256
-/** A layer in Zstandard may have us hold 128 MiB of it (RFC 8878, 3.1.1.1.2; the limit of zstd's library). */
-const layersAtOnce = 2
+/** The largest images have half as many; unpacked, each takes an inode and a block of the host. */
+const mostEntries = 1_000_000
+const countMs = minutes(10)
 
-/**
- * Counts what the layers hold before anything is written: a small file can unpack to a full disk. Some are decompressed
- * side by side, on the threads of the pool; of one that is not compressed its size says it.
- */
+/** Reads all layers before anything is written: a small file can unpack to a full disk. */
 async function checkSize(layoutDir: string, layers: readonly Descriptor[], maxBytes: number, signal: AbortSignal) {
   if (layers.length > mostLayers)
     throw new ImageError('image_unusable', `the image has ${layers.length} layers, ${mostLayers} at most: squash some`)
-  let total = 0
-  const add = (bytes: number) => {
-    total += bytes
-    if (total > maxBytes)
-      throw new ImageError('image_too_large', `the image unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`)
+  const files = layers.map(({ digest }) => blobPath(layoutDir, digest))
+  const job: LayersJob = { files, limits: { maxBytes, maxEntries: mostEntries } }
+  try {
+    await inThread(new URL('./layer-thread.ts', import.meta.url), job, { signal, timeoutMs: countMs })
+  } catch (cause) {
+    throw cause instanceof ArchiveFault ? explained(cause, maxBytes) : cause
   }
-  const failed = new AbortController()
-  const until = AbortSignal.any([signal, failed.signal])
-  const slots = semaphore(layersAtOnce)
-  const counts = layers.map(async ({ digest }) => {
-    const release = await slots.take(until)
-    await countLayer(blobPath(layoutDir, digest), add, until).finally(release)
-  })
-  await Promise.all(counts).finally(async () => {
-    failed.abort()
-    await Promise.allSettled(counts)
-  })
 }
 
-async function countLayer(path: string, add: (bytes: number) => void, signal: AbortSignal): Promise<void> {
-  const decompress = decompressorOf(await readHead(path))
-  if (!decompress) return add((await stat(path)).size)
-  await pipeline(
-    createReadStream(path),
-    decompress,
-    async chunks => {
-      for await (const chunk of chunks) add(chunk.length)
-    },
-    { signal },
-  )
-}
-
-function decompressorOf(head: Buffer): Gunzip | ZstdDecompress | undefined {
-  const magic = head.readUInt32BE(0)
-  if (magic >>> 16 === 0x1f8b) return createGunzip({ chunkSize })
-  return magic === 0x28b52ffd ? createZstdDecompress({ chunkSize }) : undefined
-}
-
-/** Each chunk is a trip to a thread and back. */
-const chunkSize = 256 * 1024
-
-async function readHead(path: string): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of createReadStream(path, { end: 3 })) if (Buffer.isBuffer(chunk)) chunks.push(chunk)
-  return Buffer.concat([...chunks, Buffer.alloc(4)], 4)
+function explained(cause: ArchiveFault, maxBytes: number): ImageError {
+  const reasons: Record<ArchiveFault['code'], readonly [ImageError['code'], string]> = {
+    too_large: ['image_too_large', `unpacks to more than ${Math.floor(maxBytes / 2 ** 20)} MiB`],
+    too_many: ['image_too_large', `has more than ${mostEntries} files`],
+    too_slow: ['image_too_large', 'takes too long to unpack'],
+    unreadable: ['image_unusable', `has a layer that is no tar archive: ${cause.message}`],
+    refused: ['image_unusable', `has a layer that cannot be used: ${cause.message}`],
+  }
+  const [code, reason] = reasons[cause.code]
+  return new ImageError(code, `the image ${reason}`, { cause })
 }
 
 /**
  * umoci sees a layout of our own with this one manifest in it: no tag to choose, no index to walk. It checks every
  * blob's digest and keeps paths, links and whiteouts inside the root.
  */
-async function unpack(layoutDir: string, found: FoundManifest, work: string, signal: AbortSignal): Promise<string> {
+async function unpack(
+  layoutDir: string,
+  found: FoundManifest,
+  work: string,
+  maxBytes: number,
+  signal: AbortSignal,
+): Promise<string> {
   const view = join(work, 'layout')
   await mkdir(view)
   await symlink(resolve(layoutDir, 'blobs'), join(view, 'blobs'))
@@ -128,7 +108,11 @@ async function unpack(layoutDir: string, found: FoundManifest, work: string, sig
   await writeFile(join(view, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
   const rootfs = join(work, 'rootfs')
   const rootless = process.getuid?.() === 0 ? [] : ['--rootless']
-  await run('umoci', ['raw', 'unpack', ...rootless, '--image', `${view}:image`, rootfs], { signal })
+  const args = ['raw', 'unpack', ...rootless, '--image', `${view}:image`, rootfs]
+  // Should it read a layer in another way than we did: no file of it becomes larger than the image may be.
+  const limited = await hasProgram('prlimit')
+  if (limited) await run('prlimit', [`--fsize=${maxBytes}`, '--', 'umoci', ...args], { signal })
+  else await run('umoci', args, { signal })
   return rootfs
 }
 

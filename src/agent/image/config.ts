@@ -1,7 +1,8 @@
 import { constants } from 'node:os'
-import { readFile, realpath } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { Type, type Static } from 'typebox'
+import { readRegular } from '../../lib/files.ts'
 import type { ImageConfig } from './layout.ts'
 import { ImageError } from './reference.ts'
 
@@ -85,13 +86,17 @@ function groupId(group: readonly string[][], name: string): number {
   return Number(id)
 }
 
+/** 10,000 users. An image may bring gigabytes, or a device. */
+const maxTableBytes = 1 << 20
+
 /** Colon-separated lines of a file of the image. A link that leads out of the image reads as no file. */
 async function table(rootfs: string, file: string): Promise<string[][]> {
   try {
     const root = await realpath(rootfs)
     const path = await realpath(join(root, file))
     if (!path.startsWith(root + sep)) return []
-    return (await readFile(path, 'utf8')).split('\n').map(line => line.split(':'))
+    const text = (await readRegular(path, maxTableBytes)) ?? ''
+    return text.split('\n').map(line => line.split(':'))
   } catch {
     return []
   }

@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
 import { describe, expect, test } from 'vitest'
+import { endOfArchive, globalHeaderBomb, paxData, rawEntry, rawHeader } from '../../lib/archive/testing.ts'
 import { testDir } from '../testing.ts'
 import { ImageError, parseImage } from './reference.ts'
 import { writeSampleImage } from './sample.ts'
@@ -86,7 +87,7 @@ async function layout(dir: string, config: object, fill: (tar: Pack) => void): P
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
 
-/** An OCI layout of these layers, which are archives only as far as nobody unpacks them. */
+/** An OCI layout of these layers, for images that nobody unpacks. */
 async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> {
   await mkdir(join(dir, 'blobs/sha256'), { recursive: true })
   const put = async (data: Buffer) => {
@@ -99,6 +100,15 @@ async function layersOnly(dir: string, blobs: readonly Buffer[]): Promise<void> 
   const entry = await put(Buffer.from(JSON.stringify(manifest)))
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
 }
+
+/** Few entries, each below directories that no other one has. */
+const deepNames = () =>
+  Buffer.concat([
+    ...Array.from({ length: 1000 }, (_, n) =>
+      rawEntry('x', { flag: 'x', data: paxData([['path', `${n}/${'a/'.repeat(1500)}f`]]) }),
+    ).flatMap(header => [header, rawEntry('f')]),
+    endOfArchive,
+  ])
 
 /** How many files below this directory are open in this process. */
 function openBelow(dir: string): number {
@@ -181,10 +191,63 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     await expect(storeIn(dir.path, 2).base('oci:bomb', context())).rejects.toMatchObject({ code: 'image_too_large' })
   })
 
+  const sparse = (version: string) =>
+    Buffer.concat([
+      rawEntry('x', {
+        flag: 'x',
+        data: paxData([
+          ['GNU.sparse.major', version],
+          ['GNU.sparse.minor', '0'],
+          ['GNU.sparse.name', 'holes'],
+          ['GNU.sparse.size', String(1 << 30)],
+          ['GNU.sparse.realsize', String(1 << 30)],
+          ['GNU.sparse.numblocks', '1'],
+          ['GNU.sparse.map', `${(1 << 30) - 1},1`],
+        ]),
+      }),
+      rawEntry('GNUSparseFile.0/holes', { data: `1\n${(1 << 30) - 1}\n1\n`.padEnd(512, '\0') + 'x' }),
+      endOfArchive,
+    ])
+  const evil: ReadonlyArray<readonly [string, Buffer, string]> = [
+    ['a file with holes (pax 1.0)', sparse('1'), 'image_unusable'],
+    ['a file with holes (pax 0.1)', sparse('0'), 'image_unusable'],
+    ['a file with holes (GNU)', Buffer.concat([rawHeader('holes', 'S', 0), endOfArchive]), 'image_unusable'],
+    ['a header that would make many', globalHeaderBomb(100, 20), 'image_unusable'],
+    ['noise', randomBytes(5000), 'image_unusable'],
+    ['names that are a million directories', deepNames(), 'image_too_large'],
+  ]
+  test.each(evil)('a layer with %s is refused, compressed or not', async (_, layer, code) => {
+    await using dir = await testDir()
+    for (const [name, blob] of [
+      ['plain', layer],
+      ['gzip', gzipSync(layer)],
+    ] as const) {
+      await layersOnly(join(dir.path, name), [blob])
+      await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toMatchObject({ code })
+    }
+    await layersOnly(join(dir.path, 'cut'), [gzipSync(layer).subarray(0, 60)])
+    await expect(storeIn(dir.path).base('oci:cut', context())).rejects.toMatchObject({ name: 'ImageError' })
+  })
+
+  test('a password file that is a device, a pipe or too long is none', async () => {
+    await using dir = await testDir()
+    const files: Record<string, (tar: Pack) => unknown> = {
+      device: tar => tar.entry({ name: 'etc/passwd', type: 'character-device', devmajor: 1, devminor: 5 }),
+      pipe: tar => tar.entry({ name: 'etc/passwd', type: 'fifo' }),
+      long: tar => tar.entry({ name: 'etc/passwd' }, `${'#'.repeat(1 << 20)}\napp:x:1:1::/:/bin/sh\n`),
+    }
+    for (const [name, add] of Object.entries(files)) {
+      await layout(join(dir.path, name), { User: 'app', Cmd: ['/x'] }, add)
+      await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toThrow(/runs as "app"/)
+    }
+  })
+
   test('layers are looked into two at a time, and too many are refused', async () => {
     await using dir = await testDir()
     const sizeMib = 1
-    const blobs = Array.from({ length: 24 }, () => gzipSync(randomBytes(sizeMib << 20), { level: 0 }))
+    const blobs = Array.from({ length: 24 }, () =>
+      gzipSync(Buffer.concat([rawEntry('noise', { data: randomBytes(sizeMib << 20) }), endOfArchive]), { level: 0 }),
+    )
     await layersOnly(join(dir.path, 'many'), blobs)
     let most = 0
     const watch = setInterval(() => (most = Math.max(most, openBelow(join(dir.path, 'many')))), 1)

@@ -1,9 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { arch } from 'node:os'
 import { join } from 'node:path'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
-import { hasCode } from '../../lib/files.ts'
+import { hasCode, readRegular } from '../../lib/files.ts'
 import { ImageError } from './reference.ts'
 
 const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })
@@ -88,13 +87,18 @@ export async function readBlob(layoutDir: string, digest: string): Promise<strin
   return readLayoutFile(blobPath(layoutDir, digest))
 }
 
+/** As registries limit manifests (distribution-spec v1.1, "Pushing manifests"). */
+const maxDocumentBytes = 4 << 20
+
 async function readLayoutFile(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8')
+    const text = await readRegular(path, maxDocumentBytes)
+    if (text !== undefined) return text
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
     throw new ImageError('image_not_found', 'there is no such OCI layout in the image directory', { cause: error })
   }
+  throw new ImageError('image_unusable', `a manifest or configuration has more than ${maxDocumentBytes} bytes`)
 }
 
 export function parseDocument<T extends TSchema>(schema: T, text: string, what: string): Static<T> {

@@ -1,16 +1,15 @@
-import { ArchiveFault, unreadable } from './fault.ts'
+import { unreadable } from './fault.ts'
 
 /** Reads a stream by lengths. Never holds more than one of its chunks and one answer. */
 export class ByteSource {
   readonly #chunks: AsyncIterator<Buffer>
-  readonly #maxBytes: number
+  readonly #onBytes: (count: number) => void
   #chunk: Buffer = Buffer.alloc(0)
-  #bytes = 0
 
-  /** @param maxBytes of the whole stream; more is an ArchiveFault `too_large` */
-  constructor(source: AsyncIterable<Buffer>, maxBytes: number) {
+  /** @param onBytes called with the length of each part before it is used; may throw */
+  constructor(source: AsyncIterable<Buffer>, onBytes: (count: number) => void) {
     this.#chunks = source[Symbol.asyncIterator]()
-    this.#maxBytes = maxBytes
+    this.#onBytes = onBytes
   }
 
   /** The next bytes, at most `most` of them; undefined at the end. */
@@ -18,8 +17,7 @@ export class ByteSource {
     while (this.#chunk.length === 0) {
       const next = await this.#chunks.next()
       if (next.done === true) return undefined
-      this.#bytes += next.value.length
-      if (this.#bytes > this.#maxBytes) throw new ArchiveFault('too_large', `more than ${this.#maxBytes} bytes`)
+      this.#onBytes(next.value.length)
       this.#chunk = next.value
     }
     const taken = this.#chunk.subarray(0, most)

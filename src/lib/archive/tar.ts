@@ -24,6 +24,12 @@ export interface ArchiveLimits {
   readonly maxEntries: number
 }
 
+/** What has been read so far. Archives that have one limit together share it. */
+export interface ArchiveUse {
+  bytes: number
+  entries: number
+}
+
 export interface TarEntry {
   readonly name: string
   readonly linkname: string
@@ -42,9 +48,13 @@ const maxNameBytes = 4096
 export async function* tarEntries(
   source: AsyncIterable<Buffer>,
   { maxBytes, maxEntries }: ArchiveLimits,
+  use: ArchiveUse = { bytes: 0, entries: 0 },
 ): AsyncGenerator<TarEntry> {
-  const bytes = new ByteSource(source, maxBytes)
-  const count = entryCounter(maxEntries)
+  const bytes = new ByteSource(source, length => {
+    use.bytes += length
+    if (use.bytes > maxBytes) throw new ArchiveFault('too_large', `more than ${maxBytes} bytes`)
+  })
+  const count = entryCounter(maxEntries, use)
   try {
     for (let header = await nextHeader(bytes, count); header; header = await nextHeader(bytes, count)) {
       const { name, linkname, mode, size, type } = header
@@ -139,15 +149,14 @@ function unexpectedEnd(): never {
  * Each name costs one, and one for each directory in it that the name before did not have: unpacked, a deep name makes
  * many directories.
  */
-function entryCounter(maxEntries: number): (name: string) => void {
+function entryCounter(maxEntries: number, use: ArchiveUse): (name: string) => void {
   let before: readonly string[] = []
-  let entries = 0
   return name => {
     const parts = name.split('/').filter(part => part !== '' && part !== '.')
     const parents = parts.slice(0, -1)
     const fresh = parents.findIndex((part, at) => part !== before[at])
-    entries += 1 + (fresh < 0 ? 0 : parents.length - fresh)
+    use.entries += 1 + (fresh < 0 ? 0 : parents.length - fresh)
     if (parts.length > 0) before = parts
-    if (entries > maxEntries) throw new ArchiveFault('too_many', `more than ${maxEntries} entries`)
+    if (use.entries > maxEntries) throw new ArchiveFault('too_many', `more than ${maxEntries} entries`)
   }
 }

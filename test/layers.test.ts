@@ -67,17 +67,28 @@ describe('layers', () => {
   })
 
   it('nothing but the programs, the command line and the starters of child processes reads the environment', () => {
-    /** They hand the environment on to a child, or look for one on the PATH; they take no setting from it. */
-    const starters = [
-      'src/lib/exec.ts',
-      'src/lib/programs.ts',
-      'src/db/embedded/server.ts',
-      'src/agent/hypervisor/qemu/spawn.ts',
-    ]
+    /** They hand parts of it on to a child, or look for one on the PATH; they take no setting from it. */
+    const starters = ['src/lib/child-env.ts', 'src/db/embedded/server.ts']
     const code = (file: string) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '')
     const readers = sources.filter(
       file => /process\.env/.test(code(file)) && !['programs', 'cli'].includes(roomOf(file)),
     )
     expect(readers.sort()).toEqual(starters.sort())
+  })
+
+  it('only these files of a server start programs, each with an environment of its own', () => {
+    /** The command line is the user's own, as is their environment. */
+    const own = ['src/agent/hypervisor/process.ts', 'src/agent/launcher/launcher.ts', 'src/lib/exec.ts']
+    const starters = [
+      ...own,
+      'src/agent/guest/own-kernel.ts',
+      'src/agent/guest/vmlinux.ts',
+      ...['account', 'owner', 'server'].map(name => `src/db/embedded/${name}.ts`),
+    ]
+    const found = sources.filter(
+      file => roomOf(file) !== 'cli' && readFileSync(file, 'utf8').includes("from 'node:child_process'"),
+    )
+    expect(found.sort()).toEqual(starters.sort())
+    for (const file of own) expect(readFileSync(file, 'utf8'), file).toMatch(/\benv\b/)
   })
 })

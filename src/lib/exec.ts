@@ -1,10 +1,14 @@
 import { spawn } from 'node:child_process'
+import { childEnv } from './child-env.ts'
 
 export interface RunOptions {
   readonly cwd?: string
   /** Written to the program's stdin. */
   readonly input?: string | Buffer
+  /** Besides what every program has (child-env.ts). */
   readonly env?: Readonly<Record<string, string>>
+  /** It goes to the network, and finds the host's proxy and certificates; default: as its name tells. */
+  readonly network?: boolean
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
 }
@@ -23,13 +27,6 @@ export class CommandError extends Error {
 /** Enough for the rules of ten thousand VMs as nft lists them. */
 const keptOutputBytes = 64 << 20
 
-/** The proxy for HTTPS that programs which are run find in their environment: the host's own way out. */
-export function hostProxy(): URL | undefined {
-  const given = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
-  if (given === '') return undefined
-  return URL.parse(given.includes('://') ? given : `http://${given}`) ?? undefined
-}
-
 /**
  * Runs a program without a shell and answers its stdout. Only the program's name, never its arguments, is in the error.
  * @throws CommandError when it ends with another code than 0, AbortError, or ENOENT when it is not installed.
@@ -38,7 +35,7 @@ export function run(program: string, args: readonly string[], options: RunOption
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const child = spawn(program, args, {
     stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-    env: { ...commandEnv(), ...options.env },
+    env: childEnv(program, { network: options.network, own: options.env }),
     killSignal: 'SIGKILL',
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
@@ -58,16 +55,6 @@ export function run(program: string, args: readonly string[], options: RunOption
   child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code tells
   child.stdin?.end(options.input)
   return promise
-}
-
-/** What programs that are run find in their environment. */
-export function commandEnv(): Record<string, string | undefined> {
-  return { ...process.env, PATH: searchPath(), LC_ALL: 'C' }
-}
-
-/** Users other than root often lack the sbin directories, where mke2fs and nft live. */
-function searchPath(): string {
-  return `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`
 }
 
 function lastLines(text: string): string {

@@ -1,10 +1,11 @@
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
+import { searchPath } from './child-env.ts'
 
 /** The program's path, from the PATH and the sbin directories; undefined: it is not installed. */
 export async function findProgram(name: string): Promise<string | undefined> {
-  const dirs = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/sbin']
+  const dirs = searchPath().split(delimiter)
   for (const path of dirs.filter(Boolean).map(dir => join(dir, name))) {
     const usable = await access(path, constants.X_OK).then(
       () => true,

@@ -16,7 +16,14 @@ export const limited = (
   program: readonly string[],
   { maxBytes, timeoutMs, signal }: FetchLimits,
   env: Readonly<Record<string, string>> = {},
-) => run('prlimit', [`--fsize=${maxBytes}`, '--', ...program], { cwd: '/', env, timeoutMs, signal })
+) =>
+  run('prlimit', [`--fsize=${maxBytes}`, '--', ...program], {
+    cwd: '/',
+    env,
+    network: program[0] === 'git',
+    timeoutMs,
+    signal,
+  })
 
 export const gitIn =
   (dir: string, env: Readonly<Record<string, string>>, limits: FetchLimits): Git =>

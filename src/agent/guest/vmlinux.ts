@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { gunzipSync, zstdDecompressSync } from 'node:zlib'
+import { childEnv } from '../../lib/child-env.ts'
 
 const bootProtocolMagic = 'HdrS'
 
@@ -31,7 +32,7 @@ async function decompress(payload: Buffer): Promise<Buffer> {
 
 /** By the `xz` program: Node has no decoder for it. */
 export async function unxz(data: Buffer): Promise<Buffer> {
-  const running = promisify(execFile)('xz', ['-dc'], { encoding: 'buffer', maxBuffer: 1 << 28 })
+  const running = promisify(execFile)('xz', ['-dc'], { encoding: 'buffer', maxBuffer: 1 << 28, env: childEnv('xz') })
   running.child.stdin?.end(data)
   return (await running).stdout
 }

@@ -155,7 +155,12 @@ async function withSkopeo<T>(
       const verb = args.findIndex(arg => arg === 'copy' || arg === 'inspect')
       args.splice(verb + 1, 0, '--authfile', auth)
       const command = way.command('skopeo', ['--policy', policy, ...args])
-      return run(command.program, command.args, { signal, timeoutMs: pullLimitMs, env: way.environment })
+      return run(command.program, command.args, {
+        signal,
+        timeoutMs: pullLimitMs,
+        env: way.environment,
+        network: true,
+      })
     })
   } catch (error) {
     if (refused.length > 0) throw privateRegistry(refused.join(', '), error)

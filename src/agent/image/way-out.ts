@@ -1,6 +1,6 @@
 /** How skopeo reaches a registry. It resolves names itself, and goes where the registry sends it for blobs and tokens. */
 import { join } from 'node:path'
-import { hostProxy } from '../../lib/exec.ts'
+import { hostProxy } from '../../lib/child-env.ts'
 import { guardedProxy, proxyEnvironment, tunnelTo } from '../../lib/guarded-proxy.ts'
 import { internetOnly, type Lookup } from '../../lib/public-host.ts'
 import { type OneWay, wayOutPort } from './oneway.ts'

@@ -7,7 +7,8 @@ import { spawn } from 'node:child_process'
 import { Socket } from 'node:net'
 import { constants } from 'node:os'
 import { getSystemErrorName } from 'node:util'
-import { CommandError, commandEnv, run } from '../../lib/exec.ts'
+import { childEnv } from '../../lib/child-env.ts'
+import { CommandError, run } from '../../lib/exec.ts'
 import { nativeProgram } from '../guest/native.ts'
 import { type Answer, answersOf, type Request, requestBytes } from './wire.ts'
 
@@ -61,7 +62,7 @@ export async function openLauncher(cacheDir: string): Promise<Launcher> {
   }
   return {
     async run(name, args, { input = '' } = {}) {
-      const { code, stdout, stderr } = await ask({ argv: [name, ...args], env: commandEnv(), input }).ended
+      const { code, stdout, stderr } = await ask({ argv: [name, ...args], env: childEnv(name), input }).ended
       if (code === 0) return stdout
       throw new CommandError(name, code, stderr)
     },
@@ -94,7 +95,7 @@ interface Waiting {
 
 function startHelper(program: string, onGone: () => void): Helper {
   // A session of its own: what is typed on a terminal is not for it.
-  const child = spawn(program, [], { detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
+  const child = spawn(program, [], { detached: true, stdio: ['pipe', 'pipe', 'ignore'], env: childEnv(program) })
   const waiting = new Map<number, Waiting>()
   let lastId = 0
   // Whoever waits for a program of a moment keeps this process; that a VMM may end one day does not.

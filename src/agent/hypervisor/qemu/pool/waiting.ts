@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { abortable } from '../../../../lib/abortable.ts'
+import { childEnv } from '../../../../lib/child-env.ts'
 import { identifyProcess, type ProcessIdentity } from '../../../../lib/process-identity.ts'
 import { listenIn } from '../../../../lib/short-socket.ts'
 import type { Launcher } from '../../../launcher/launcher.ts'
@@ -12,7 +13,6 @@ import { tapFd } from '../../netless.ts'
 import { endOf, endProcess, errorFile, type VmmProcess } from '../../process.ts'
 import { privateMemoryLibrary } from '../private-memory.ts'
 import { preloadLibrary } from '../preload.ts'
-import { environmentWith } from '../spawn.ts'
 
 export interface WaitingStart {
   /** What is started, and what `ps` shows until it has a VM. */
@@ -68,7 +68,7 @@ export async function startWaiting(
   await using door = await openDoor(dir, name)
   const env = { LD_PRELOAD: libraries.join(':'), MOTE_WAITS_AT: name, ...(apart ? { MOTE_WAITS_APART: '1' } : {}) }
   const started = await launcher.start({
-    ...{ program, args: ['waits for a VM'], cwd: dir, env: environmentWith(env) },
+    ...{ program, args: ['waits for a VM'], cwd: dir, env: childEnv(program, { own: env }) },
     ...{ errorFile: join(dir, errorFile), ...(cgroup === undefined ? {} : { cgroup }) },
   })
   const ended = endOf('a waiting QEMU', dir, started)

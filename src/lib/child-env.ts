@@ -1,0 +1,50 @@
+/**
+ * The environment of every program that this one starts. Its own holds keys, passwords and tokens, and whoever may look at
+ * /proc/<pid>/environ of a child has them, so names are let through one by one.
+ */
+
+/** What programs need to find themselves and their files. */
+const everywhere = ['HOME', 'TMPDIR', 'TZ'] as const
+
+/** How the host goes to the network: a proxy, and the certificates that it trusts. */
+const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const
+const certificates = [
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'GIT_SSL_CAINFO',
+  'CURL_CA_BUNDLE',
+  'NODE_EXTRA_CA_CERTS',
+] as const
+const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificates]
+
+/** They fetch from the network whatever they are run for. */
+const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebstrap', 'skopeo'])
+
+export interface ChildEnv {
+  /** Whether the program goes to the network by itself; default: as it is known to. */
+  readonly network?: boolean | undefined
+  /** Its own variables, which nothing is taken from. */
+  readonly own?: Readonly<Record<string, string>> | undefined
+}
+
+/** @param program its name; output of it is in English, since it is parsed */
+export function childEnv(program: string, { network, own = {} }: ChildEnv = {}): Record<string, string> {
+  const names = (network ?? networkPrograms.has(program)) ? [...everywhere, ...ofNetwork] : everywhere
+  const passed = names.flatMap(name => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value] as const]
+  })
+  return { ...Object.fromEntries(passed), PATH: searchPath(), LC_ALL: 'C', ...own }
+}
+
+/** Users other than root often lack the sbin directories, where mke2fs and nft live. */
+export function searchPath(): string {
+  return `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`
+}
+
+/** The proxy for HTTPS that programs of the network find in their environment: the host's own way out. */
+export function hostProxy(): URL | undefined {
+  const given = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''
+  if (given === '') return undefined
+  return URL.parse(given.includes('://') ? given : `http://${given}`) ?? undefined
+}

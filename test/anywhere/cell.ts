@@ -1,9 +1,10 @@
 /** One cell: a root of its distribution, the checkout in it, the README's first command and a short journey. */
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { run } from '../../src/lib/exec.ts'
+import { databaseImageDir } from '../support/database-image.ts'
 import { type Cell, checkoutOf } from './cells.ts'
 import { carriedEnvironment, certificatePaths, npmrc, resolverFile } from './host.ts'
 import { byHand, firstCommand, installAsPrinted, type Journey, oneCommand } from './journey.ts'
@@ -11,6 +12,7 @@ import { type Oddity, oddityOf } from './oddities.ts'
 import { openRoom, type Room } from './room.ts'
 import { cacheDir, copyCheckout, installNewerNode, rootTarball, unpackRoot } from './roots.ts'
 import { openSession, type Session } from './session.ts'
+import { sweep } from './sweep.ts'
 import { openSteps, secondsSince, type Step, type StepResult } from './step.ts'
 
 export interface CellResult {
@@ -34,6 +36,7 @@ export async function runCell(cell: Cell, say: (line: string) => void, stop: Abo
   const log = createWriteStream(logFile)
   const late = AbortSignal.timeout(cellMs)
   say(cell.name)
+  await sweep()
   const steps = openSteps(
     line => {
       say(line)
@@ -75,12 +78,13 @@ async function carryOut(cell: Cell, step: Step, write: (text: string) => void): 
   const prepared = await step('machine', prepareSeconds, signal => prepare(oddity, room, plain, signal))
   releases.defer(async () => prepared?.release?.())
   const through = [...(prepared?.through ?? []), ...(oddity?.through ?? [])]
-  const journey: Journey = { room, session: openSession({ room, user, home, env, write, through }), dir, step }
-  if (oddity !== null) return oneCommand(journey, oddity.says)
+  const session = openSession({ room, user, home, env: { ...env, ...prepared?.env }, write, through })
+  const journey: Journey = { room, session, dir, step }
+  if (oddity !== null) return await oneCommand(journey, oddity.says)
   if (user !== 'root') await installAsPrinted(journey, cell.place === 'sudo')
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')
-  await byHand(journey)
+  await byHand(journey, await addDatabaseImage(cell, root))
 }
 
 const usualRoom = (cell: Cell, root: string) => ({
@@ -114,6 +118,18 @@ async function makeRoot(cell: Cell, root: string, signal: AbortSignal): Promise<
   await copyCheckout(at(dir), signal)
   await chmod(at(home), 0o700)
   if (user !== 'root') await run('chroot', [root, 'chown', '-R', `${user}:${user}`, home])
+}
+
+/** The image of databases, where the tests of this machine have made it. @returns whether it is there */
+async function addDatabaseImage(cell: Cell, root: string): Promise<boolean> {
+  const made = await databaseImageDir()
+  if (!existsSync(made)) return false
+  const { dir, user } = checkoutOf(cell)
+  const images = join(dir, '.mote/images')
+  await mkdir(join(root, images), { recursive: true })
+  await run('cp', ['-a', `${made}/.`, join(root, images)])
+  await run('chroot', [root, 'chown', '-R', `${user}:`, join(dir, '.mote')])
+  return true
 }
 
 async function addUser(root: string, user: string, hasSudo: boolean): Promise<void> {

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { run } from '../../src/lib/exec.ts'
+import { databaseVersion } from '../support/database-image.ts'
 import { until } from '../support/wait.ts'
 import type { Room } from './room.ts'
 import type { Ran, Running, Session } from './session.ts'
@@ -88,8 +89,11 @@ export function expectPlainWords(text: string): void {
   if (trace !== undefined) throw new Error(`a stack trace is shown: ${trace.trim()}`)
 }
 
-/** Everything by hand while the demo runs. */
-export async function byHand(journey: Journey): Promise<void> {
+/**
+ * Everything by hand while the demo runs.
+ * @param hasDatabases whether the image of databases is there
+ */
+export async function byHand(journey: Journey, hasDatabases: boolean): Promise<void> {
   const { session, dir, step, room } = journey
   const demo = session.start(['npm', 'run', 'demo'], { cwd: dir })
   const [, email = '', password = ''] = await step('demo that stays', warmSeconds, signal =>
@@ -106,6 +110,10 @@ export async function byHand(journey: Journey): Promise<void> {
   const { text } = await mote('deployments list', ['deployments', 'list', '--app', 'web', '--json'])
   await mote('stop', ['deployments', 'stop', newestOf(text), '--app', 'web'])
   await mote('apps delete', ['apps', 'delete', 'web', '--yes'])
+  if (hasDatabases) {
+    await mote('db create', ['db', 'create', 'main', '--version', String(databaseVersion)], /answers/, warmSeconds)
+    await mote('db delete', ['db', 'delete', 'main', '--yes'])
+  }
   await stopDemo(journey, demo, room)
 }
 
@@ -123,8 +131,8 @@ async function stopDemo({ step }: Journey, demo: Running, room: Room): Promise<v
 
 const moteOf =
   ({ session, dir, step }: Journey) =>
-  (name: string, args: readonly string[], expected: RegExp = /(?:)/) =>
-    step(`mote ${name}`, commandSeconds, async signal => {
+  (name: string, args: readonly string[], expected: RegExp = /(?:)/, seconds = commandSeconds) =>
+    step(`mote ${name}`, seconds, async signal => {
       const ran = await session.run(['bin/mote', ...args], { cwd: dir, signal })
       if (ran.code !== 0 || !expected.test(ran.text)) throw new Error(`mote ${args.join(' ')} ended with ${ran.code}`)
       return ran

@@ -4,7 +4,16 @@
  */
 import type { RoomOptions } from './room.ts'
 import { dropped, smallGroup } from './limits.ts'
-import { occupyPort, type Prepared, type Preparing, shadow, withFaketime, withLocale, withoutIpv6 } from './prepare.ts'
+import {
+  behindProxy,
+  occupyPort,
+  type Prepared,
+  type Preparing,
+  shadow,
+  withFaketime,
+  withLocale,
+  withoutIpv6,
+} from './prepare.ts'
 
 export interface Oddity {
   /** For docs/anywhere.md. */
@@ -58,6 +67,11 @@ export const oddities = {
   'port-7070': { about: 'port 7070 taken', says: /7070/, prepare: at => occupyPort(at, 7070) },
   'port-7080': { about: 'port 7080 taken', says: /7080/, prepare: at => occupyPort(at, 7080) },
   'small-disk': { about: '300 MiB of disk left', says: /space|disk/i, room: { freeMib: 300 } },
+  proxy: {
+    about: 'a proxy with a certificate authority of its own as the only way out',
+    says: null,
+    prepare: behindProxy,
+  },
   'tmp-noexec': { about: '/tmp mounted noexec', says: null, room: { tmp: `${tmp},noexec` } },
   'small-tmp': { about: '/tmp of 10 MiB', says: /\/tmp|TMPDIR|space/i, room: { tmp: `${tmp},size=10m` } },
   'clock-behind': {

@@ -2,6 +2,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { run } from '../../src/lib/exec.ts'
+import { interceptingProxy } from './intercepting-proxy.ts'
 import type { Room } from './room.ts'
 
 export interface Preparing {
@@ -13,6 +15,7 @@ export interface Preparing {
 export interface Prepared {
   /** Commands between the login and the README's. */
   readonly through?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
   readonly release?: () => Promise<void>
 }
 
@@ -59,5 +62,30 @@ export async function occupyPort({ room }: Preparing, port: number): Promise<Pre
       child.stdin.end()
       await exit
     },
+  }
+}
+
+const authorityFile = '/usr/local/share/ca-certificates/company.crt'
+
+/** Neither a route nor a resolver: what is not asked of the proxy does not get out. */
+export async function behindProxy({ room, asRoot }: Preparing): Promise<Prepared> {
+  const { port, certificate, ...proxy } = await interceptingProxy(room.host)
+  const [program, ...args] = room.beside(['ip', 'route', 'del', 'default'])
+  await run(program, args)
+  await asRoot(['sh', '-c', ': > /etc/resolv.conf'])
+  await asRoot(['sh', '-c', 'printf %s "$1" > "$2" && update-ca-certificates', 'sh', certificate, authorityFile])
+  const address = `http://${room.host}:${port}`
+  const own = 'localhost,127.0.0.1,::1'
+  return {
+    env: {
+      HTTP_PROXY: address,
+      HTTPS_PROXY: address,
+      NO_PROXY: own,
+      http_proxy: address,
+      https_proxy: address,
+      no_proxy: own,
+      NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
+    },
+    release: async () => proxy[Symbol.asyncDispose](),
   }
 }

@@ -5,10 +5,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readdir, readFile, readlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir, readFile, readlink, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { run } from '../../src/lib/exec.ts'
-import { removeSoon } from './limits.ts'
+import { type OwnGroup, ownGroup } from './limits.ts'
 import { wire } from './wire.ts'
 
 /** A directory of this machine that is mounted there. */
@@ -25,11 +25,15 @@ export interface RoomOptions {
   readonly tmp: string | null
   /** Devices besides those that each machine has. */
   readonly devices: readonly string[]
-  /** What is left on the disk of the root, which is in memory then; null: as much as this machine has. */
+  /** What is left on the disk of the root; null: as much as this machine has. */
   readonly freeMib: number | null
 }
 
 export interface Room extends AsyncDisposable {
+  /** Address of this machine, seen from inside. */
+  readonly host: string
+  /** Control groups of its own; undefined: this machine has none. */
+  readonly group: OwnGroup | undefined
   /** The command that runs `argv` inside as root, with nothing in its environment. */
   inside(argv: readonly string[]): readonly [program: string, ...args: string[]]
   /** The same in its network only, with the programs of this machine. */
@@ -48,6 +52,8 @@ const plainDevices = ['null', 'zero', 'full', 'random', 'urandom', 'tty']
 
 export async function openRoom(options: RoomOptions): Promise<Room> {
   await using undo = new AsyncDisposableStack()
+  const group = await ownGroup()
+  undo.use(group)
   const unshare = ['--fork', '--kill-child', '--propagation', 'private', ...namespaces, 'sh', '-c', init]
   const holder = spawn('unshare', unshare, { stdio: 'pipe', detached: true, cwd: '/' })
   undo.defer(() => ended(holder))
@@ -55,14 +61,16 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
   const pid = await childOf(holder.pid ?? 0)
   const target = ['--target', String(pid)]
   const outside = (program: string, ...args: string[]) => run('nsenter', [...target, ...namespaces, program, ...args])
-  undo.use(await wire(pid))
+  const { host } = undo.use(await wire(pid))
   await outside('hostname', options.hostname)
-  const root = options.freeMib === null ? options.root : await inMemory(options.root, options.freeMib, outside)
-  await mountAll({ ...options, root }, outside)
+  undo.defer(() => rm(`${options.root}.img`, { force: true }))
+  const root = options.freeMib === null ? options.root : await onOwnDisk(options.root, options.freeMib, outside)
+  await mountAll({ ...options, root }, group, outside)
   await enterRoot(root, outside)
-  undo.defer(() => removeGroups(pid))
   const all = undo.move()
   return {
+    host,
+    group,
     inside: argv => ['nsenter', ...target, ...namespaces, ...argv],
     beside: argv => ['nsenter', ...target, '--net', ...argv],
     processes: async () => {
@@ -78,7 +86,11 @@ export async function openRoom(options: RoomOptions): Promise<Room> {
 
 type Outside = (program: string, ...args: string[]) => Promise<string>
 
-async function mountAll({ root, binds, tmp, devices }: RoomOptions, outside: Outside): Promise<void> {
+async function mountAll(
+  { root, binds, tmp, devices }: RoomOptions,
+  group: OwnGroup | undefined,
+  outside: Outside,
+): Promise<void> {
   const at = (path: string) => join(root, path)
   const mount = (type: string, path: string, option: string) =>
     outside('mount', '-t', type, '-o', option, type, at(path))
@@ -86,6 +98,7 @@ async function mountAll({ root, binds, tmp, devices }: RoomOptions, outside: Out
   await mount('proc', 'proc', 'nosuid,nodev,noexec')
   await mount('sysfs', 'sys', 'nosuid,nodev,noexec')
   if (existsSync('/sys/fs/cgroup')) await outside('mount', '--rbind', '/sys/fs/cgroup', at('sys/fs/cgroup'))
+  if (group !== undefined) await outside('mount', '--bind', group.dir, at(group.mount))
   await mount('tmpfs', 'run', 'nosuid,nodev,mode=755')
   if (tmp !== null) await mount('tmpfs', 'tmp', tmp)
   await mount('tmpfs', 'dev', 'nosuid,mode=755')
@@ -102,13 +115,20 @@ async function mountAll({ root, binds, tmp, devices }: RoomOptions, outside: Out
   }
 }
 
-/** A copy that has so much room left. @returns where it is */
-async function inMemory(root: string, freeMib: number, outside: Outside): Promise<string> {
+/**
+ * A copy on a file system of its own with so much room left. Not a tmpfs: where one is full, programs that map its files
+ * are killed instead of told.
+ * @returns where it is
+ */
+async function onOwnDisk(root: string, freeMib: number, outside: Outside) {
+  const image = `${root}.img`
   const used = Number((await run('du', ['-sm', root])).split('\t')[0])
-  const copy = join(root, 'media')
-  await outside('mount', '-t', 'tmpfs', '-o', `mode=755,size=${used + freeMib}m`, 'tmpfs', copy)
-  await outside('cp', '-a', '--one-file-system', `${root}/.`, `${copy}/`)
-  return copy
+  // Tables of inodes and their like take some 3 %.
+  const sizeMib = Math.ceil((used + freeMib) * 1.03)
+  await run('mke2fs', ['-q', '-t', 'ext4', '-m', '0', '-O', '^has_journal', '-d', root, image, `${sizeMib}m`])
+  const place = join(root, 'media')
+  await outside('mount', '-o', 'loop', image, place)
+  return place
 }
 
 /** As a switch of roots does at boot: in a mere chroot the kernel refuses user namespaces. */
@@ -147,26 +167,4 @@ async function processesIn(pid: number): Promise<string[]> {
   const all = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
   const found = await Promise.all(all.map(async one => ((await namespaceOf(one)) === own ? one : '')))
   return found.filter(one => one !== '' && own !== '')
-}
-
-/** Ends everything there, and removes the control groups that its programs made, which no namespace takes along. */
-async function removeGroups(pid: number): Promise<void> {
-  const mounts = await readFile('/proc/self/mounts', 'utf8')
-  const mount = /^\S+ (\S+) cgroup2 /m.exec(mounts)?.[1]
-  const members = await processesIn(pid)
-  const groups = await Promise.all(members.map(one => readFile(`/proc/${one}/cgroup`, 'utf8').catch(() => '')))
-  for (const one of members) kill(Number(one))
-  const paths = new Set(groups.map(text => /^0::(\/mote\/.+)$/m.exec(text)?.[1] ?? '').filter(Boolean))
-  for (const path of paths) {
-    if (mount === undefined) continue
-    for (const dir of [path, dirname(path)].filter(one => one.split('/').length > 2)) await removeSoon(join(mount, dir))
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended.
-  }
 }

@@ -43,13 +43,15 @@ export interface Session {
   readonly asRoot: Pick<Session, 'run'>
 }
 
-const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+/** As Debian's /etc/profile sets it. */
+const searchPath = (user: string) =>
+  user === 'root' ? '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' : '/usr/local/bin:/usr/bin:/bin'
 
 export function openSession(options: SessionOptions): Session {
   const { room, user, home, env, write, through = [] } = options
   const command = (argv: readonly string[], cwd: string, as: string) => {
     const own = {
-      PATH: searchPath,
+      PATH: searchPath(as),
       HOME: as === 'root' ? '/root' : home,
       USER: as,
       LOGNAME: as,

@@ -9,14 +9,21 @@ function ownAddresses(): readonly [here: string, there: string] {
   return [address(1), address(2)]
 }
 
+export const tablePrefix = 'mote_anywhere_'
+
+export interface Wire extends AsyncDisposable {
+  /** Address of this machine on the cable. */
+  readonly host: string
+}
+
 /**
  * A namespace instead of ports of this machine: the README's command runs as it stands there, and an instance of Mote
  * that runs beside the tests shares neither taps nor firewall rules with it.
  * @param pid of a process in the network namespace
  */
-export async function wire(pid: number): Promise<AsyncDisposable> {
+export async function wire(pid: number): Promise<Wire> {
   const device = `ma${process.pid.toString(36)}`
-  const table = `mote_anywhere_${process.pid}`
+  const table = `${tablePrefix}${process.pid}`
   const [here, there] = ownAddresses()
   const inside = (...args: string[]) => run('nsenter', ['--target', String(pid), '--net', 'ip', ...args])
   await using undo = new AsyncDisposableStack()
@@ -40,7 +47,7 @@ export async function wire(pid: number): Promise<AsyncDisposable> {
   undo.defer(async () => void (await run('nft', ['delete', 'table', 'ip', table])))
   await enableForwarding()
   const all = undo.move()
-  return { [Symbol.asyncDispose]: () => all.disposeAsync() }
+  return { host: here, [Symbol.asyncDispose]: () => all.disposeAsync() }
 }
 
 /** It stays on, as after a run of Mote itself: another program may rely on it by then. */

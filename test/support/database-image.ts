@@ -9,7 +9,10 @@ export const databaseVersion = Number(process.env['MOTE_TEST_POSTGRES'] ?? 15)
 
 /** Directory of OCI layouts that has `oci:postgres:<databaseVersion>`. @throws Error that says why it cannot be made */
 export async function databaseImages(): Promise<string> {
-  const imageDir = join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())
+  const imageDir = await databaseImageDir()
   await buildPostgresImage({ imageDir, version: databaseVersion })
   return imageDir
 }
+
+/** Where it is, when it has been made. */
+export const databaseImageDir = async () => join(homedir(), '.cache', 'mote', 'test-images', await recipeDigest())

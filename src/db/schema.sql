@@ -412,6 +412,7 @@ CREATE TABLE deployment (
   outcome text,
   port integer NOT NULL,
   project_id uuid NOT NULL,
+  reactivated boolean NOT NULL DEFAULT false,
   replaced integer NOT NULL DEFAULT 0,
   replaced_at timestamp with time zone,
   rollout bigint NOT NULL DEFAULT nextval('rollout_order'::regclass),

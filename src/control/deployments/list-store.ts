@@ -8,7 +8,7 @@ export interface ListedDeployment
     Deployment,
     | ('id' | 'jobId' | 'projectId' | 'appId' | 'appName' | 'buildId' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib')
     | ('diskMib' | 'port' | 'gitBranch' | 'gitCommitHash' | 'gitCommitMessage' | 'triggerSource' | 'createdAt')
-    | ('updatedAt' | 'scaleState' | 'want' | 'outcome' | 'phase')
+    | ('updatedAt' | 'scaleState' | 'want' | 'outcome' | 'phase' | 'reactivated')
   > {
   readonly vms: readonly (VmFacts & Pick<DeploymentVm, 'id' | 'hypervisor' | 'ipv6Address'>)[]
 }
@@ -23,7 +23,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.build_id AS "buildId", d.image, d.hypervisor, d.vcpus, d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.port,
   d.git_branch AS "gitBranch", d.git_commit_hash AS "gitCommitHash", d.git_commit_message AS "gitCommitMessage",
   d.trigger_source AS "triggerSource", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
-  a.scale_state AS "scaleState", d.want, d.outcome, m.phase, ${vmsOf('d.id')}`
+  a.scale_state AS "scaleState", d.want, d.outcome, d.reactivated, m.phase, ${vmsOf('d.id')}`
 // The page is chosen first: what a column costs, the rows that are skipped would cost as well.
 const joined = `JOIN deployment d ON d.id = page.id
   JOIN app a ON a.id = d.app_id
@@ -49,7 +49,7 @@ const active = statement<{ page: string }>(
   `SELECT coalesce(json_agg(listed), '[]')::text AS page FROM (
      SELECT page.*, (SELECT m.phase FROM machine m WHERE m.kind = 'deployment' AND m.id = page.id) AS phase, ${vmsOf('page.id')}
      FROM (SELECT n.id, n.job_id AS "jobId", n.app_id AS "appId", o.name AS "appName", n.image, n.hypervisor, n.vcpus,
-       n.memory_mib AS "memoryMib", o.scale_state AS "scaleState", n.want, n.outcome
+       n.memory_mib AS "memoryMib", o.scale_state AS "scaleState", n.want, n.outcome, n.reactivated
        FROM (${aliveOnes}) chosen JOIN deployment n ON n.id = chosen.id JOIN app o ON o.id = n.app_id
        ORDER BY n.id DESC) page) listed`,
 )
@@ -66,7 +66,7 @@ export const live = (db: Db, projectId: string, limit: number, offset: number) =
 export type ActiveDeployment = Pick<
   ListedDeployment,
   | ('id' | 'jobId' | 'appId' | 'appName' | 'image' | 'hypervisor' | 'vcpus' | 'memoryMib' | 'scaleState' | 'want')
-  | ('outcome' | 'phase' | 'vms')
+  | ('outcome' | 'phase' | 'reactivated' | 'vms')
 >
 /** The same ones for the live list. */
 export async function activeOnes(

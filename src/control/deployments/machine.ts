@@ -38,12 +38,12 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
       suspending: ['serving', 'sleeping', 'stopping'],
       sleeping: ['serving', 'waking', 'stopping'],
       waking: ['serving', 'sleeping', 'stopping'],
-      draining: ['serving', 'stopping'],
-      failing: ['stopping'],
-      stopping: [],
+      draining: ['serving', 'rolling', 'stopping'],
+      failing: ['rolling', 'stopping'],
+      stopping: ['rolling'],
     },
     load: id => store.byId(deps.db, id),
-    hold: (tx, d) => store.hold(tx, d.id),
+    hold: (tx, d) => store.holdAsSeen(tx, d),
     preempt: d => (d.want === 'stopped' || d.want === 'deleted' || d.appWant === 'deleted' ? 'stopping' : undefined),
     phases: {
       /** Its build pokes. The VMs are made in the commit that names the image: what the plan allowed stays allowed. */
@@ -106,8 +106,9 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
       waking,
 
       /** Superseded: no new requests reach it; what is under way may finish. Rolled back to meanwhile: it serves on. */
-      async draining({ subject: d, enteredAt, now }): Promise<Next<'serving'>> {
+      async draining({ subject: d, enteredAt, now }): Promise<Next<'serving' | 'rolling'>> {
         if (d.activeDeploymentId === d.id) return go('serving', announce(d))
+        if (d.reactivated) return rollAgain(d)
         const leftMs = enteredAt.getTime() + seconds(d.drainSeconds) - now.getTime()
         if (leftMs > 0 && kept(d).length > 0) return wait(leftMs)
         if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
@@ -119,7 +120,8 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         })
       },
 
-      async failing({ subject: d }) {
+      async failing({ subject: d }): Promise<Next<'rolling'>> {
+        if (d.outcome === null) return rollAgain(d)
         if (d.vms.length > 0) return wait(lookAgainMs, tx => removeVms(tx, d))
         return done(async tx => {
           await dropRuntimeAttachments(tx, d.id)
@@ -127,7 +129,9 @@ export const deploymentMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config' | 'lo
         })
       },
 
-      async stopping({ subject: d }) {
+      async stopping({ subject: d }): Promise<Next<'rolling'>> {
+        if (d.outcome === null && d.appWant === 'live' && (d.want === 'running' || d.want === 'paused'))
+          return rollAgain(d)
         const { build } = d
         if (build?.isBusy) return wait(lookAgainMs, tx => poke(tx, 'build', build.id))
         if (d.vms.length > 0)
@@ -219,6 +223,22 @@ const rollOut = (d: Deployment, image: string) => async (tx: Tx) => {
   await pokeMany(tx, 'deployment', await store.othersAlive(tx, d.appId, d.id))
   await announceById(tx, d.id)
 }
+
+/** Activated while it was taken down. VMs that are still well serve on; new ones come up for those that are not. */
+const rollAgain = (d: Deployment): Next<'rolling'> =>
+  go(
+    'rolling',
+    async tx => {
+      const isWell = (vm: DeploymentVm) => vm.healthy && vm.want === 'running'
+      if (!kept(d).some(isWell)) await store.clearActive(tx, d.appId, d.id)
+      await dropSnapshots(tx, d.id, 'sleep')
+      await wishVms(tx, idsOf(kept(d).filter(vm => !isWell(vm))), 'absent')
+      await store.rollingAgain(tx, d.id)
+      await refreshRoute(tx, d.appId)
+      await announceById(tx, d.id)
+    },
+    minutes(30),
+  )
 
 /** The route switch: this deployment serves from this commit on, and whoever served before starts to drain. */
 const takeOver = (d: Deployment) => async (tx: Tx) => {

@@ -1,24 +1,19 @@
 import type { Tx } from '../../db/db.ts'
-import { createMachine, poke } from '../../engine/runner.ts'
-import { minutes } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { feed, projectEvents } from '../events/index.ts'
 import type { LiveStats } from '../hosts/index.ts'
-import { invalidState, notFound } from '../http/errors.ts'
+import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { isFor } from '../notifications/index.ts'
 import { pageOf } from '../http/paging.ts'
-import { refreshRoute } from '../routing/index.ts'
-import { announceById } from './announce.ts'
-import { removeDeployment, takeDown } from './end.ts'
-import { assertReplicasFit } from './limits.ts'
 import { streamLogs } from './logs.ts'
 import { streamMetrics } from './metrics.ts'
-import { type Verb, assertCan, statusOf } from './rules.ts'
+import { type Verb, statusOf } from './rules.ts'
 import { deploymentOperations } from './schema.ts'
 import type { Deployment } from './store.ts'
 import * as lists from './list-store.ts'
 import * as store from './store.ts'
+import { apply } from './verbs.ts'
 import { deploymentView, liveView, statusView } from './view.ts'
 
 interface JobCall {
@@ -39,32 +34,18 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     if (!found) throw notFound()
     return found
   }
-  /** Every verb is the same: find it, check that its status allows the verb, write the wish, answer what it is now. */
-  const verb =
-    (name: Verb, act: (tx: Tx, d: Deployment) => Promise<void>) => async (call: JobCall) => async (tx: Tx) => {
-      const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.job_id)
-      if (!d) throw notFound()
-      assertCan(name, statusOf(d))
-      await act(tx, d)
-      await announceById(tx, d.id)
-      call.audit({
-        action: `deployment.${name}`,
-        resourceType: 'deployment',
-        resourceId: d.id,
-        details: { app: d.appName },
-      })
-      const now = await store.byId(tx, d.id)
-      return { job_id: d.jobId, deployment_id: d.id, status: now ? statusOf(now) : 'deleted' }
-    }
-  const wish = (want: 'running' | 'paused') => async (tx: Tx, d: Deployment) => {
-    await store.wish(tx, d.id, want)
-    await poke(tx, 'deployment', d.id)
-    await refreshRoute(tx, d.appId)
-  }
-  const stop = async (tx: Tx, d: Deployment) => {
-    if (d.outcome) return
-    await store.wish(tx, d.id, 'stopped')
-    await takeDown(tx, d.id)
+  const verb = (name: Verb) => async (call: JobCall) => async (tx: Tx) => {
+    const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.job_id)
+    if (!d) throw notFound()
+    await apply(tx, name, d)
+    call.audit({
+      action: `deployment.${name}`,
+      resourceType: 'deployment',
+      resourceId: d.id,
+      details: { app: d.appName },
+    })
+    const now = await store.byId(tx, d.id)
+    return { job_id: d.jobId, deployment_id: d.id, status: now ? statusOf(now) : 'deleted' }
   }
   const statusFeed = (projectId: string, appName?: string) => ({
     projectId,
@@ -96,10 +77,7 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
       write: async call => async tx => {
         const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
         if (!d) throw notFound()
-        assertCan('activate', statusOf(d))
-        if (d.outcome) await assertReplicasFit(tx, call.project.id, d.id, Math.max(d.desiredReplicas, 1))
-        await activate(tx, d)
-        await announceById(tx, d.id)
+        await apply(tx, 'activate', d)
         call.audit({
           action: 'deployment.activate',
           resourceType: 'deployment',
@@ -109,11 +87,11 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         return deploymentView((await store.byId(tx, d.id)) ?? d)
       },
     },
-    stopDeployment: { write: verb('stop', stop) },
-    cancelDeployment: { write: verb('cancel', stop) },
-    pauseDeployment: { write: verb('pause', wish('paused')) },
-    resumeDeployment: { write: verb('resume', wish('running')) },
-    deleteDeployment: { write: verb('delete', (tx, d) => removeDeployment(tx, d.id)) },
+    stopDeployment: { write: verb('stop') },
+    cancelDeployment: { write: verb('cancel') },
+    pauseDeployment: { write: verb('pause') },
+    resumeDeployment: { write: verb('resume') },
+    deleteDeployment: { write: verb('delete') },
 
     streamDeployments: {
       stream: async ({ project, params }, stream) => {
@@ -158,25 +136,4 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
       },
     },
   })
-}
-
-/** Rolls out, or back: what still runs is switched to at once, what is over is brought up again beside what serves. */
-async function activate(tx: Tx, d: Deployment): Promise<void> {
-  if (d.outcome && d.image === '') throw invalidState('It was never built, so there is nothing to start. Deploy again.')
-  if (d.activeDeploymentId === d.id) return
-  if (d.phase === 'draining' && d.vms.some(vm => vm.healthy && vm.want === 'running')) {
-    await store.renew(tx, d.id)
-    await store.rolledBackTo(tx, d.id)
-    await store.makeActive(tx, d.id)
-    await poke(tx, 'deployment', d.id)
-    if (d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
-    await refreshRoute(tx, d.appId)
-  } else if (d.outcome && d.phase === null) {
-    await store.startAgain(tx, d.id)
-    await createMachine(tx, 'deployment', d.id, 'rolling', { deadlineMs: minutes(30) })
-    if (d.exclusive && d.activeDeploymentId) await poke(tx, 'deployment', d.activeDeploymentId)
-  } else {
-    await store.renew(tx, d.id)
-    await poke(tx, 'deployment', d.id)
-  }
 }

@@ -40,13 +40,15 @@ export interface DeploymentFacts {
     | 'stopping'
     | null
   readonly vms: readonly VmFacts[]
+  /** It was activated while it was being taken down, and comes back once that is over. */
+  readonly reactivated: boolean
 }
 
 /** The status that people see. Derived, so it cannot disagree with what it is derived from. */
 export function statusOf(d: DeploymentFacts): DeploymentStatus {
   if (d.outcome) return d.outcome
-  if (d.want === 'deleted' || d.want === 'stopped' || d.phase === 'stopping' || d.phase === 'draining')
-    return 'stopping'
+  if (d.want === 'deleted' || d.want === 'stopped') return 'stopping'
+  if (d.phase === 'stopping' || d.phase === 'draining') return d.reactivated ? 'pending' : 'stopping'
   if (d.phase === 'sleeping') return 'sleeping'
   if (d.phase === 'building') return 'building'
   const vms = d.vms.filter(vm => vm.want !== 'absent')

@@ -98,7 +98,7 @@ const columns = `d.id, d.job_id AS "jobId", d.project_id AS "projectId", d.app_i
   d.error_message AS "errorMessage", d.scheduled_at AS "scheduledAt", d.started_at AS "startedAt",
   d.stopped_at AS "stoppedAt", d.created_at AS "createdAt", d.updated_at AS "updatedAt",
   a.scale_state AS "scaleState", a.desired_replicas AS "desiredReplicas", a.drain_timeout AS "drainSeconds",
-  d.replaced, d.replaced_at AS "replacedAt", d.announced,
+  d.replaced, d.replaced_at AS "replacedAt", d.announced, d.reactivated,
   a.active_deployment_id AS "activeDeploymentId", coalesce(active.rollout, 0) AS "activeRollout", a.want AS "appWant",
   p.ipv6_prefix AS "ipv6Prefix", m.phase,
   EXISTS (SELECT FROM volume_attachment t WHERE t.app_id = d.app_id AND t.deployment_id IS NULL AND t.access_mode = 0
@@ -146,9 +146,9 @@ const lockDeployment = statement<{ id: string }>(
    WHERE d.project_id = $1 AND a.name = $2 AND a.owner = 'user' AND a.want = 'live' AND (d.job_id = $3 OR d.id::text = $3) AND d.want <> 'deleted'
    FOR UPDATE OF a, d`,
 )
-const holdDeployment = statement<{ id: string }>(
+const holdDeployment = statement<{ id: string; rollout: number }>(
   'deployments.hold',
-  `SELECT d.id FROM deployment d JOIN app a ON a.id = d.app_id WHERE d.id = $1 FOR NO KEY UPDATE OF a, d`,
+  `SELECT d.id, d.rollout FROM deployment d JOIN app a ON a.id = d.app_id WHERE d.id = $1 FOR NO KEY UPDATE OF a, d`,
 )
 const appOfProject = statement<{ id: string }>(
   'deployments.app',
@@ -207,7 +207,7 @@ const setWant = statement(
 const revive = statement(
   'deployments.revive',
   `UPDATE deployment SET want = 'running', outcome = NULL, error_message = NULL, scheduled_at = NULL, started_at = NULL,
-     stopped_at = NULL, rollout = nextval('rollout_order'), trigger_source = 'rollback', updated_at = now()
+     stopped_at = NULL, rollout = nextval('rollout_order'), trigger_source = 'rollback', reactivated = $2, updated_at = now()
    WHERE id = $1 AND want <> 'deleted'`,
 )
 const markRollback = statement(
@@ -216,7 +216,8 @@ const markRollback = statement(
 )
 const renewRollout = statement(
   'deployments.renewRollout',
-  `UPDATE deployment SET rollout = nextval('rollout_order'), updated_at = now() WHERE id = $1`,
+  `UPDATE deployment SET rollout = nextval('rollout_order'), want = CASE want WHEN 'stopped' THEN 'running' ELSE want END,
+     updated_at = now() WHERE id = $1`,
 )
 // A statement of its own: one that waits for the row inside its own UPDATE re-checks the row, but not the subquery that
 // compares the rollouts, and the earlier of two rollouts that become healthy together could win.
@@ -243,8 +244,12 @@ const deactivate = statement(
 const finish = statement(
   'deployments.finish',
   `UPDATE deployment SET outcome = coalesce(outcome, $2), error_message = coalesce($3, error_message),
-     stopped_at = coalesce(stopped_at, now()), updated_at = now()
+     stopped_at = coalesce(stopped_at, now()), reactivated = false, updated_at = now()
    WHERE id = $1`,
+)
+const forgetReactivation = statement(
+  'deployments.forgetReactivation',
+  `UPDATE deployment SET reactivated = false, updated_at = now() WHERE id = $1`,
 )
 const markScheduled = statement(
   'deployments.markScheduled',
@@ -301,6 +306,14 @@ export const lockInApp = async (tx: Tx, projectId: string, appName: string, job:
   (await tx.maybe(lockDeployment, [projectId, appName, job])) && inApp(tx, projectId, appName, job)
 /** The app, then the deployment: whoever changes VMs, volumes or snapshots of it in the same transaction. */
 export const hold = (tx: Tx, id: string) => tx.rows(holdDeployment, [id])
+/**
+ * The same for a step that has looked at `d`. Each activation is a rollout of its own.
+ * @throws Error when it was activated since: what the step decided was about an earlier rollout
+ */
+export async function holdAsSeen(tx: Tx, d: Pick<Deployment, 'id' | 'rollout'>): Promise<void> {
+  const [now] = await hold(tx, d.id)
+  if (now && now.rollout !== d.rollout) throw new Error('it was activated meanwhile')
+}
 export const appRef = (db: Db, projectId: string, name: string) => db.maybe(appOfProject, [projectId, name])
 export const vmsOfApp = (db: Db, appId: string) => db.rows(vmsOfOneApp, [appId])
 export const liveOfApp = (db: Db, appId: string) => db.rows(liveDeploymentsOfApp, [appId])
@@ -331,7 +344,10 @@ export const insert = (tx: Tx, d: NewDeployment) =>
 export const keepEnv = (tx: Tx, id: string, appId: string) => tx.run(copyEnv, [id, appId])
 export const wish = async (tx: Tx, id: string, want: DeploymentFacts['want']) =>
   (await tx.run(setWant, [id, want])) === 1
-export const startAgain = (tx: Tx, id: string) => tx.run(revive, [id])
+/** @param isLeaving its machine still takes it down */
+export const startAgain = (tx: Tx, id: string, isLeaving: boolean) => tx.run(revive, [id, isLeaving])
+/** What was left of it is gone: it is rolled out again. */
+export const rollingAgain = (tx: Tx, id: string) => tx.run(forgetReactivation, [id])
 /** It is here again because somebody went back to it. */
 export const rolledBackTo = (tx: Tx, id: string) => tx.run(markRollback, [id])
 export const renew = (tx: Tx, id: string) => tx.run(renewRollout, [id])

@@ -1,0 +1,262 @@
+/** Every verb in every phase, before a step and during one: it takes effect in the end, or is refused with 409. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
+import { can } from '../../contract/deployments.ts'
+import type { AnyMachine } from '../../engine/machine.ts'
+import { createRunner } from '../../engine/runner.ts'
+import { testLog } from '../../../test/support/log.ts'
+import { ApiError } from '../http/errors.ts'
+import { statusOf, type Verb } from './rules.ts'
+import * as store from './store.ts'
+import { apply } from './verbs.ts'
+
+const world = await computeWorld({ idleSeconds: 0 })
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db } = world
+for (const host of [await world.addHost(), await world.addHost()]) host.behaviour.set('example/broken:1', 'crash')
+
+interface Subject {
+  readonly id: string
+  readonly app: TestApp
+}
+const make = async (image = 'example/app:1'): Promise<Subject> => {
+  const app = await world.app()
+  return { app, id: (await world.deploy(app, { image })).id }
+}
+const read = (id: string) => store.byId(db, id)
+const phaseOf = async (id: string) => (await read(id))?.phase
+const step = () => world.run('deployment')
+const act = (id: string, verb: Verb) =>
+  db.tx(async tx => {
+    await store.hold(tx, id)
+    const d = await store.byId(tx, id)
+    if (d) await apply(tx, verb, d)
+  })
+/** Round by round, its own machine last, until it is in the phase: the others go on meanwhile. */
+const stepInto = async (id: string, phase: string) => {
+  for (let round = 0; (await phaseOf(id)) !== phase; round++) {
+    if (round === 30) throw new Error(`not ${phase} but ${await phaseOf(id)}`)
+    await world.hostsMove()
+    await world.run('vm', 'snapshot')
+    await step()
+  }
+}
+const serving = async (image?: string) => {
+  const subject = await make(image)
+  await stepInto(subject.id, 'serving')
+  return subject
+}
+const scale = (app: TestApp, state: string) =>
+  world.rows(`UPDATE app SET scale_state = $2 WHERE id = $1 RETURNING id`, app.id, state)
+const asleep = async () => {
+  const subject = await serving()
+  await scale(subject.app, 'idle')
+  await stepInto(subject.id, 'sleeping')
+  return subject
+}
+const replaced = async (drainSeconds: number) => {
+  const subject = await serving()
+  await world.rows(`UPDATE app SET drain_timeout = $2 WHERE id = $1 RETURNING id`, subject.app.id, drainSeconds)
+  const next = await world.deploy(subject.app)
+  await world.until(async () => (await read(next.id))?.activeDeploymentId === next.id, 30, subject.id)
+  return subject
+}
+const over = async (how: () => Promise<Subject>, verb?: Verb) => {
+  const subject = await how()
+  if (verb) await act(subject.id, verb)
+  await world.until(async () => (await phaseOf(subject.id)) === null)
+  return subject
+}
+
+/** How each phase is reached; more than one way where they differ. */
+const states: Readonly<Record<string, () => Promise<Subject>>> = {
+  building: async () => {
+    const subject = await make('')
+    await world.rows(
+      `INSERT INTO build (id, project_id, app_id, deployment_id, git_url, git_branch, git_commit, vcpus, memory_mib, disk_mib)
+       SELECT id, project_id, app_id, id, '', '', '', 1, 1, 1 FROM deployment WHERE id = $1 RETURNING id`,
+      subject.id,
+    )
+    return subject
+  },
+  rolling: () => make(),
+  'rolling, with another one that serves': async () => {
+    const { app } = await serving()
+    return { app, id: (await world.deploy(app)).id }
+  },
+  serving: () => serving(),
+  'serving, with another rollout under way': async () => {
+    const subject = await serving()
+    await world.deploy(subject.app)
+    return subject
+  },
+  'serving, replaced a moment ago': () => replaced(3600),
+  suspending: async () => {
+    const subject = await serving()
+    await scale(subject.app, 'idle')
+    await stepInto(subject.id, 'suspending')
+    return subject
+  },
+  sleeping: asleep,
+  waking: async () => {
+    const subject = await asleep()
+    await scale(subject.app, 'warming_up')
+    await stepInto(subject.id, 'waking')
+    return subject
+  },
+  draining: async () => {
+    const subject = await replaced(3600)
+    await stepInto(subject.id, 'draining')
+    return subject
+  },
+  'draining, its VMs going': async () => {
+    const subject = await replaced(0)
+    await stepInto(subject.id, 'draining')
+    await step()
+    return subject
+  },
+  'draining, the other one stopped': async () => {
+    const subject = await replaced(3600)
+    await stepInto(subject.id, 'draining')
+    await act((await read(subject.id))?.activeDeploymentId ?? '', 'stop')
+    return subject
+  },
+  failing: async () => {
+    const subject = await make('example/broken:1')
+    await stepInto(subject.id, 'failing')
+    await world.rows(`UPDATE deployment SET image = 'example/app:1' WHERE id = $1 RETURNING id`, subject.id)
+    return subject
+  },
+  'stopping, not yet seen': async () => {
+    const subject = await serving()
+    await act(subject.id, 'stop')
+    return subject
+  },
+  stopping: async () => {
+    const subject = await serving()
+    await act(subject.id, 'stop')
+    await step()
+    return subject
+  },
+  'stopping, its VMs going': async () => {
+    const subject = await serving()
+    await act(subject.id, 'stop')
+    await step()
+    await step()
+    return subject
+  },
+  stopped: () => over(serving, 'stop'),
+  cancelled: () => over(make, 'cancel'),
+  superseded: () => over(() => replaced(0)),
+  failed: async () => {
+    const subject = await over(() => make('example/broken:1'))
+    await world.rows(`UPDATE deployment SET image = 'example/app:1' WHERE id = $1 RETURNING id`, subject.id)
+    return subject
+  },
+}
+
+/** The build of `building` ends when its deployment does not wait for it any more, or with an image. */
+const endBuild = (id: string) =>
+  world.rows(
+    `UPDATE build SET state = 'succeeded', image = 'example/app:1', ended_at = now(), holds = false
+     WHERE deployment_id = $1 AND ended_at IS NULL RETURNING id`,
+    id,
+  )
+
+const isOver = async (id: string) => {
+  const d = await read(id)
+  return d?.outcome !== null && d?.phase === null && d.vms.length === 0 && d.activeDeploymentId !== id
+}
+const effects: Readonly<Record<Verb, (id: string) => Promise<boolean>>> = {
+  activate: async id => {
+    const d = await read(id)
+    const rivals = await world.rows(
+      `SELECT d.id FROM deployment d JOIN machine m ON m.kind = 'deployment' AND m.id = d.id
+       WHERE d.app_id = $1 AND d.id <> $2 AND m.phase IN ('building', 'rolling', 'serving')`,
+      d?.appId ?? id,
+      id,
+    )
+    const isUp = d?.vms.some(vm => vm.healthy && vm.want === 'running') === true
+    const serves = (d?.phase === 'serving' && isUp) || d?.phase === 'sleeping'
+    return serves && d.activeDeploymentId === id && d.want === 'running' && rivals.length === 0
+  },
+  stop: isOver,
+  cancel: isOver,
+  pause: async id => {
+    const d = await read(id)
+    // Until a rollout that was asked for before replaces it.
+    const isReplaced = d !== undefined && d.activeDeploymentId !== null && d.activeDeploymentId !== id
+    return d !== undefined && d.want === 'paused' && (statusOf(d) === 'paused' || isReplaced)
+  },
+  resume: async id => {
+    const d = await read(id)
+    return d !== undefined && d.want === 'running' && d.outcome === null && d.vms.every(vm => vm.want !== 'paused')
+  },
+  delete: async id => (await read(id)) === undefined,
+}
+/** The verb comes between what the step looks at and what it writes. */
+async function during(id: string, verb: Verb): Promise<unknown> {
+  const deployment: AnyMachine = world.machines.deployment
+  let refused: unknown
+  let acted = false
+  const interrupted: AnyMachine = {
+    ...deployment,
+    async load(own: string) {
+      const seen: unknown = await deployment.load(own)
+      if (own !== id || acted) return seen
+      acted = true
+      await act(id, verb).catch((error: unknown) => {
+        refused = error
+      })
+      return seen
+    },
+  }
+  await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
+  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  if (!acted) await act(id, verb).catch((error: unknown) => (refused = error))
+  return refused
+}
+const before = (id: string, verb: Verb): Promise<unknown> =>
+  act(id, verb).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+const verbs = Object.keys(can).filter((verb): verb is Verb => verb in can)
+const moments = { 'before a step': before, 'during a step': during }
+
+describe.each(Object.entries(states))('%s', (_state, bring) => {
+  it.each(Object.entries(moments).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(
+    '$verb, $when',
+    async ({ how, verb }) => {
+      const { id, app } = await bring()
+      await using undo = new AsyncDisposableStack()
+      undo.defer(async () => {
+        await endBuild(id)
+        await world.deploymentsEnd(app)
+      })
+      const refused = await how(id, verb)
+      if (refused !== undefined) {
+        expect(refused).toBeInstanceOf(ApiError)
+        expect(refused).toMatchObject({ code: 'invalid_state' })
+        return
+      }
+      const hasEffect = async () => {
+        await endBuild(id)
+        return effects[verb](id)
+      }
+      await world.until(hasEffect, 40)
+      // It stays: nothing that was under way undoes it.
+      for (let round = 0; round < 3; round++) {
+        await world.hostsMove()
+        await world.run('vm', 'deployment', 'app')
+      }
+      expect(await effects[verb](id)).toBe(true)
+    },
+  )
+})
+
+it('knows every phase', () => {
+  const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
+  expect(named).toEqual(expect.arrayContaining(Object.keys(world.machines.deployment.phases)))
+})

@@ -54,6 +54,17 @@ void power_off(void) {
   reboot(RB_AUTOBOOT);
 }
 
+/*
+ * `mote.proof=1`: the host only asks whether this kernel reaches user space here. Waiting for disks that do not come would
+ * answer that, too, after 2 s where timers are fine and after 20 s where a millisecond's sleep takes ten.
+ */
+void end_proof(void) {
+  char asked[4];
+  if (!kernel_argument("proof", asked, sizeof asked)) return;
+  errno = 0;
+  fatal("proof");
+}
+
 static void must_mount(const char *from, const char *to, const char *type, unsigned long flags, const char *data) {
   mkdir(to, 0755);
   if (mount(from, to, type, flags, data) < 0) fatal(to);

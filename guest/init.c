@@ -149,6 +149,7 @@ static void on_control(char *line) {
 int main(void) {
   char base_type[16];
   mount_kernel_trees();
+  end_proof();
   load_modules();
   begun = !template_base(base_type, sizeof base_type);
   if (begun) {

@@ -21,6 +21,7 @@ struct config {
 /* boot.c: from a bare kernel to a root file system and a network. Each ends in fatal() where it cannot go on. */
 void fatal(const char *what);
 void power_off(void);
+void end_proof(void);
 void mount_kernel_trees(void);
 void load_modules(void);
 void load_late_modules(void);

@@ -83,7 +83,7 @@ describe('layers', () => {
       ...own,
       'src/agent/guest/own-kernel.ts',
       'src/agent/guest/vmlinux.ts',
-      ...['account', 'owner', 'server'].map(name => `src/db/embedded/${name}.ts`),
+      ...['account', 'owner', 'reachable', 'server'].map(name => `src/db/embedded/${name}.ts`),
     ]
     const found = sources.filter(
       file => roomOf(file) !== 'cli' && readFileSync(file, 'utf8').includes("from 'node:child_process'"),

@@ -37,8 +37,10 @@ export const AgentConfig = Type.Object({
   meshEndpoint: Type.Union([Type.String(), Type.Null()]),
   /** Days until this host gets a new key for the mesh. */
   meshKeyDays: Type.Number({ exclusiveMinimum: 0 }),
-  /** A directory with `vmlinux` (and `modules/`) to use instead of the distribution's kernel; null: none. */
-  kernelDir: Type.Union([Type.String(), Type.Null()]),
+  /** The guests' kernel: `shipped`, `distribution`, or a directory with `vmlinux` (and `modules/`). */
+  kernel: Type.String({ minLength: 1 }),
+  /** PEM file of certificate authorities for builds; null: those that were added to this host. */
+  buildCa: Type.Union([Type.String(), Type.Null()]),
   registries: Type.Array(RegistryConfig),
   maxImageMib: Type.Integer({ minimum: 1 }),
   /** Where volumes are. */
@@ -93,7 +95,8 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     egressDeny: [],
     meshEndpoint: null,
     meshKeyDays: 30,
-    kernelDir: null,
+    kernel: 'shipped',
+    buildCa: null,
     registries: [],
     maxImageMib: 8192,
     pools: defaultPools,

@@ -7,105 +7,53 @@ import { vmmPlatforms } from './drivers.ts'
 import { vmUsers } from './hypervisor/isolation.ts'
 import { findOneWay } from './image/oneway.ts'
 import { proveWaiting } from './hypervisor/qemu/pool/open.ts'
+import { inspectQemu, testedQemu, untestedQemu } from './hypervisor/qemu/program.ts'
 import { probeQemu } from './hypervisor/qemu/probe.ts'
+import { type Finding, inspectTools } from './host-tools.ts'
 import { probeVmm } from './hypervisor/vmm/probe.ts'
 import { run } from '../lib/exec.ts'
-import { hasProgram } from '../lib/programs.ts'
-
-/** One thing a host needs, or that makes it better. */
-export interface Finding {
-  readonly name: string
-  /** `missing` keeps real VMs from running; `limited` only takes something away, which `detail` names. */
-  readonly ok: 'yes' | 'limited' | 'missing'
-  readonly detail: string
-  /** A command to run or a thing to change; null when there is nothing to do. */
-  readonly fix: string | null
-}
-
-interface Tool {
-  readonly name: string
-  readonly programs: readonly string[]
-  readonly package: string
-  readonly without: string
-  readonly ok: 'limited' | 'missing'
-}
-
-const tools: readonly Tool[] = [
-  { name: 'qemu', programs: ['qemu-system-x86_64'], package: 'qemu-system-x86', without: 'no real VMs', ok: 'missing' },
-  { name: 'skopeo', programs: ['skopeo'], package: 'skopeo', without: 'no images from registries', ok: 'limited' },
-  { name: 'umoci', programs: ['umoci'], package: 'umoci', without: 'images cannot be unpacked', ok: 'missing' },
-  { name: 'mke2fs', programs: ['mke2fs'], package: 'e2fsprogs', without: 'no scratch disks', ok: 'missing' },
-  { name: 'erofs', programs: ['mkfs.erofs'], package: 'erofs-utils', without: 'bases are ext4, larger', ok: 'limited' },
-  {
-    name: 'compiler',
-    programs: ['musl-gcc', 'gcc', 'cc'],
-    package: 'musl-tools',
-    without: 'the guest init cannot be built',
-    ok: 'missing',
-  },
-  { name: 'git', programs: ['git'], package: 'git', without: 'no builds from repositories', ok: 'limited' },
-  {
-    name: 'mmdebstrap',
-    programs: ['mmdebstrap'],
-    package: 'mmdebstrap',
-    without: 'builds of static sites only',
-    ok: 'limited',
-  },
-  { name: 'ip', programs: ['ip'], package: 'iproute2', without: 'no taps: user networking only', ok: 'limited' },
-  { name: 'nft', programs: ['nft'], package: 'nftables', without: 'no taps: user networking only', ok: 'limited' },
-  { name: 'luks', programs: ['cryptsetup'], package: 'cryptsetup-bin', without: 'no encrypted volumes', ok: 'limited' },
-  {
-    name: 'lvm',
-    programs: ['lvs'],
-    package: 'lvm2',
-    without: 'volumes in directories only, not in thin pools',
-    ok: 'limited',
-  },
-  { name: 'rbd', programs: ['rbd'], package: 'ceph-common', without: 'no volumes on Ceph', ok: 'limited' },
-  { name: 'wg', programs: ['wg'], package: 'wireguard-tools', without: 'no mesh between hosts', ok: 'limited' },
-]
+import { hasCode } from '../lib/files.ts'
 
 /**
  * Looks at this machine as a host for VMs. Makes the guest kernel and boots the KVM proof of each VMM that is here, so the
- * first call may take seconds and download 27 MB; nothing outside the cache directory changes.
+ * first call may take seconds; nothing outside the cache directory changes.
  */
 export async function inspectHost(
-  config: Pick<AgentConfig, 'cacheDir' | 'kernelDir' | 'dataDir' | 'programs'>,
+  config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs'>,
   onProgress: (line: string) => void = () => undefined,
 ): Promise<Finding[]> {
-  const findings = await Promise.all(tools.map(inspectTool))
-  findings.push(tapFinding(), await wayOutFinding(config.cacheDir), await reflinkFinding(config.cacheDir))
-  const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernelDir ?? undefined)
+  const findings = [await qemuFinding(), ...(await inspectTools())]
+  findings.push(await tapFinding(), await wayOutFinding(config.cacheDir), await reflinkFinding(config.cacheDir))
+  const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernel)
   const made = await kernel().then(
-    ({ version, devices }): Finding => ({
+    ({ version }): Finding => ({
       name: 'kernel',
       ok: 'yes',
-      detail: `Linux ${version}${devices === 'acpi' ? ' of the distribution; `mote kernel build` makes one that boots twice as fast' : ', our own'}`,
+      detail: `Linux ${version}${config.kernel === 'shipped' ? ', the one that comes with Mote' : ` (MOTE_KERNEL=${config.kernel})`}`,
       fix: null,
     }),
     (error: unknown): Finding => ({
       name: 'kernel',
       ok: 'missing',
       detail: String(error),
-      fix: 'apt-get update, then try again',
+      fix: 'unset MOTE_KERNEL to use the kernel that comes with Mote',
     }),
   )
   findings.push(made)
   if (made.ok === 'yes' && findings[0]?.ok === 'yes')
     findings.push(await kvmFinding(config.cacheDir, kernel), await poolFinding(config.cacheDir))
-  return [...findings, ...(await vmmFindings(config, onProgress))]
+  return [...findings, ...(await vmmFindings(config, kernel))]
 }
 
 /** The VMMs that are faster than QEMU where they work; without them nothing is missing. */
 async function vmmFindings(
-  config: Pick<AgentConfig, 'cacheDir' | 'kernelDir' | 'dataDir' | 'programs'>,
-  onProgress: (line: string) => void,
+  config: Pick<AgentConfig, 'cacheDir' | 'kernel' | 'dataDir' | 'programs'>,
+  kernel: () => Promise<GuestKernel>,
 ): Promise<Finding[]> {
-  const { cacheDir, kernelDir } = config
-  const mode = tapFinding().ok === 'yes' ? 'tap' : 'user'
+  const { cacheDir } = config
+  const mode = (await tapFinding()).ok === 'yes' ? 'tap' : 'user'
   const findings: Finding[] = []
-  for (const { platform, needs } of await vmmPlatforms(config)) {
-    const kernel = () => ensureKernel(cacheDir, onProgress, kernelDir ?? undefined, needs)
+  for (const platform of await vmmPlatforms(config)) {
     const deps = { cacheDir, kernel, network: { mode }, userOf: vmUsers(config.dataDir) } as const
     const { available, detail, fix } = await probeVmm(deps, platform, AbortSignal.timeout(proofMs))
     findings.push({ name: platform.name, ok: available && fix === null ? 'yes' : 'limited', detail, fix })
@@ -113,17 +61,33 @@ async function vmmFindings(
   return findings
 }
 
-async function inspectTool({ name, programs, ok, ...tool }: Tool): Promise<Finding> {
-  const found = (await Promise.all(programs.map(hasProgram))).findIndex(Boolean)
-  if (found >= 0) return { name, ok: 'yes', detail: programs[found] ?? name, fix: null }
-  return { name, ok, detail: tool.without, fix: `apt-get install ${tool.package}` }
+async function qemuFinding(): Promise<Finding> {
+  const range = `${testedQemu.oldest} to ${testedQemu.newest}`
+  try {
+    const { version } = await inspectQemu()
+    const untested = untestedQemu(version)
+    if (untested === undefined) return { name: 'qemu', ok: 'yes', detail: `${version} (tested: ${range})`, fix: null }
+    return { name: 'qemu', ok: 'limited', detail: `${version} is ${untested}`, fix: `install QEMU ${range}` }
+  } catch (error) {
+    const detail = hasCode(error, 'ENOENT') ? 'no VMs' : messageOf(error)
+    return { name: 'qemu', ok: 'missing', detail, fix: 'apt-get install qemu-system-x86' }
+  }
 }
 
-function tapFinding(): Finding {
-  const root = process.getuid?.() === 0
-  if (root && existsSync('/dev/net/tun')) return { name: 'tap', ok: 'yes', detail: 'root and /dev/net/tun', fix: null }
-  const detail = 'user networking: guests have no egress and the host cannot enforce rules per guest'
-  return { name: 'tap', ok: 'limited', detail, fix: root ? 'modprobe tun' : 'run the agent as root' }
+async function tapFinding(): Promise<Finding> {
+  const limited = (why: string, fix: string): Finding => {
+    const detail = `${why}: VMs get user networking, without private networks and firewall rules`
+    return { name: 'tap', ok: 'limited', detail, fix }
+  }
+  if (process.getuid?.() !== 0) return limited('the agent is not root', 'run the agent as root')
+  if (!existsSync('/dev/net/tun')) return limited('there is no /dev/net/tun', 'modprobe tun')
+  const refused = await run('nft', ['list', 'tables']).then(
+    () => undefined,
+    (error: unknown) =>
+      hasCode(error, 'ENOENT') ? 'nft is not installed' : 'this kernel or container refuses nftables',
+  )
+  if (refused !== undefined) return limited(refused, 'apt-get install nftables, on a kernel with nf_tables')
+  return { name: 'tap', ok: 'yes', detail: 'root, /dev/net/tun and nftables', fix: null }
 }
 
 /** Registries that users name are asked by a program that must not reach the host itself (image/way-out.ts). */
@@ -166,7 +130,10 @@ async function poolFinding(cacheDir: string): Promise<Finding> {
 }
 
 async function kvmFinding(cacheDir: string, kernel: () => Promise<GuestKernel>): Promise<Finding> {
-  const { accel, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(proofMs))
+  const { accel, available, detail } = await probeQemu(cacheDir, kernel, AbortSignal.timeout(proofMs))
+  if (!available) return { name: 'kvm', ok: 'missing', detail, fix: 'see the detail' }
   if (accel === 'kvm') return { name: 'kvm', ok: 'yes', detail, fix: null }
   return { name: 'kvm', ok: 'limited', detail, fix: 'use a host with hardware virtualisation, or live with emulation' }
 }
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -32,8 +32,7 @@ export async function createDrivers(
   }
   const cacheDir = resolve(config.cacheDir)
   const images = imageStore({ ...config, cacheDir, imageDir: resolve(config.imageDir) })
-  const kernelWith = (...needs: readonly string[]) =>
-    retriable(() => ensureKernel(cacheDir, onProgress, config.kernelDir ?? undefined, needs))
+  const kernel = retriable(() => ensureKernel(cacheDir, onProgress, config.kernel))
   const { bootLimitMs } = config
   const migrationHost = () => arrivalHost(config, network)
   const dataDir = resolve(config.dataDir)
@@ -45,12 +44,10 @@ export async function createDrivers(
   })
   const all: readonly Driver[] = [
     qemuDriver({
-      ...{ ...shared, launcher, pool, kernel: kernelWith(), templateMib: config.templateMib },
+      ...{ ...shared, launcher, pool, kernel, templateMib: config.templateMib },
       onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),
     }),
-    ...(await vmmPlatforms(config)).map(({ platform, needs }) =>
-      vmmDriver({ ...shared, ports: 'vsock', kernel: kernelWith(...needs) }, platform),
-    ),
+    ...(await vmmPlatforms(config)).map(platform => vmmDriver({ ...shared, ports: 'vsock', kernel }, platform)),
   ]
   const offered = all.filter(({ name }) => config.hypervisor === 'auto' || config.hypervisor === name)
   return new Map(offered.map(driver => [driver.name, driver]))
@@ -70,22 +67,11 @@ export function arrivalHost({ migrationHost, meshEndpoint }: AgentConfig, { ipv4
   return meshEndpoint !== null && ipv4 && migrationHost === '127.0.0.1' ? ipv4.gateway : migrationHost
 }
 
-/** The VMMs with an API of their own, and what each needs built into a guest kernel of ours. */
-export async function vmmPlatforms(
-  config: Pick<AgentConfig, 'dataDir' | 'programs'>,
-): Promise<ReadonlyArray<{ readonly platform: Platform; readonly needs: readonly string[] }>> {
+/** The VMMs with an API of their own. */
+export async function vmmPlatforms(config: Pick<AgentConfig, 'dataDir' | 'programs'>): Promise<readonly Platform[]> {
   const programs = await firecrackerPrograms(config)
   const program = await programOf(config.programs.cloudHypervisor, 'cloud-hypervisor')
-  return [
-    {
-      platform: firecrackerPlatform({ dataDir: resolve(config.dataDir), programs }),
-      needs: ['CONFIG_VIRTIO_VSOCKETS', 'CONFIG_VIRTIO_MMIO'],
-    },
-    {
-      platform: cloudHypervisorPlatform({ program }),
-      needs: ['CONFIG_VIRTIO_VSOCKETS', 'CONFIG_VIRTIO_PCI', 'CONFIG_ACPI'],
-    },
-  ]
+  return [firecrackerPlatform({ dataDir: resolve(config.dataDir), programs }), cloudHypervisorPlatform({ program })]
 }
 
 async function firecrackerPrograms({

@@ -78,6 +78,11 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
       reconciler.tell(vmId)
     },
     onError: err => log.error({ err }, 'cannot look after the firewall'),
+    onNoTaps: reason =>
+      log.warn(
+        { reason },
+        'taps do not work here: VMs get user networking, without private networks and firewall rules',
+      ),
     ownerOf: vmId => userOf(vmId)?.uid,
   })
   // The kernel takes its time with rules.
@@ -139,7 +144,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   storage.resume()
   const builds = await createBuilds({
     ...{ hostId: state.hostId, dataDir, vmDir: state.vmDir, drivers, bootSlots, bus, log },
-    ...{ cacheDir: resolve(config.cacheDir), imageDir: resolve(config.imageDir), registries: config.registries },
+    ...{
+      cacheDir: resolve(config.cacheDir),
+      imageDir: resolve(config.imageDir),
+      registries: config.registries,
+      buildCa: config.buildCa,
+    },
     ...{ ready: probes.done, logLimits: config.log },
   })
   starting.defer(() => builds.stop())

@@ -42,6 +42,23 @@ export function searchPath(): string {
   return `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`
 }
 
+/**
+ * The host's proxy variables, for programs that run in a VM. A proxy on the host's loopback is left out: in a VM that address
+ * is the VM itself.
+ */
+export function hostProxies(): Record<string, string> {
+  const isHere = (value: string) => /(?:^|\/\/|@)(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)/i.test(value)
+  const found: Record<string, string> = {}
+  for (const name of proxies) {
+    const value = process.env[name] || process.env[name.toLowerCase()] || ''
+    if (value === '' || (name !== 'NO_PROXY' && isHere(value))) continue
+    // Programs differ in which of the two they read.
+    found[name] = value
+    found[name.toLowerCase()] = value
+  }
+  return found
+}
+
 /** The proxy for HTTPS that programs of the network find in their environment: the host's own way out. */
 export function hostProxy(): URL | undefined {
   const given = process.env['HTTPS_PROXY'] ?? process.env['https_proxy'] ?? ''

@@ -133,6 +133,7 @@ export async function openAgent(
       hostName: settings.hostName || hostname(),
       hostId: hostIdOf(settings.hostId),
       migrationHost: settings.migrationHost,
+      buildCa: settings.buildCa === '' ? null : resolve(settings.buildCa),
       pools: poolsOf(settings.pools),
       registries: registriesOf(settings.privateRegistries),
       meshEndpoint: settings.meshEndpoint || null,
@@ -143,6 +144,7 @@ export async function openAgent(
       programs: vmmProgramsOf(settings),
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
       ...(settings.cache ? { cacheDir: resolve(settings.cache) } : {}),
+      kernel: kernelOf(settings.kernel),
       templateMib: mebibytesOf(programSettings.templateMib, settings.templateMib),
       vmmPool: countOf(programSettings.vmmPool, settings.vmmPool),
     } satisfies Partial<AgentConfig> & { dataDir: string; hostName: string }),
@@ -186,6 +188,16 @@ function registriesOf(value: string): AgentConfig['registries'] {
       ...(projects ? { projects: projects.split('+') } : {}),
     }
   })
+}
+
+/** @throws Error naming the setting */
+function kernelOf(value: string): string {
+  if (value === 'shipped' || value === 'distribution') return value
+  if (!existsSync(join(value, 'vmlinux')))
+    throw new Error(
+      `${programSettings.kernel.env}: "${value}" is neither shipped, distribution nor a directory with vmlinux`,
+    )
+  return resolve(value)
 }
 
 function subnetOf(value: string): string {

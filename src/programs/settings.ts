@@ -109,6 +109,12 @@ export const programSettings = {
     fallback: '',
     help: 'the cloud-hypervisor program; looked for on the PATH when empty',
   },
+  buildCa: {
+    flag: '--build-ca <file>',
+    env: 'MOTE_BUILD_CA',
+    fallback: '',
+    help: 'PEM file of certificate authorities that builds trust besides the public ones, for a proxy that inspects TLS; when empty, those added to this host (/usr/local/share/ca-certificates)',
+  },
   pools: {
     flag: '--pools <list>',
     env: 'MOTE_POOLS',
@@ -120,6 +126,12 @@ export const programSettings = {
     env: 'MOTE_CACHE',
     fallback: '',
     help: 'kernel and images; ~/.cache/mote when empty',
+  },
+  kernel: {
+    flag: '--kernel <choice>',
+    env: 'MOTE_KERNEL',
+    fallback: 'shipped',
+    help: "kernel of the VMs: shipped (the one that comes with Mote), distribution (the host's packaged one), or a directory with vmlinux",
   },
   templateMib: {
     flag: '--template-mib <MiB>',

@@ -25,6 +25,7 @@ export interface BuildsDeps {
   readonly cacheDir: string
   readonly imageDir: string
   readonly registries: readonly RegistryConfig[]
+  readonly buildCa: string | null
   readonly drivers: ReadonlyMap<HypervisorName, Driver>
   readonly bootSlots: Semaphore
   /** Resolves when the drivers may boot. */

@@ -16,6 +16,7 @@ import { keepBuilt, pushBuilt } from './keep.ts'
 import { makeDisk, outputLimits, readLayer, readLayout } from './output.ts'
 import { looksAt, planBuild, type Plan } from './plan.ts'
 import { type Recipe, recipeOf } from './recipe.ts'
+import { buildTrust } from './trust.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
 import { fetchUpload, partsOf } from './upload.ts'
 import { runInVm } from './vm.ts'
@@ -26,6 +27,8 @@ export interface JobDeps extends ToolImageDirs {
   readonly driver: Driver
   readonly bootSlots: Semaphore
   readonly registries: readonly RegistryConfig[]
+  /** See `buildTrust`. */
+  readonly buildCa: string | null
   /** Caches of the apps. */
   readonly cachesDir: string
 }
@@ -144,7 +147,7 @@ async function inVm(deps: JobDeps, job: Job, recipe: Recipe, signal: AbortSignal
   const code = await runInVm(
     deps,
     {
-      ...{ vmId: buildId, dir: vmDir, spec: vmSpec(job, recipe), say },
+      ...{ vmId: buildId, dir: vmDir, spec: vmSpec(job, recipe, await buildTrust(deps.buildCa)), say },
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
         { serial: 'output', file: disks.output, readOnly: false },
@@ -157,11 +160,15 @@ async function inVm(deps: JobDeps, job: Job, recipe: Recipe, signal: AbortSignal
   if (code !== 0) throw new BuildFault(`The build ended with code ${code}; its log says why.`)
 }
 
-function vmSpec({ spec }: Job, recipe: Recipe): VmSpec {
+function vmSpec({ spec }: Job, recipe: Recipe, trust: Readonly<Record<string, string>>): VmSpec {
   const { projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib } = spec
   return {
     ...{ projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib, hostname: 'builder' },
-    ...{ image: toolReference(recipe.builder), command: ['/bin/sh', '-c', recipe.script], env: recipe.env },
+    ...{
+      image: toolReference(recipe.builder),
+      command: ['/bin/sh', '-c', recipe.script],
+      env: { ...trust, ...recipe.env },
+    },
     ...{
       port: 1,
       healthCheckPath: null,

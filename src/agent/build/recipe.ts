@@ -1,5 +1,6 @@
 /** For each kind of repository: in which image it is built, by which program, and what runs in the end. */
 import type { Plan } from './plan.ts'
+import { trustScript } from './trust.ts'
 import { goSeed, type ToolImage } from './tool-images.ts'
 
 export interface Recipe {
@@ -34,13 +35,14 @@ export const findDisk = `disk() {
  * Disks are found by serial. The source is a tar archive on one; the result is another, whose last entry is the file
  * `mote.end`: what lies behind it on the disk is not part of it. A cache that cannot be mounted is gone without.
  */
-const prelude = `set -eu
+const commands = `set -eu
 ${findDisk}unpack() { mkdir -p "$1"; tar -xf "$(disk source)" -C "$1"; }
 finish() { : > /out/mote.end; tar --numeric-owner -cf "$(disk output)" -C /out "$1" mote.end; sync; }
 mkdir -p /out
 `
-/** busybox has no --numeric-owner, and needs none. */
-const smallPrelude = prelude.replace('tar --numeric-owner ', 'tar ')
+const prelude = commands + trustScript
+/** Copies files only. busybox has no --numeric-owner, and needs none. */
+const smallPrelude = commands.replace('tar --numeric-owner ', 'tar ')
 const cache = `mkdir -p /cache
 mount -t ext4 "$(disk cache)" /cache 2>/dev/null || echo "the cache cannot be used this time"
 `
@@ -101,7 +103,10 @@ unpack /src
 mkdir -p /cache/containers
 printf '%s' "$REGISTRIES" > /etc/containers/registries.conf.d/mote.conf
 buildah="buildah --root /cache/containers/storage --runroot /run/containers"
-$buildah bud --layers --format oci -f "/src/$FILE" -t mote-build /src
+# A step of a Dockerfile trusts what the builder trusts, where its image has the file of Debian, Alpine or Go.
+volume=
+if [ -n "\${MOTE_CA:-}" ]; then volume="--volume $SSL_CERT_FILE:$SSL_CERT_FILE:ro"; fi
+$buildah bud $volume --layers --format oci -f "/src/$FILE" -t mote-build /src
 mkdir -p /out
 $buildah push -q mote-build oci:/out/image:built
 finish image

@@ -62,7 +62,7 @@ test.skipIf(!hasQemu)(
     await using target = await testAgent({ hypervisor: 'qemu', network: 'user' })
     await source.put(wish(1))
     const { startedAtMs } = await healthy(source)
-    const nobody = { migrationId: 'm-0', uri: 'tcp://127.0.0.1:1?disk=1' }
+    const nobody = { migrationId: 'm-0', uri: 'tcp://127.0.0.1:1?disk=1&devices=command-line' }
     await source.put(wish(2, { outgoing: nobody }))
     const failed = await source.until('vm-1', 'failed', vm => vm.migration?.phase === 'failed')
     expect(failed).toMatchObject({ state: 'running', migration: { error: expect.stringContaining('QEMU') } })

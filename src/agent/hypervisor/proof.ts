@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readIfExists, writeFileAtomic } from '../../lib/files.ts'
+import { explainSilence } from './silent-guest.ts'
 
 /**
  * What a proof boot found: undefined when KVM works, otherwise why not. One for each boot of the machine, kept in the
@@ -14,9 +15,7 @@ export async function cachedProof(
   signal: AbortSignal,
   prove: () => Promise<string | undefined>,
 ): Promise<string | undefined> {
-  const bootId = await readIfExists('/proc/sys/kernel/random/boot_id')
-  const key = createHash('sha256').update(`${bootId} ${process.getuid?.()} ${about}`).digest('hex').slice(0, 16)
-  const file = join(cacheDir, 'kvm-proof', key)
+  const file = await proofFile(cacheDir, about)
   const known = await readIfExists(file)
   if (known !== undefined) return known || undefined
   const reason = await prove()
@@ -24,6 +23,27 @@ export async function cachedProof(
   await mkdir(dirname(file), { recursive: true })
   await writeFileAtomic(file, reason ?? '')
   return reason
+}
+
+/** The same, but only a proof that passed is kept: a slow machine may be quicker the next time. */
+export async function cachedPass(
+  cacheDir: string,
+  about: string,
+  prove: () => Promise<string | undefined>,
+): Promise<string | undefined> {
+  const file = await proofFile(cacheDir, about)
+  if ((await readIfExists(file)) !== undefined) return undefined
+  const reason = await prove()
+  if (reason !== undefined) return reason
+  await mkdir(dirname(file), { recursive: true })
+  await writeFileAtomic(file, '')
+  return undefined
+}
+
+async function proofFile(cacheDir: string, about: string): Promise<string> {
+  const bootId = await readIfExists('/proc/sys/kernel/random/boot_id')
+  const key = createHash('sha256').update(`${bootId} ${process.getuid?.()} ${about}`).digest('hex').slice(0, 16)
+  return join(cacheDir, 'kvm-proof', key)
 }
 
 /** Without disks our init stops with a message of its own: that line proves kernel, memory and user space. */
@@ -38,8 +58,8 @@ export async function untilInitSpeaks(
   ended.catch(() => (over = true))
   while (performance.now() < deadline && !signal.aborted) {
     if ((await tail()).includes('mote-init:')) return undefined
-    if (over) return 'the KVM proof boot failed'
+    if (over) return ended.catch((error: unknown) => (error instanceof Error ? error.message : String(error)))
     await sleep(10)
   }
-  return `the KVM proof boot did not finish in ${limitMs} ms`
+  return `the proof boot did not finish in ${limitMs / 1000} s: ${explainSilence({ console: await tail() })}`
 }

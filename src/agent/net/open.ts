@@ -8,10 +8,15 @@ import { userNetwork } from './user.ts'
 
 type NetworkConfig = Pick<AgentConfig, 'hypervisor' | 'network' | 'dataDir' | 'subnet' | 'egressAllow' | 'egressDeny'>
 
+interface NetworkEvents extends Pick<TapOptions, 'onHealed' | 'onError' | 'ownerOf' | 'runs'> {
+  /** Root asked for what works best, and taps do not work here. */
+  readonly onNoTaps?: (reason: string) => void
+}
+
 /** Taps where they work (root, /dev/net/tun, ip and nft), QEMU's user networking otherwise. */
 export async function openNetwork(
   config: NetworkConfig,
-  events: Pick<TapOptions, 'onHealed' | 'onError' | 'ownerOf' | 'runs'> = {},
+  { onNoTaps, ...events }: NetworkEvents = {},
 ): Promise<Network> {
   if (config.hypervisor === 'fake') return fakeNetwork()
   const taps = () =>
@@ -21,7 +26,12 @@ export async function openNetwork(
     })
   if (config.network === 'user') return userNetwork()
   if (config.network === 'tap') return taps()
-  if (process.getuid?.() !== 0 || !existsSync('/dev/net/tun')) return userNetwork()
-  // Root in a container may lack the capability: that is the only way to find out.
-  return taps().catch(() => userNetwork())
+  if (process.getuid?.() !== 0) return userNetwork()
+  const noTaps = (reason: string) => {
+    onNoTaps?.(reason)
+    return userNetwork()
+  }
+  if (!existsSync('/dev/net/tun')) return noTaps('there is no /dev/net/tun')
+  // Root in a container may lack the capability, and a kernel may lack nftables: trying is the only way to find out.
+  return taps().catch((error: unknown) => noTaps(error instanceof Error ? error.message : String(error)))
 }

@@ -6,9 +6,7 @@ export function kernelCommands(): Command {
   const kernel = new Command('kernel').description('The kernel that guests boot')
   kernel
     .command('build')
-    .description(
-      "Build our own small kernel from the distribution's source package; guests boot in a third of the time",
-    )
+    .description("Build the kernel for VMs from the distribution's source package (8 minutes), to use with MOTE_KERNEL")
     .option('--cache <dir>', 'where kernels and images are kept (MOTE_CACHE)')
     .action(async (flags: { cache?: string }) => {
       const { buildOwnKernel } = await import('../../agent/guest/own-kernel.ts')
@@ -18,7 +16,7 @@ export function kernelCommands(): Command {
       const dir = await terminal.step('Building the guest kernel', async () =>
         buildOwnKernel(await cacheDir(flags.cache), line => terminal.line(line), stop.signal),
       )
-      out(`${dir}/vmlinux\nAgents that start from now on boot guests with it.\n`)
+      out(`${dir}/vmlinux\nStart agents with MOTE_KERNEL=${dir} to boot VMs with it.\n`)
     })
   kernel
     .command('show')
@@ -29,7 +27,7 @@ export function kernelCommands(): Command {
       const { ensureKernel } = await import('../../agent/guest/kernel.ts')
       const terminal = createTerminal()
       const found = await terminal.step('Looking for the guest kernel', async () =>
-        ensureKernel(await cacheDir(flags.cache), line => terminal.line(line)),
+        ensureKernel(await cacheDir(flags.cache), line => terminal.line(line), process.env.MOTE_KERNEL || 'shipped'),
       )
       out(flags.json ? `${JSON.stringify(found)}\n` : `Linux ${found.version}  ${found.kernel}\n`)
     })

@@ -3,6 +3,7 @@ import type { RawDrive } from '../driver.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import type { VmUser } from '../isolation.ts'
 import { commonKernelArgs } from '../kernel-args.ts'
+import { type QemuProgram, userArgs } from './program.ts'
 
 /** How the guest comes to life: a kernel, or memory and devices that come from elsewhere. */
 export type Start =
@@ -28,8 +29,8 @@ export interface QemuPlan {
   readonly drives: readonly RawDrive[]
   readonly netdev: string
   readonly mac: string
-  /** Whose rights QEMU has once it has opened all that is named here. */
-  readonly user?: VmUser
+  /** Whose rights QEMU has once it has opened all that is named here, and how it is asked to take them. */
+  readonly user?: { readonly is: VmUser; readonly program: QemuProgram }
 }
 
 /**
@@ -60,8 +61,7 @@ export function qemuArgs(plan: QemuPlan): string[] {
       disk(serial, file, readOnly ? ',readonly=on' : ',discard=unmap'),
     ),
     ...['-netdev', plan.netdev, '-device', `virtio-net-device,netdev=n0,mac=${plan.mac}`],
-    ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],
-    ...['-device', 'virtio-scsi-device,id=scsi0'],
+    ...(plan.drives.length > 0 ? [] : optionalDevices),
     ...['-device', 'virtio-serial-device'],
     ...port('log', 'log.sock', 'mote.log'),
     ...port('ctl', 'ctl.sock', 'mote.ctl'),
@@ -70,8 +70,17 @@ export function qemuArgs(plan: QemuPlan): string[] {
 }
 
 /**
- * Debian's cloud kernel finds virtio-mmio devices only through ACPI tables (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is off);
- * without them QEMU names the devices on the command line.
+ * The memory balloon, and where volumes are attached. A microvm without ACPI has eight slots for devices: base, scratch,
+ * config, network, ports and the three drives of a build fill them, and a build needs neither of these.
+ */
+const optionalDevices = [
+  ...['-device', 'virtio-balloon-device,id=balloon0,free-page-reporting=on'],
+  ...['-device', 'virtio-scsi-device,id=scsi0'],
+]
+
+/**
+ * A distribution's kernel finds virtio-mmio devices only through ACPI tables (CONFIG_VIRTIO_MMIO_CMDLINE_DEVICES is off);
+ * for the shipped kernel QEMU names the devices on the command line, which boots sooner.
  */
 export function machineOf(devices: GuestKernel['devices']): string {
   return `microvm,acpi=${devices === 'acpi' ? 'on' : 'off'},pit=off,pic=off,x-option-roms=off`
@@ -85,7 +94,7 @@ function privilegesOf({ user }: QemuPlan): string[] {
   const elevate = user ? 'allow' : 'deny'
   return [
     ...['-sandbox', `on,obsolete=deny,elevateprivileges=${elevate},spawn=deny,resourcecontrol=deny`],
-    ...(user ? ['-runas', `${user.uid}:${user.gid}`] : []),
+    ...(user ? userArgs(user.program, user.is) : []),
   ]
 }
 
@@ -139,10 +148,12 @@ function escaped(value: string): string {
 
 /**
  * The guest kernel's command line. `tsc_early_khz` is not optional: without it Debian's kernel calibrates the TSC
- * against emulated timers, fails under load and hangs (0 of 10 boots came up; with it 10 of 10).
+ * against emulated timers, fails under load and hangs (0 of 10 boots came up; with it 10 of 10). `lapic_hz` is the same for
+ * the APIC's timer, which counts nanoseconds in QEMU and KVM: guest/kernel-patches/0001-lapic-hz.patch.
  */
 export function kernelArgs(tscKhz: number, devices: GuestKernel['devices']): string {
   // Without ACPI nothing can be switched off; a reboot ends the machine as well (`-no-reboot`).
   const end = devices === 'acpi' ? '' : 'acpi=off mote.off=reboot '
-  return [commonKernelArgs, `${end}reboot=t pci=off tsc_early_khz=${tscKhz} tsc=reliable no_timer_check`].join(' ')
+  const clocks = `tsc_early_khz=${tscKhz} tsc=reliable lapic_hz=1000000000 no_timer_check`
+  return [commonKernelArgs, `${end}reboot=t pci=off ${clocks}`].join(' ')
 }

@@ -1,4 +1,5 @@
 import { countOf } from '../../guest/answers.ts'
+import type { VmHome } from '../driver.ts'
 import { balloonTarget, type GuestMemory } from '../machine.ts'
 import { asObject, type Qmp } from './qmp.ts'
 
@@ -21,7 +22,8 @@ export async function readMemory(qmp: Qmp): Promise<GuestMemory> {
   return { ramUsedBytes, balloonActualMib: Math.round(countOf(asObject(balloon).actual) / 2 ** 20) }
 }
 
-/** Asks the guest's balloon for statistics every second. */
-export async function enableMemoryStats(qmp: Qmp): Promise<void> {
+/** Asks the guest's balloon for statistics every second. The VM of a build has none (`optionalDevices` in argv.ts). */
+export async function enableMemoryStats(qmp: Qmp, { drives = [] }: Pick<VmHome, 'drives'>): Promise<void> {
+  if (drives.length > 0) return
   await qmp.execute('qom-set', { path: balloonPath, property: 'guest-stats-polling-interval', value: 1 })
 }

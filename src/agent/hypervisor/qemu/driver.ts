@@ -12,7 +12,8 @@ import { clearMark } from '../transfer/marks.ts'
 import type { Launcher } from '../../launcher/launcher.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
 import type { VmmPool } from './pool/pool.ts'
-import { probeQemu, qemuVersion } from './probe.ts'
+import { probeQemu } from './probe.ts'
+import { inspectQemu } from './program.ts'
 import { receiveVm } from './receive.ts'
 import { restoreVm } from './restore.ts'
 import { openTemplates } from './templates.ts'
@@ -37,14 +38,14 @@ export function qemuDriver(deps: QemuDeps): Driver {
   const templates = openTemplates({ cacheDir, maxMib: templateMib, onError })
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
-  const version = once(qemuVersion)
+  const program = once(inspectQemu)
   /** The newest one of each VM. One that came from another host is known to nobody here until the agent starts anew. */
   const machines = new Map<string, Machine>()
   const known = ({ vmId }: VmHome, machine: Machine) => {
     machines.set(vmId, machine)
     return machine
   }
-  const madeBy = async () => kindOf(await version(), accel)
+  const madeBy = async () => kindOf((await program()).version, accel)
   const ahead = { ...deps, device: 'ahead' } as const
   const held = (vmId: string) => heldBy(deps.network, vmId)
   const shared = { isolation, launcher, pool, held, limitMs: deps.bootLimitMs }
@@ -59,7 +60,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     movesSnapshots: true,
     network: deps.network.mode,
     async probe(signal) {
-      const proof = await probeQemu(deps.cacheDir, deps.kernel, signal, version)
+      const proof = await probeQemu(deps.cacheDir, deps.kernel, signal, program)
       accel = proof.accel
       return proof
     },
@@ -67,7 +68,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     prepare: async (home, context) =>
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, ...shared }
+      const plan = { home, prepared, boot, accel, watcher, program: await program(), ...shared }
       // Of a move that is over: a machine with one would be ended by the next agent, or be taken for one that has left.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
@@ -78,7 +79,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     copierOf: vmId => machines.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, ...shared }
+      const plan = { home, prepared, boot, accel, watcher, program: await program(), ...shared }
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { abortable } from '../../../lib/abortable.ts'
 import { hasCode } from '../../../lib/files.ts'
+import { cpuSeconds } from '../../../lib/process-identity.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import type { Launcher } from '../../launcher/launcher.ts'
 import { StepError } from '../../vm/errors.ts'
@@ -8,9 +9,11 @@ import { type Console, openConsole } from '../console.ts'
 import type { PrepareContext, Prepared, Running, VmHome, Watcher } from '../driver.ts'
 import type { Isolation } from '../isolation.ts'
 import { endProcess } from '../process.ts'
+import { explainSilence, silentAfterMs } from '../silent-guest.ts'
 import type { Start } from './argv.ts'
 import { connectMachine } from './machine.ts'
 import type { VmmPool } from './pool/pool.ts'
+import type { QemuProgram } from './program.ts'
 import type { Qmp } from './qmp.ts'
 import { startQemu } from './start.ts'
 
@@ -18,6 +21,7 @@ export interface Launch {
   readonly home: VmHome
   readonly prepared: Prepared
   readonly boot: number
+  readonly program: QemuProgram
   readonly accel: 'kvm' | 'tcg'
   readonly start: Start
   readonly env?: Readonly<Record<string, string>>
@@ -55,12 +59,17 @@ export async function launch<T>(
   const { home, prepared, boot, isolation } = plan
   using _busy = plan.pool.hold()
   const { process, entered } = await startQemu(plan, context)
+  const startedMs = performance.now()
   const running: Running = { prepared, process: process.identity, boot }
   const limit = AbortSignal.any([context.signal, AbortSignal.timeout(plan.limitMs)])
   const unlessEnded = <R>(step: Promise<R>) => abortable(Promise.race([step, process.ended]), limit)
   try {
     const links = await context.time('spawn', () => unlessEnded(connectSoon(plan, limit)))
     const console = await openConsole(home.dir)
+    const watch = setTimeout(() => {
+      const silent = { console: console.tail(), busy: busyShare(process.identity.pid, startedMs) }
+      context.say(`the guest is silent for ${silentAfterMs / 1000} s: ${explainSilence(silent)}`)
+    }, silentAfterMs)
     try {
       await unlessEnded(Promise.all([plan.held(home.vmId), entered]))
       const cgroupCpuSeconds = () => isolation.cgroups?.cpuSeconds(home.vmId)
@@ -70,9 +79,11 @@ export async function launch<T>(
       links.guest.close()
       console.close()
       if (error instanceof StepError) throw error
-      throw new Error(`the guest did not start: ${messageOf(error)}; console: ${console.tail() || 'silent'}`, {
-        cause: error,
-      })
+      const silent = { console: console.tail(), busy: busyShare(process.identity.pid, startedMs) }
+      const why = limit.aborted ? explainSilence(silent) : `console: ${silent.console || 'silent'}`
+      throw new Error(`the guest did not start: ${messageOf(error)}; ${why}`, { cause: error })
+    } finally {
+      clearTimeout(watch)
     }
   } catch (error) {
     await endProcess(running)
@@ -90,6 +101,12 @@ async function connectSoon({ home, fromSeq, watcher }: Launch, signal: AbortSign
     }
     await sleep(4, undefined, { signal })
   }
+}
+
+/** The part of one CPU that a process has used since `startedMs`. */
+function busyShare(pid: number, startedMs: number): number | undefined {
+  const used = cpuSeconds(pid)
+  return used === undefined ? undefined : (used * 1000) / (performance.now() - startedMs)
 }
 
 function messageOf(error: unknown): string {

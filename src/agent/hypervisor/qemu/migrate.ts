@@ -103,7 +103,7 @@ export function assertSameDevices({ devices }: Pick<Leaving, 'devices'>, address
   if (address.devices === devices) return
   throw new StepError(
     'migration_mismatch',
-    `the machine here has its devices by ${devices}, the one over there by ${address.devices}: one of the hosts has our own kernel and the other has not; build it there too (mote kernel build)`,
+    `this VM was started with a guest kernel of another kind than the target host uses (devices by ${devices} here, by ${address.devices} there): give both hosts the same MOTE_KERNEL and restart the VM, then move it`,
   )
 }
 

@@ -1,17 +1,18 @@
-import { existsSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { access, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { run } from '../../../lib/exec.ts'
 import { hasCode } from '../../../lib/files.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import { hostTscKhz } from '../../guest/tsc.ts'
 import { noLauncher } from '../../launcher/launcher.ts'
 import { kernelArgs, machineOf } from './argv.ts'
-import { qemuBinary, spawnQemu } from './spawn.ts'
+import { inspectQemu, type QemuProgram, untestedQemu } from './program.ts'
+import { spawnQemu } from './spawn.ts'
 import { type Console, openConsole } from '../console.ts'
 import { endProcess } from '../process.ts'
-import { cachedProof, untilInitSpeaks } from '../proof.ts'
+import { cachedPass, cachedProof, untilInitSpeaks } from '../proof.ts'
+import { silentAfterMs } from '../silent-guest.ts'
 
 export interface QemuProof {
   readonly available: boolean
@@ -19,47 +20,68 @@ export interface QemuProof {
   readonly detail: string
 }
 
-const proofLimitMs = 4_000
-
-/** Takes 30 ms, nearly all of it QEMU's libraries. @throws ENOENT when it is not installed */
-export async function qemuVersion(): Promise<string> {
-  return /version (\S+)/.exec(await run(qemuBinary, ['--version']))?.[1] ?? 'unknown'
-}
+/** A real KVM boots the kernel in 0.3 s; one that only opens does not boot it at all. */
+const kvmLimitMs = 4_000
 
 /**
- * Whether QEMU is here, and whether KVM carries a real guest: a /dev/kvm that opens is not yet one that works, so the
- * guest's kernel is booted once under KVM until our init speaks on the console.
+ * Whether QEMU is here, and what carries a guest: KVM where a proof boot passes (a /dev/kvm that opens is not yet one that
+ * works), otherwise emulation. The guest's kernel is booted once under each until our init speaks on the console.
  */
 export async function probeQemu(
   cacheDir: string,
   kernel: () => Promise<GuestKernel>,
   signal: AbortSignal,
-  versionOf: () => Promise<string> = qemuVersion,
+  programOf: () => Promise<QemuProgram> = inspectQemu,
 ): Promise<QemuProof> {
   try {
-    const version = await versionOf()
+    const { version } = await programOf()
     const guest = await kernel()
-    const kvm = existsSync('/dev/kvm')
-      ? await cachedProof(cacheDir, guest.initrd, signal, () => proveKvm(guest, signal))
-      : 'there is no /dev/kvm'
-    if (kvm === undefined)
-      return { available: true, accel: 'kvm', detail: `kvm, QEMU ${version}, Linux ${guest.version}` }
-    return { available: true, accel: 'tcg', detail: `tcg (${kvm}), QEMU ${version}, Linux ${guest.version}` }
+    const untested = untestedQemu(version)
+    const about = `QEMU ${version}${untested === undefined ? '' : ` (${untested})`}, Linux ${guest.version}`
+    const key = `${guest.initrd} ${guest.kernel} ${version}`
+    const kvm = await whyNoKvm(() =>
+      cachedProof(cacheDir, key, signal, () =>
+        proveBoot(guest, 'kvm', kvmLimitMs, signal).catch(error => `the KVM proof boot failed: ${messageOf(error)}`),
+      ),
+    )
+    if (kvm === undefined) return { available: true, accel: 'kvm', detail: `kvm, ${about}` }
+    const [why] = kvm.split('\n')
+    const tcg = await cachedPass(cacheDir, `tcg ${key}`, () => proveBoot(guest, 'tcg', silentAfterMs, signal))
+    signal.throwIfAborted()
+    // A busy machine may be too slow for the proof, so a VM is still tried.
+    const doubt = tcg === undefined ? '' : `; emulation is in doubt: ${tcg}`
+    return { available: true, accel: 'tcg', detail: `tcg (${why}), ${about}${doubt}` }
   } catch (error) {
     if (signal.aborted) throw error
-    const detail = hasCode(error, 'ENOENT') ? 'install qemu-system-x86' : String(error)
+    const detail = hasCode(error, 'ENOENT') ? 'install qemu-system-x86' : messageOf(error)
     return { available: false, accel: 'tcg', detail }
   }
 }
 
-/** @returns undefined when KVM works, otherwise why not. */
-async function proveKvm(guest: GuestKernel, signal: AbortSignal): Promise<string | undefined> {
-  const dir = await mkdtemp(join(tmpdir(), 'mote-kvm-'))
+/** @returns undefined when KVM works */
+async function whyNoKvm(prove: () => Promise<string | undefined>): Promise<string | undefined> {
+  if (!existsSync('/dev/kvm')) return 'there is no /dev/kvm'
+  const usable = await access('/dev/kvm', constants.R_OK | constants.W_OK).then(
+    () => true,
+    () => false,
+  )
+  return usable ? prove() : 'this user may not open /dev/kvm: add it to the group that owns the device'
+}
+
+/** @returns undefined when our init spoke, otherwise why not. @throws Error when QEMU itself does not start */
+async function proveBoot(
+  guest: GuestKernel,
+  accel: 'kvm' | 'tcg',
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-proof-'))
   try {
+    const append = `${kernelArgs(await hostTscKhz(), guest.devices)} mote.proof=1`
     const args = [
-      ...['-M', machineOf(guest.devices), '-accel', 'kvm', '-cpu', 'host', '-m', '128'],
+      ...['-M', machineOf(guest.devices), '-accel', accel, '-cpu', accel === 'kvm' ? 'host' : 'max', '-m', '128'],
       ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
-      ...['-kernel', guest.kernel, '-initrd', guest.initrd, '-append', kernelArgs(await hostTscKhz(), guest.devices)],
+      ...['-kernel', guest.kernel, '-initrd', guest.initrd, '-append', append],
       ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ]
     const qemu = await spawnQemu(noLauncher, { dir, args })
@@ -69,7 +91,7 @@ async function proveKvm(guest: GuestKernel, signal: AbortSignal): Promise<string
       return console.tail()
     }
     try {
-      return await untilInitSpeaks(tail, qemu.ended, proofLimitMs, signal)
+      return await Promise.race([untilInitSpeaks(tail, qemu.ended, limitMs, signal), qemu.ended])
     } finally {
       console?.close()
       await endProcess({ process: qemu.identity })
@@ -78,3 +100,5 @@ async function proveKvm(guest: GuestKernel, signal: AbortSignal): Promise<string
     await rm(dir, { recursive: true, force: true })
   }
 }
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -105,7 +105,7 @@ async function untilArrived(
   }
   if (!home.arriving) await qmp.execute('nbd-server-stop')
   const workload = parseWorkload(await guest.ready)
-  await enableMemoryStats(qmp)
+  await enableMemoryStats(qmp, home)
   const notes = readNotes(prepared)
   const { tap } = notes
   // Behind taps every host has addresses of its own; user networking looks the same everywhere.

@@ -64,7 +64,7 @@ export async function restoreVm(
         await unlessEnded(rescanDisks(guest, from.disks ?? []))
         return unlessEnded(guest.ready)
       })
-      await enableMemoryStats(qmp)
+      await enableMemoryStats(qmp, home)
       const workload = parseWorkload(status)
       return qemuMachine({
         ...{ running, qmp, guest, console, watcher, workload, madeBy, tap: notes.tap, dir: home.dir, fromSeq: logSeq },

@@ -72,7 +72,7 @@ async function takeWaiting({ home, isolation, pool }: Launch, start: QemuStart):
 }
 
 /** QEMU's arguments and surroundings. */
-function startOf({ home, prepared, accel, start, env, isolation }: Launch): QemuStart {
+function startOf({ home, prepared, accel, start, env, isolation, program }: Launch): QemuStart {
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)
   const { tap, mac, base, devices, ...notes } = readNotes(prepared)
@@ -81,7 +81,7 @@ function startOf({ home, prepared, accel, start, env, isolation }: Launch): Qemu
   const args = qemuArgs({
     ...{ accel, devices, start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
     ...{ base, scratch: scratchFile, config: configFile, drives: home.drives ?? [] },
-    ...{ netdev: apart ? tapNetdev : notes.netdev, mac, ...(user ? { user } : {}) },
+    ...{ netdev: apart ? tapNetdev : notes.netdev, mac, ...(user ? { user: { is: user, program } } : {}) },
   })
   return { dir, args, ...(env ? { env } : {}), ...(apart ? { apart } : {}) }
 }

@@ -110,7 +110,7 @@ export async function bootedMachine(
   madeBy: string,
 ): Promise<Machine> {
   const workload = parseWorkload(await unlessEnded(guest.ready))
-  await enableMemoryStats(qmp)
+  await enableMemoryStats(qmp, home)
   const { tap } = readNotes(running.prepared)
   return qemuMachine({
     ...{ running, qmp, guest, console, watcher, workload, madeBy, tap, dir: home.dir, fromSeq: 0 },

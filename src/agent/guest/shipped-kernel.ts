@@ -1,0 +1,52 @@
+/**
+ * The guest kernel that comes with Mote: one build, proven on every supported VMM and pinned by checksum, so that guests do
+ * not depend on the kernel that the host's distribution happens to package. docs/decisions/0079-shipped-guest-kernel.md
+ */
+import { createHash } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { zstdDecompress } from 'node:zlib'
+import { type Static, Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { cachedDir } from './cache.ts'
+
+const shippedDir = join(import.meta.dirname, '../../../guest/kernel')
+
+/** `guest/kernel/manifest.json`, written by scripts/ship-kernel.mjs. */
+const Manifest = Type.Object({
+  version: Type.String(),
+  /** The source package and its version. */
+  source: Type.String(),
+  compiler: Type.String(),
+  /** Of the uncompressed `vmlinux`, in hexadecimal. */
+  sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  bytes: Type.Integer({ minimum: 1 }),
+  /** Of `guest/kernel.config` and the patches, as `ownKernelDir` computes it: another configuration needs another build. */
+  configHash: Type.String(),
+})
+export type KernelManifest = Readonly<Static<typeof Manifest>>
+
+export async function shippedManifest(): Promise<KernelManifest> {
+  return Value.Parse(Manifest, JSON.parse(await readFile(join(shippedDir, 'manifest.json'), 'utf8')))
+}
+
+/**
+ * Unpacks the shipped kernel into the cache, once (0.1 s).
+ * @throws Error when the file is not the one that the manifest names
+ */
+export async function shippedKernel(cacheDir: string): Promise<string> {
+  const manifest = await shippedManifest()
+  return cachedDir(join(cacheDir, 'kernel-shipped', manifest.sha256.slice(0, 16)), async dir => {
+    const packed = await readFile(join(shippedDir, 'vmlinux.zst'))
+    const vmlinux = await promisify(zstdDecompress)(packed, { maxOutputLength: manifest.bytes })
+    const found = createHash('sha256').update(vmlinux).digest('hex')
+    if (found !== manifest.sha256)
+      throw new Error(
+        'guest/kernel/vmlinux.zst is damaged: its checksum is not the one in manifest.json; check it out again',
+      )
+    await writeFile(join(dir, 'vmlinux'), vmlinux)
+    await writeFile(join(dir, 'config'), await readFile(join(shippedDir, 'config')))
+    await writeFile(join(dir, 'version'), manifest.version)
+  })
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { inspectTools, rangeDetail, versionIn } from './host-tools.ts'
+
+test.each([
+  ['nftables v1.0.6 (Lester Gooch #5)', '1.0.6'],
+  ['mke2fs 1.47.0 (5-Feb-2023)\n\tUsing EXT2FS Library version 1.47.0', '1.47.0'],
+  ['mkfs.erofs (erofs-utils) 1.8.6', '1.8.6'],
+  ['ip utility, iproute2-6.15.0, libbpf 1.5.0', '6.15.0'],
+  ['skopeo version 1.18.0', '1.18.0'],
+  ['no number', undefined],
+])('the version in "%s"', (text, version) => {
+  expect(versionIn(text)).toBe(version)
+})
+
+test('a version outside the tested range is named as such', () => {
+  expect(rangeDetail('1.0.6', '1.0', '1.1')).toBe('1.0.6')
+  expect(rangeDetail('1.1.9', '1.0', '1.1')).toBe('1.1.9')
+  expect(rangeDetail('0.9', '1.0', '1.1')).toBe('0.9, older than the tested 1.0 to 1.1')
+  expect(rangeDetail('2.0', '1.0', '1.1')).toBe('2.0, newer than the tested 1.0 to 1.1')
+})
+
+test('every program is either there with its version or names the package to install', async () => {
+  for (const { name, ok, detail, fix } of await inspectTools()) {
+    expect(detail, name).not.toBe('')
+    expect(fix === null, name).toBe(ok === 'yes')
+  }
+})

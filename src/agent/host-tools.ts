@@ -1,0 +1,157 @@
+/** The programs of the host that the agent runs, and the versions of them that the test suite has run with. */
+import { CommandError, run } from '../lib/exec.ts'
+import { findProgram } from '../lib/programs.ts'
+import { ageOf } from './hypervisor/vmm/version.ts'
+
+/** One thing a host needs, or that makes it better. */
+export interface Finding {
+  readonly name: string
+  /** `missing` keeps real VMs from running; `limited` only takes something away, which `detail` names. */
+  readonly ok: 'yes' | 'limited' | 'missing'
+  readonly detail: string
+  /** A command to run or a thing to change; null when there is nothing to do. */
+  readonly fix: string | null
+}
+
+interface Tool {
+  readonly name: string
+  /** Any of these will do. */
+  readonly programs: readonly string[]
+  readonly package: string
+  readonly without: string
+  readonly ok: 'limited' | 'missing'
+  /** How it prints its version, and the range that was tested: Debian 12 to Debian 13. */
+  readonly version?: { readonly args: readonly string[]; readonly oldest: string; readonly newest: string }
+}
+
+const tools: readonly Tool[] = [
+  {
+    name: 'skopeo',
+    programs: ['skopeo'],
+    package: 'skopeo',
+    without: 'no images from registries',
+    ok: 'limited',
+    version: { args: ['--version'], oldest: '1.9', newest: '1.18' },
+  },
+  {
+    name: 'umoci',
+    programs: ['umoci'],
+    package: 'umoci',
+    without: 'images cannot be unpacked',
+    ok: 'missing',
+    version: { args: ['--version'], oldest: '0.4', newest: '0.4' },
+  },
+  {
+    name: 'mke2fs',
+    programs: ['mke2fs'],
+    package: 'e2fsprogs',
+    without: 'no scratch disks',
+    ok: 'missing',
+  },
+  {
+    name: 'erofs',
+    programs: ['mkfs.erofs'],
+    package: 'erofs-utils',
+    without: 'bases are ext4, larger',
+    ok: 'limited',
+    version: { args: ['--version'], oldest: '1.5', newest: '1.8' },
+  },
+  {
+    name: 'compiler',
+    programs: ['musl-gcc', 'gcc', 'cc'],
+    package: 'musl-tools',
+    without: 'the guest init cannot be built',
+    ok: 'missing',
+  },
+  {
+    name: 'git',
+    programs: ['git'],
+    package: 'git',
+    without: 'no builds from repositories',
+    ok: 'limited',
+    version: { args: ['--version'], oldest: '2.39', newest: '2.47' },
+  },
+  {
+    name: 'mmdebstrap',
+    programs: ['mmdebstrap'],
+    package: 'mmdebstrap',
+    without: 'builds of static sites only',
+    ok: 'limited',
+    version: { args: ['--version'], oldest: '1.3', newest: '1.5' },
+  },
+  {
+    name: 'ip',
+    programs: ['ip'],
+    package: 'iproute2',
+    without: 'no taps: user networking only',
+    ok: 'limited',
+    version: { args: ['-V'], oldest: '6.1', newest: '6.15' },
+  },
+  {
+    name: 'nft',
+    programs: ['nft'],
+    package: 'nftables',
+    without: 'no taps: user networking only',
+    ok: 'limited',
+    version: { args: ['--version'], oldest: '1.0', newest: '1.1' },
+  },
+  {
+    name: 'luks',
+    programs: ['cryptsetup'],
+    package: 'cryptsetup-bin',
+    without: 'no encrypted volumes',
+    ok: 'limited',
+  },
+  {
+    name: 'lvm',
+    programs: ['lvs'],
+    package: 'lvm2',
+    without: 'volumes in directories only, not in thin pools',
+    ok: 'limited',
+  },
+  {
+    name: 'rbd',
+    programs: ['rbd'],
+    package: 'ceph-common',
+    without: 'no volumes on Ceph',
+    ok: 'limited',
+  },
+  {
+    name: 'wg',
+    programs: ['wg'],
+    package: 'wireguard-tools',
+    without: 'no mesh between hosts',
+    ok: 'limited',
+    version: { args: ['--version'], oldest: '1.0', newest: '1.0' },
+  },
+]
+
+export const inspectTools = (): Promise<Finding[]> => Promise.all(tools.map(inspectTool))
+
+async function inspectTool({ name, programs, ok, version, ...tool }: Tool): Promise<Finding> {
+  const paths = await Promise.all(programs.map(findProgram))
+  const found = paths.findIndex(path => path !== undefined)
+  const path = paths[found]
+  if (path === undefined) return { name, ok, detail: tool.without, fix: `apt-get install ${tool.package}` }
+  const detail = version === undefined ? (programs[found] ?? name) : await versionDetail(path, version)
+  return { name, ok: 'yes', detail, fix: null }
+}
+
+async function versionDetail(path: string, { args, oldest, newest }: NonNullable<Tool['version']>): Promise<string> {
+  // mkfs.erofs of Debian 12 ends with an error and prints it all the same.
+  const text = await run(path, args, { timeoutMs: 5_000 }).catch((error: unknown) =>
+    error instanceof CommandError ? error.stderr : '',
+  )
+  const found = versionIn(text)
+  return found === undefined ? `unknown version (tested: ${oldest} to ${newest})` : rangeDetail(found, oldest, newest)
+}
+
+/** The first number with a dot that a program prints. */
+export const versionIn = (text: string): string | undefined => /\d+\.\d+(?:\.\d+)*/.exec(text)?.[0]
+
+/** A version, and in which way it lies outside of the tested range. */
+export function rangeDetail(found: string, oldest: string, newest: string): string {
+  if (ageOf(found, oldest) === 'older') return `${found}, older than the tested ${oldest} to ${newest}`
+  if (ageOf(found, newest) === 'newer') return `${found}, newer than the tested ${oldest} to ${newest}`
+  return found
+}

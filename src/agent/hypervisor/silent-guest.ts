@@ -1,0 +1,49 @@
+/** Explains a guest that was started and does not reach Mote's init, in words that name what to change. */
+
+/** A guest speaks after 0.3 to 2 s; emulated on a machine that is four times overcommitted, after 10. */
+export const silentAfterMs = 20_000
+
+export interface SilentGuest {
+  /** The end of its serial console. */
+  readonly console: string
+  /** Share of one host CPU that its VMM has used since the start; undefined: unknown. */
+  readonly busy?: number | undefined
+}
+
+interface Silence {
+  readonly cause: 'kernel' | 'clock' | 'cpu' | 'vmm'
+  readonly says: string
+}
+
+const idleBelow = 0.1
+
+/** Pure. The first matching cause wins: a kernel's own message is better evidence than how busy its processor is. */
+export function causeOfSilence({ console, busy }: SilentGuest): Silence {
+  const lines = console.split('\n').filter(line => line.trim() !== '')
+  const last = lines.at(-1)
+  const fatal = lines.find(line => /Kernel panic|BUG:|Oops|Unable to mount|No working init/.test(line))
+  if (fatal !== undefined) return { cause: 'kernel', says: `its kernel stopped with "${fatal.trim()}"` }
+  if (last !== undefined && /tsc|clocksource|APIC|timer|calibrat/i.test(last))
+    return { cause: 'clock', says: `its kernel waits for a clock after "${last.trim()}"` }
+  if (last !== undefined)
+    return { cause: 'kernel', says: `its kernel did not reach Mote's init after "${last.trim()}"` }
+  if (busy !== undefined && busy < idleBelow)
+    return { cause: 'vmm', says: 'its processor does not run, and its console is silent' }
+  return {
+    cause: 'cpu',
+    says: 'its processor runs, and its console is silent: the kernel does not get along with this CPU or VMM',
+  }
+}
+
+const nextStep: Readonly<Record<Silence['cause'], string>> = {
+  kernel: 'try the other kernel with MOTE_KERNEL=distribution, and run mote doctor',
+  clock: 'run mote doctor, which boots the kernel alone; a busy host delays clocks',
+  cpu: 'run mote doctor, which says whether this VMM version is a tested one',
+  vmm: 'look for a stopped or starved process on the host, and run mote doctor',
+}
+
+/** One sentence for a log line or an error. */
+export function explainSilence(guest: SilentGuest): string {
+  const { cause, says } = causeOfSilence(guest)
+  return `${says} (cause: ${cause}; next: ${nextStep[cause]})`
+}

@@ -1,7 +1,6 @@
 /** `npm run demo`: the whole system, an account, an app in a real VM, and what to try next. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { mkdir, mkdtemp, rm, rmdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pc } from '../../programs/colours.ts'
 import { writeSampleImage } from '../../agent/image/sample.ts'
@@ -34,7 +33,7 @@ const stopVmsMs = 60_000
 export async function runDemo(flags: DemoFlags): Promise<void> {
   const startedMs = performance.now()
   const terminal = createTerminal()
-  const data = flags.once ? await mkdtemp(join(tmpdir(), 'mote-demo-')) : resolve(flags.data)
+  const data = flags.once ? await onceDir(resolve(flags.data)) : resolve(flags.data)
   // Whoever wants any free port wants no other port taken either.
   const ssh = flags.gatewayPort === '0' ? { sshPort: '0' } : {}
   const settings = readSettings({ ...ssh, ...flags, data }, process.env)
@@ -44,7 +43,10 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   let all: AllInOne | undefined
   const stop = async () => {
     await all?.stop({ stopVms: true })
-    if (flags.once) await rm(data, { recursive: true, force: true })
+    if (!flags.once) return
+    await rm(data, { recursive: true, force: true })
+    // Of a checkout that had none before; one with data stays.
+    await rmdir(dirname(data)).catch(() => undefined)
   }
   const bringUp = async () => {
     all = await startAllInOne(settings, env, log, terminal)
@@ -60,14 +62,18 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
       scope.defer(stop)
       const up = await bringUp()
       tellMore(up.account, up.all, up.hostname)
-      scope.defer(
-        () => err('\nStopping; the data stays, and the next start finds it again ...\n'),
-      )
+      scope.defer(() => err('\nStopping; the data stays, and the next start finds it again ...\n'))
     }
     await runProgram(log, start, { releaseMs: stopVmsMs })
   } finally {
     await stop()
   }
+}
+
+/** Beside the data of other runs: a temporary directory may be 10 MiB, or forbid programs. */
+async function onceDir(dataDir: string): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o711 })
+  return mkdtemp(join(dataDir, 'once-'))
 }
 
 async function deployHello(all: AllInOne, terminal: Terminal, data: string, startedMs: number) {

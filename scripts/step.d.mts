@@ -1,0 +1,1 @@
+export function reasonOf(output: string): string

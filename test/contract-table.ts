@@ -565,6 +565,7 @@ export const operations: Readonly<Record<string, Row>> = {
 /** What we add to the specification's resources and bodies. In bodies each is optional, so that no client breaks. */
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   Error: ['code', 'request_id', 'details'],
+  User: ['email_verified'],
   Captcha: ['captcha_text'],
   PersonalAccessToken: ['scopes', 'project', 'expires_at'],
   DeployResponse: ['dry_run'],
@@ -613,6 +614,11 @@ export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
 /** Operations we add. */
 export const operationAdditions = [
   'POST /v1/auth/2fa/setup',
+  'POST /v1/auth/email',
+  'POST /v1/auth/email/verification',
+  'POST /v1/auth/email/verify',
+  'POST /v1/auth/password/forgot',
+  'POST /v1/auth/password/reset',
   'GET /v1/auth/sessions',
   'GET /v1/auth/ssh-keys',
   'POST /v1/auth/ssh-keys',

@@ -35,6 +35,24 @@ const signUp = createRoute({
   component: lazyRouteComponent(() => import('./pages/sign-up.tsx'), 'SignUp'),
 })
 
+const links = [
+  createRoute({
+    ...open,
+    path: '/forgot',
+    component: lazyRouteComponent(() => import('./pages/link.tsx'), 'ForgotPassword'),
+  }),
+  createRoute({
+    ...open,
+    path: '/link/verify',
+    component: lazyRouteComponent(() => import('./pages/link.tsx'), 'VerifyEmail'),
+  }),
+  createRoute({
+    ...open,
+    path: '/link/reset',
+    component: lazyRouteComponent(() => import('./pages/link.tsx'), 'ResetPassword'),
+  }),
+] as const
+
 const shell = createRoute({
   getParentRoute: () => root,
   id: 'shell',
@@ -47,6 +65,11 @@ const shell = createRoute({
 const inside = { getParentRoute: () => shell } as const
 
 const home = createRoute({ ...inside, path: '/', component: () => <Navigate to="/apps" replace /> })
+const invitation = createRoute({
+  ...inside,
+  path: '/link/invitation',
+  component: lazyRouteComponent(() => import('./pages/link.tsx'), 'AcceptInvitation'),
+})
 const apps = createRoute({
   ...inside,
   path: '/apps',
@@ -221,6 +244,7 @@ const accountPages = [
 const tree = root.addChildren([
   signIn,
   signUp,
+  ...links,
   shell.addChildren([
     ...[
       home,
@@ -234,7 +258,17 @@ const tree = root.addChildren([
       databases,
       database,
     ],
-    ...[mesh, hosts, billing, notifications, audit, members, project, account.addChildren([...accountPages])],
+    ...[
+      invitation,
+      mesh,
+      hosts,
+      billing,
+      notifications,
+      audit,
+      members,
+      project,
+      account.addChildren([...accountPages]),
+    ],
   ]),
 ])
 

@@ -26,7 +26,7 @@ import type { LiveStats } from './hosts/index.ts'
 import type { Feature } from './http/operation.ts'
 import { drainedSnapshots, snapshotMoveMachine, volumeMoveMachine } from './moves/index.ts'
 import { networkFeature } from './network/index.ts'
-import { notificationMails, notificationsFeature } from './notifications/index.ts'
+import { notificationMails, outgoingMails, notificationsFeature } from './notifications/index.ts'
 import { type ProjectContents, projectMachine, projectsFeature } from './projects/index.ts'
 import { goneRoutes } from './routing/index.ts'
 import { runtimeFeature } from './runtime/index.ts'
@@ -93,6 +93,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   auditSealing(deps),
   auditRetention(deps),
   notificationMails(deps),
+  outgoingMails(deps),
   eventRetention(deps),
   billingPlans(deps),
   billingSync(deps),

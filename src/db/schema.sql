@@ -6,6 +6,7 @@ CREATE TABLE account (
   default_project_id uuid,
   email text NOT NULL,
   email_notifications boolean NOT NULL DEFAULT true,
+  email_verified_at timestamp with time zone,
   epoch integer NOT NULL DEFAULT 1,
   first_name text,
   id uuid NOT NULL,
@@ -458,6 +459,20 @@ CREATE TABLE domain (
   CONSTRAINT domain_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'verified'::text, 'lost'::text])))
 );
 
+CREATE TABLE email_link (
+  account_id uuid NOT NULL,
+  created_at timestamp with time zone NOT NULL,
+  email text NOT NULL,
+  epoch integer NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  hash bytea NOT NULL,
+  purpose text NOT NULL,
+  CONSTRAINT email_link_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT email_link_email_check CHECK ((email = lower(email))),
+  CONSTRAINT email_link_pkey PRIMARY KEY (account_id, purpose),
+  CONSTRAINT email_link_purpose_check CHECK ((purpose = ANY (ARRAY['verify'::text, 'reset'::text, 'change'::text])))
+);
+
 CREATE TABLE event (
   app_id uuid,
   created_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
@@ -620,6 +635,16 @@ CREATE TABLE notification (
   CONSTRAINT notification_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE
 );
 
+CREATE TABLE outgoing_mail (
+  attempt integer NOT NULL DEFAULT 0,
+  body bytea NOT NULL,
+  due_at timestamp with time zone NOT NULL,
+  id uuid NOT NULL,
+  recipient text NOT NULL,
+  subject text NOT NULL,
+  CONSTRAINT outgoing_mail_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE pat (
   account_id uuid NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -665,6 +690,7 @@ CREATE TABLE project_invitation (
   invited_by uuid NOT NULL,
   project_id uuid NOT NULL,
   role text NOT NULL,
+  secret_hash bytea,
   CONSTRAINT project_invitation_email_check CHECK ((email = lower(email))),
   CONSTRAINT project_invitation_pkey PRIMARY KEY (id),
   CONSTRAINT project_invitation_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE,
@@ -1244,6 +1270,10 @@ CREATE INDEX domain_project ON public.domain USING btree (project_id);
 
 CREATE UNIQUE INDEX domain_verified ON public.domain USING btree (name) WHERE (state = 'verified'::text);
 
+CREATE INDEX email_link_expires ON public.email_link USING btree (expires_at);
+
+CREATE UNIQUE INDEX email_link_hash ON public.email_link USING btree (hash);
+
 CREATE INDEX event_age ON public.event USING btree (created_at);
 
 CREATE UNIQUE INDEX event_by_project ON public.event USING btree (project_id, "position") WHERE ("position" IS NOT NULL);
@@ -1281,6 +1311,8 @@ CREATE INDEX notification_plan_limit ON public.notification USING btree (created
 CREATE INDEX notification_project ON public.notification USING btree (project_id);
 
 CREATE INDEX notification_unread ON public.notification USING btree (account_id, id DESC) WHERE (read_at IS NULL);
+
+CREATE INDEX outgoing_mail_due ON public.outgoing_mail USING btree (due_at);
 
 CREATE INDEX pat_account ON public.pat USING btree (account_id);
 

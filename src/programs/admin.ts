@@ -14,6 +14,8 @@ export interface Visit {
   readonly db: Db
   /** @throws Error when no secret is configured */
   vault(): Vault
+  /** @throws Error when the configuration has faults */
+  publicUrl(): string
 }
 
 export type VisitSettings = Pick<ProgramSettings, 'data' | 'databaseUrl'>
@@ -39,11 +41,8 @@ export async function visit<T>(
   const db = await connectDb({ url, log })
   cleanup.defer(() => db.close())
   const secretFile = join(resolve(settings.data), 'secret.key')
-  const vault = () =>
-    createVault(
-      parseControlConfig(env, !settings.databaseUrl && existsSync(secretFile) ? secretFile : undefined).secrets,
-    )
-  return await work({ db, vault })
+  const config = () => parseControlConfig(env, !settings.databaseUrl && existsSync(secretFile) ? secretFile : undefined)
+  return await work({ db, vault: () => createVault(config().secrets), publicUrl: () => config().publicUrl })
 }
 
 async function privateUrl(data: string, log: Logger, cleanup: AsyncDisposableStack): Promise<string> {

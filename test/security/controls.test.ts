@@ -22,6 +22,8 @@ const rawFields = [
   'login.password',
   'changePassword.current_password',
   'changePassword.new_password',
+  'changeEmail.password',
+  'resetPassword.new_password',
   'deleteMe.password',
   'disableTotp.password',
   'verifyTotp.password',

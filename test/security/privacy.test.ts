@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { notify, notifyAccount } from '../../src/control/notifications/index.ts'
 import { startRelay } from '../../src/control/events/index.ts'
 import { settle, startWholeApi } from './cases.ts'
+import { accept } from '../support/identity.ts'
 
 it("does not stream one member's notifications to another", async () => {
   await using api = await startWholeApi()
@@ -14,7 +15,7 @@ it("does not stream one member's notifications to another", async () => {
   const { token, email, id: guestId } = await api.person()
   const path = `/v1/projects/${owner.params['tenant_slug']}/members`
   const invited = await api.call('POST', path, { token: owner.person.token, body: { email, role: 'viewer' } })
-  await api.call('POST', `/v1/invitations/${invited.body['id']}/accept`, { token })
+  await accept(api, invited.body, token)
 
   const base = await api.app.listen({ host: '127.0.0.1', port: 0 })
   const done = new AbortController()

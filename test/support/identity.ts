@@ -180,3 +180,9 @@ export async function startIdentity(options: IdentityOptions = {}): Promise<Iden
     },
   }
 }
+
+/** Accepts an invitation by the link in the answer that made it. */
+export function accept(api: Identity, invitation: Reply['body'], token: string): Promise<Reply> {
+  const [id, secret] = new URL(String(invitation['link'])).hash.slice(1).split('.')
+  return api.call('POST', `/v1/invitations/${id}/accept`, { token, body: { secret } })
+}

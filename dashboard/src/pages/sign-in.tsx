@@ -64,6 +64,9 @@ export function SignIn() {
         <Field label="E-mail" name="email" type="email" required autoFocus autoComplete="username" />
         <Field label="Password" name="password" type="password" required autoComplete="current-password" />
       </Form>
+      <Link to="/forgot" search={{}} className="mt-4 block text-center text-xs text-muted hover:underline">
+        Forgot your password?
+      </Link>
     </Door>
   )
 }

@@ -59,6 +59,22 @@ const revokeSessions = () =>
     return { json: { email, ended }, text: `${ended} sessions of ${email} were ended. Its access tokens stay.` }
   })
 
+const link = () =>
+  subcommand(
+    'link <purpose> <email>',
+    'Print a link for somebody whom no mail reaches: verify (the address), reset (the password) or change (to the address that was asked for)',
+    async ({ db, vault, publicUrl }, [purpose = '', email = '']) => {
+      if (purpose !== 'verify' && purpose !== 'reset' && purpose !== 'change')
+        throw new Error(`"${purpose}" is no purpose; there are verify, reset and change`)
+      const { printLink } = await import('../../control/auth/index.ts')
+      const url = await printLink({ db, vault: vault(), publicUrl: publicUrl() }, purpose, email)
+      return {
+        json: { email, purpose, url },
+        text: `${url}\nWhoever opens it acts as ${email}: hand it to nobody else.`,
+      }
+    },
+  )
+
 const rotateKey = () =>
   subcommand(
     'rotate-key',
@@ -116,7 +132,7 @@ const alerts = () =>
 export function adminCommands(): Command {
   const admin = new Command('admin').description('Operate an installation: accounts, keys, audit log, sweeps, alerts')
   const audit = new Command('audit').description('The audit log').addCommand(verifyAudit())
-  const all = [setRole(), revokeSessions(), rotateKey(), audit, sweeps(), alerts(), schemaCommands()]
+  const all = [setRole(), revokeSessions(), link(), rotateKey(), audit, sweeps(), alerts(), schemaCommands()]
   for (const command of all) admin.addCommand(command)
   return admin
 }

@@ -1,6 +1,11 @@
 // Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run `npm run client`.
 import type { CallOptions, StreamOptions, Transport } from '../transport.ts'
 
+export interface AcceptInvitationRequest {
+  /** Of the link. Without it the account needs the invited address, verified. */
+  readonly secret?: string | null | undefined
+}
+
 export interface Acknowledgement {
   /** What became of it: a past participle or the state it is in now. */
   readonly status: string
@@ -209,6 +214,13 @@ export interface Captcha {
   readonly captcha_image: string
   /** The question in words, for those who cannot see a picture. */
   readonly captcha_text?: string | undefined
+}
+
+export interface ChangeEmailRequest {
+  readonly email: string
+  readonly password?: string | null | undefined
+  /** A code of the authenticator, or a recovery code. */
+  readonly code?: string | null | undefined
 }
 
 export interface ChangePasswordRequest {
@@ -584,6 +596,10 @@ export interface ExecRequest {
   readonly timeout_seconds?: number | null | undefined
 }
 
+export interface ForgotPasswordRequest {
+  readonly email: string
+}
+
 export interface ForkVmSnapshotRequest {
   readonly app_name: string
   /** How many VMs, 1 to 20. */
@@ -656,6 +672,8 @@ export interface Invitation {
   readonly role: 'admin' | 'member' | 'viewer'
   readonly created_at: string
   readonly expires_at: string
+  /** Accepts it, for whoever has the link. Only in the answer of the invitation itself. */
+  readonly link?: string | null | undefined
 }
 
 export interface InviteMemberRequest {
@@ -921,6 +939,11 @@ export interface Repository {
   readonly installation_id: number
 }
 
+export interface ResetPasswordRequest {
+  readonly token: string
+  readonly new_password: string
+}
+
 export interface RestoreDatabaseRequest {
   readonly snapshot_name: string
 }
@@ -1118,6 +1141,8 @@ export interface User {
   /** `Admin` may operate the installation. */
   readonly role: 'Admin' | 'User'
   readonly totp_enabled: boolean
+  /** A link that was mailed to the address was opened. */
+  readonly email_verified?: boolean | undefined
   /** IPv6 prefix of the private network of the default project. */
   readonly vpc_ipv6_prefix: string | null
 }
@@ -1128,6 +1153,10 @@ export interface ValidateRequest {
 
 export interface ValidateResponse {
   readonly tenants: readonly TenantValidity[]
+}
+
+export interface VerifyEmailRequest {
+  readonly token: string
 }
 
 export interface VerifyTotpRequest {
@@ -1247,6 +1276,16 @@ export const createOperations = (transport: Transport) => ({
   deleteMe: (input: { readonly body?: DeleteMeRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/me`, body: input.body }, options),
   /** Changes the password and ends every session. `POST /v1/auth/password` */
   changePassword: (input: { readonly body: ChangePasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password`, body: input.body }, options),
+  /** Mails a link that verifies the e-mail address; at most one a minute. `POST /v1/auth/email/verification` */
+  sendVerification: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verification` }, options),
+  /** Verifies an address, or completes a change of it, with the secret of a mailed link. `POST /v1/auth/email/verify` */
+  verifyEmail: (input: { readonly body: VerifyEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verify`, body: input.body, open: true }, options),
+  /** Mails a link to a new address, which the account gets once it is opened; the old one is notified. `POST /v1/auth/email` */
+  changeEmail: (input: { readonly body: ChangeEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email`, body: input.body }, options),
+  /** Mails a link that resets the password, if there is such an account; the answer is always the same. `POST /v1/auth/password/forgot` */
+  forgotPassword: (input: { readonly body: ForgotPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/forgot`, body: input.body, open: true }, options),
+  /** Sets a new password with the secret of a mailed link and ends every session. `POST /v1/auth/password/reset` */
+  resetPassword: (input: { readonly body: ResetPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/reset`, body: input.body, open: true }, options),
   /** A new secret for an authenticator; not in force before it is verified. `GET /v1/auth/2fa/setup` */
   setupTotp: (options?: CallOptions) => transport.json<TotpSetup>({ method: 'GET', path: `/v1/auth/2fa/setup` }, options),
   /** The same as GET. `POST /v1/auth/2fa/setup` */
@@ -1377,7 +1416,7 @@ export const createOperations = (transport: Transport) => ({
   /** Open invitations to the account. `GET /v1/invitations` */
   listInvitations: (options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations` }, options),
   /** Joins the project of an invitation. `POST /v1/invitations/{invitation_id}/accept` */
-  acceptInvitation: (input: { readonly invitation_id: string }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept` }, options),
+  acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
   /** Names of the environment variables of an app; values are never shown. `GET /v1/apps/{app_name}/env` */
   listAppEnv: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env` }, options),
   /** Sets an environment variable; takes effect with the next deploy. `PUT /v1/apps/{app_name}/env/{name}` */

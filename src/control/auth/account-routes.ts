@@ -5,6 +5,7 @@ import { notifyAccount } from '../notifications/index.ts'
 import { createProject, leaveAllProjects, slugify } from '../projects/index.ts'
 import { checkCaptcha } from './captcha-routes.ts'
 import { type AuthContext, assertWholeAccount } from './context.ts'
+import { mailLink } from './links.ts'
 import { normaliseEmail, passwordFault } from './rules.ts'
 import type { authOperations } from './schema.ts'
 import { endAllSessions } from './session-store.ts'
@@ -41,6 +42,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
         const details = { slug: project.slug }
         const note = { action: 'project.created', resourceType: 'project', resourceId: project.id, details }
         call.audit(note, { userId: id, projectId: project.id })
+        await mailLink(tx, ctx, email, 'verify')
         return viewUser(await existing(store.account(tx, id)))
       }
     },

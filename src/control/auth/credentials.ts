@@ -3,12 +3,14 @@ import { randomBytes } from 'node:crypto'
 
 export const patPrefix = 'svc_pat_'
 export const refreshPrefix = 'svc_rt_'
+export const linkPrefix = 'svc_link_'
 
 /** 256 random bits in base64url: 43 characters. */
 const secret = () => randomBytes(32).toString('base64url')
 
 export const newPat = () => patPrefix + secret()
 export const newRefreshToken = () => refreshPrefix + secret()
+export const newLinkToken = () => linkPrefix + secret()
 
 /** Purposes under which the vault hashes and seals; a purpose is part of the stored data, so it must never change. */
 export const purposes = {
@@ -19,6 +21,7 @@ export const purposes = {
   backoff: 'login-backoff',
   totpSecret: 'totp-secret',
   session: 'session',
+  emailLink: 'email-link',
 } as const
 
 const credentialPattern = /^svc_(?:pat|rt)_[A-Za-z0-9_-]{43}$/

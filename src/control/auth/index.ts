@@ -1,3 +1,5 @@
+export type { LinkPurpose } from './link-store.ts'
+export { printLink } from './links.ts'
 export { revokeAllSessions, setAccountRole } from './admin.ts'
 export { type Authenticator, createAuthenticator } from './authenticate.ts'
 export { createIdempotencyStore } from './idempotency.ts'

@@ -12,6 +12,7 @@ export const User = resource('User', {
   marketing_emails: bool(),
   role: oneOf(['Admin', 'User'], { description: '`Admin` may operate the installation.' }),
   totp_enabled: bool(),
+  email_verified: Type.Optional(bool({ description: 'A link that was mailed to the address was opened.' })),
   vpc_ipv6_prefix: nullable(text({ description: 'IPv6 prefix of the private network of the default project.' })),
 })
 export type User = Static<typeof User>

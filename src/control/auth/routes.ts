@@ -4,6 +4,7 @@ import { accountHandlers } from './account-routes.ts'
 import { captchaHandlers } from './captcha-routes.ts'
 import { createAuthContext } from './context.ts'
 import { authOperations } from './schema.ts'
+import { emailHandlers } from './email-routes.ts'
 import { sessionHandlers } from './session-routes.ts'
 import { sshKeyHandlers } from './ssh-key-routes.ts'
 import { tokenHandlers } from './token-routes.ts'
@@ -14,6 +15,7 @@ export function authFeature(deps: Deps) {
   return feature(authOperations, {
     ...captchaHandlers(ctx),
     ...accountHandlers(ctx),
+    ...emailHandlers(ctx),
     ...sessionHandlers(ctx),
     ...twoFactorHandlers(ctx),
     ...tokenHandlers(ctx),

@@ -34,6 +34,9 @@ const personName = () => text({ maxLength: 100 })
 const password = () => rawText({ maxLength: 1024 })
 const code = (options = {}) => text({ minLength: 1, maxLength: 64, ...options })
 
+/** What stands behind the `#` of a mailed link. */
+const linkToken = () => text({ maxLength: 200 })
+
 /** Either of them, or neither after a sign-in of the last ten minutes (step-up.ts). */
 const proof = () => ({
   password: maybe(password()),
@@ -159,6 +162,56 @@ export const authOperations = operations({
     stepUp: true,
     body: resource('ChangePasswordRequest', { current_password: password(), new_password: password() }),
     answer: Acknowledgement,
+  },
+  sendVerification: {
+    method: 'POST',
+    path: '/v1/auth/email/verification',
+    summary: 'Mails a link that verifies the e-mail address; at most one a minute',
+    ...own,
+    scope: 'admin',
+    answer: Acknowledgement,
+    addition: true,
+  },
+  verifyEmail: {
+    throttle: 'login',
+    method: 'POST',
+    path: '/v1/auth/email/verify',
+    summary: 'Verifies an address, or completes a change of it, with the secret of a mailed link',
+    ...open,
+    body: resource('VerifyEmailRequest', { token: linkToken() }),
+    answer: Acknowledgement,
+    addition: true,
+  },
+  changeEmail: {
+    method: 'POST',
+    path: '/v1/auth/email',
+    summary: 'Mails a link to a new address, which the account gets once it is opened; the old one is notified',
+    ...own,
+    scope: 'admin',
+    stepUp: true,
+    body: resource('ChangeEmailRequest', { email: email(), ...proof() }),
+    answer: Acknowledgement,
+    addition: true,
+  },
+  forgotPassword: {
+    throttle: 'login',
+    method: 'POST',
+    path: '/v1/auth/password/forgot',
+    summary: 'Mails a link that resets the password, if there is such an account; the answer is always the same',
+    ...open,
+    body: resource('ForgotPasswordRequest', { email: email() }),
+    answer: Acknowledgement,
+    addition: true,
+  },
+  resetPassword: {
+    throttle: 'login',
+    method: 'POST',
+    path: '/v1/auth/password/reset',
+    summary: 'Sets a new password with the secret of a mailed link and ends every session',
+    ...open,
+    body: resource('ResetPasswordRequest', { token: linkToken(), new_password: password() }),
+    answer: Acknowledgement,
+    addition: true,
   },
   setupTotp: {
     secretAnswer: true,

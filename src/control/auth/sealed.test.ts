@@ -47,7 +47,8 @@ it('knows every binary column: sealed, or a hash', async () => {
 })
 
 it('seals everything with the new key, once', async () => {
-  await using api = await startWholeApi()
+  // With a mail server, so that the link of the registration waits to be mailed.
+  await using api = await startWholeApi({ env: { MOTE_SMTP_URL: 'smtp://127.0.0.1:1' } })
   const { deps } = api
   const { person, params } = await settle(api)
   const token = person.token

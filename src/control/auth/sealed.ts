@@ -1,6 +1,7 @@
 /** Every column that holds something the vault has sealed, and how all of them move to a new key. */
 import { type Db, type Param, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
+import { mailBodyPurpose } from '../notifications/index.ts'
 import { answerPurpose } from './idempotency.ts'
 import { purposes } from './credentials.ts'
 
@@ -25,6 +26,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'database', column: 'password', key: { id: 'uuid' }, purpose: 'database.password' },
   { table: 'database', column: 'backup_target', key: { id: 'uuid' }, purpose: 'database.backup_target' },
   { table: 'volume', column: 'key', key: { id: 'uuid' }, purpose: 'volume.key' },
+  { table: 'outgoing_mail', column: 'body', key: { id: 'uuid' }, purpose: mailBodyPurpose },
   { table: 'deployment_env', column: 'value', key: { deployment_id: 'uuid', name: 'text' }, purpose: 'app.env' },
 ]
 

@@ -17,6 +17,7 @@ type Id = keyof typeof authOperations
 /** Operations that change an account with its credential alone, and why that is right. */
 const withoutProof: Readonly<Partial<Record<Id, string>>> = {
   updateMe: 'name and wishes for e-mail; nothing that signs anybody in',
+  sendVerification: 'mails a link to the address of the account and changes nothing',
   setupTotp: 'not in force before verifyTotp',
   setupTotpByPost: 'not in force before verifyTotp',
   createToken:
@@ -73,6 +74,13 @@ const cases = {
     isOn: false,
     body: (password: string | undefined, secret: string) =>
       password === undefined ? { code: codeOf(secret) } : { code: codeOf(secret), password },
+  },
+  changeEmail: {
+    method: 'POST',
+    path: '/v1/auth/email',
+    isOn: false,
+    body: (password: string | undefined) =>
+      password === undefined ? { email: 'next@example.org' } : { email: 'next@example.org', password },
   },
   changePassword: {
     method: 'POST',

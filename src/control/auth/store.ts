@@ -12,6 +12,8 @@ export interface AccountRow {
   readonly role: 'Admin' | 'User'
   readonly epoch: number
   readonly totpEnabled: boolean
+  /** Somebody has opened a link that was sent to the address. */
+  readonly emailVerified: boolean
   /** Of the default project. */
   readonly ipv6Prefix: string | null
 }
@@ -24,7 +26,7 @@ export interface CredentialRow extends AccountRow {
 
 const profile = `a.id, a.email, a.first_name AS "firstName", a.last_name AS "lastName", a.avatar_url AS "avatarUrl",
   a.email_notifications AS "emailNotifications", a.marketing_emails AS "marketingEmails", a.role, a.epoch,
-  a.totp_enabled AS "totpEnabled",
+  a.totp_enabled AS "totpEnabled", a.email_verified_at IS NOT NULL AS "emailVerified",
   (SELECT p.ipv6_prefix FROM project p WHERE p.id = a.default_project_id) AS "ipv6Prefix"`
 const secrets = `a.password_hash AS "passwordHash", a.totp_secret AS "totpSecret"`
 

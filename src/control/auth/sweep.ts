@@ -30,6 +30,11 @@ const idempotencyKeys = statement(
   `DELETE FROM idempotency_key k USING (SELECT account_id, key FROM idempotency_key WHERE created_at < $1 LIMIT ${limit}) old
    WHERE (k.account_id, k.key) = (old.account_id, old.key)`,
 )
+const links = statement(
+  'auth.sweepLinks',
+  `DELETE FROM email_link WHERE (account_id, purpose) IN
+     (SELECT account_id, purpose FROM email_link WHERE expires_at < $1 LIMIT ${limit})`,
+)
 const invitations = statement('auth.sweepInvitations', `DELETE FROM project_invitation WHERE expires_at < $1`)
 
 /** Sessions are remembered this long: a sign-in from an address seen within it is not announced. */
@@ -45,6 +50,7 @@ export const expiredCredentials = ({ db, config }: Pick<Deps, 'db' | 'config'>):
       captchas: await removeAll(db, captchas, ago(0)),
       refreshTokens: await removeAll(db, refreshTokens, ago(0)),
       sessions: await removeAll(db, sessions, ago(Math.max(sessionMemoryMs, jwtLifeMs))),
+      links: await removeAll(db, links, ago(0)),
       backoffs: await removeAll(db, backoffs, ago(backoffMemoryMs)),
       idempotencyKeys: await removeAll(db, idempotencyKeys, ago(idempotencyLifeMs)),
       invitations: await db.run(invitations, ago(0)),

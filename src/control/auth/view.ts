@@ -13,6 +13,7 @@ export const viewUser = (a: AccountRow): User => ({
   email_notifications: a.emailNotifications,
   marketing_emails: a.marketingEmails,
   role: a.role,
+  email_verified: a.emailVerified,
   totp_enabled: a.totpEnabled,
   vpc_ipv6_prefix: a.ipv6Prefix,
 })

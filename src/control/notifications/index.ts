@@ -1,5 +1,6 @@
 export type { NotificationKind } from './kinds.ts'
 export { type SendMail, notificationMails, smtpSender } from './mail.ts'
+export { mailBodyPurpose, outgoingMails, queueMail } from './outgoing.ts'
 export { type AccountNotice, type Notice, isFor, notify, notifyAccount, notifyOperators } from './notify.ts'
 export { planLimitNotices } from './plan-limit.ts'
 export { notificationsFeature } from './routes.ts'

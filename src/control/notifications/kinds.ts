@@ -9,7 +9,10 @@ export const notificationKinds = {
   'domain.lost': { email: 'yes', meaning: 'the TXT record of a custom domain has gone, and the domain is not served' },
   'plan.limit_reached': { email: 'no', meaning: 'a request was refused because of the plan' },
   'billing.trouble': { email: 'yes', meaning: 'a payment failed or a subscription ends' },
-  'project.invitation': { email: 'always', meaning: 'somebody invites you to a project' },
+  'project.invitation': {
+    email: 'no',
+    meaning: 'somebody invites you to a project; the mail goes to the invited address',
+  },
   'project.member_added': { email: 'no', meaning: 'somebody joined a project' },
   'security.new_login': { email: 'always', meaning: 'a sign-in from an address not seen before' },
   'security.sessions_revoked': { email: 'always', meaning: 'a used refresh token came back: every session was ended' },

@@ -8,7 +8,7 @@ import { type DueMail, due, postponed, settled } from './mail-store.ts'
 
 const batch = 100
 /** After the last of these the mail has failed: about two days. */
-const retryMs = [minutes(1), minutes(5), minutes(30), hours(2), hours(6), hours(12), hours(24)]
+export const retryMs = [minutes(1), minutes(5), minutes(30), hours(2), hours(6), hours(12), hours(24)]
 
 /** Sends one mail; resolves when the server has taken it. */
 export type SendMail = (mail: {
@@ -29,7 +29,7 @@ export function smtpSender(url: string, from: string): SendMail {
   }
 }
 
-function configuredSender({ smtpUrl, mailFrom }: Deps['config']): SendMail | undefined {
+export function configuredSender({ smtpUrl, mailFrom }: Deps['config']): SendMail | undefined {
   return smtpUrl === undefined ? undefined : smtpSender(smtpUrl, mailFrom)
 }
 
@@ -77,7 +77,7 @@ async function deliver(
   } catch (cause) {
     const wait = isFinal(cause) ? undefined : retryMs[mail.attempt]
     log.warn(
-      { notification: mail.id, attempt: mail.attempt, err: message(cause) },
+      { notification: mail.id, attempt: mail.attempt, err: messageOf(cause) },
       'a notification could not be mailed',
     )
     if (wait === undefined) await settled(db, mail.id, 'failed')
@@ -87,16 +87,16 @@ async function deliver(
 }
 
 /** A title may hold what people typed; a line break in a header would start another header. */
-const oneLine = (text: string) => printableLine(text.replace(/\s+/g, ' ')).slice(0, 200)
+export const oneLine = (text: string) => printableLine(text.replace(/\s+/g, ' ')).slice(0, 200)
 
 /** 5xx (RFC 5321, 4.2.1): the same mail will be refused again. */
-function isFinal(cause: unknown): boolean {
+export function isFinal(cause: unknown): boolean {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'responseCode') : undefined
   return typeof code === 'number' && code >= 500
 }
 
 /** The server's words without our address or credentials, which a full error may carry. */
-function message(cause: unknown): string {
+export function messageOf(cause: unknown): string {
   const code: unknown = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined
   return typeof code === 'string' ? code : 'refused'
 }

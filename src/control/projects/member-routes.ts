@@ -1,9 +1,10 @@
+import { randomBytes } from 'node:crypto'
 import { newId } from '../../lib/ids.ts'
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { ApiError, forbidden, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers, MemberRole } from '../http/operation.ts'
-import { notify, notifyAccount } from '../notifications/index.ts'
+import { notify, notifyAccount, queueMail } from '../notifications/index.ts'
 import { lockProject } from './locking.ts'
 import * as members from './member-store.ts'
 import { assertWithin } from './plans.ts'
@@ -12,6 +13,7 @@ import type { projectOperations } from './schema.ts'
 import { addMember, moveDefaultsAway, project } from './store.ts'
 import { viewInvitation, viewMember, viewProject } from './view.ts'
 
+type MemberDeps = Pick<Deps, 'db' | 'clock' | 'config' | 'vault'>
 type MemberHandlers = Pick<
   Handlers<typeof projectOperations>,
   | 'listMembers'
@@ -24,11 +26,11 @@ type MemberHandlers = Pick<
 >
 
 /** Roles are read again under the project's lock, so that two changes at once cannot leave a project without an owner. */
-export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): MemberHandlers => ({
+export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
   listMembers: {
     read: async ({ project: { id } }) => ({
-      members: (await members.membersOf(db, id)).map(viewMember),
-      invitations: (await members.invitationsOf(db, id, clock.now())).map(viewInvitation),
+      members: (await members.membersOf(deps.db, id)).map(viewMember),
+      invitations: (await members.invitationsOf(deps.db, id, deps.clock.now())).map(viewInvitation),
     }),
   },
   inviteMember: {
@@ -40,9 +42,10 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
         const current = await members.membersOf(tx, access.id)
         assertMayManage(current, caller.userId, [body.role])
         if (current.some(member => member.email === email)) throw invalidState(`${email} is a member already.`)
-        const now = clock.now()
+        const now = deps.clock.now()
         const open = (await members.invitationsOf(tx, access.id, now)).filter(other => other.email !== email)
         assertWithin(limits, 'maxTeamMembers', current.length + open.length)
+        const secret = randomBytes(32).toString('base64url')
         const id = await members.invite(tx, {
           id: newId(),
           projectId: access.id,
@@ -50,6 +53,7 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
           role: body.role,
           invitedBy: caller.userId,
           expiresAt: new Date(now.getTime() + invitationLifeMs),
+          secretHash: hashOf(deps, secret),
         })
         audit({
           action: 'member.invited',
@@ -57,10 +61,11 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
           resourceId: id,
           details: { email, role: body.role },
         })
-        await tellInvited(tx, email, access.name, caller.email)
+        const link = `${deps.config.publicUrl}/link/invitation#${id}.${secret}`
+        await tellInvited(tx, deps, { email, projectName: access.name, by: caller.email, link })
         const made = (await members.invitationsOf(tx, access.id, now)).find(other => other.id === id)
         if (!made) throw new Error('BUG: an invitation vanished in its own transaction')
-        return viewInvitation(made)
+        return { ...viewInvitation(made), link }
       },
   },
   updateMember: {
@@ -117,24 +122,27 @@ export const memberHandlers = ({ db, clock }: Pick<Deps, 'db' | 'clock'>): Membe
   listInvitations: {
     read: async ({ caller }) => {
       if (caller.boundProjectId !== null) return []
-      return (await members.invitationsFor(db, caller.email, clock.now())).map(viewInvitation)
+      return (await members.invitationsFor(deps.db, caller.email, deps.clock.now())).map(viewInvitation)
     },
   },
   acceptInvitation: {
-    write: async ({ caller, params, audit }) => {
+    write: async ({ caller, params, body, audit }) => {
       if (caller.boundProjectId !== null) throw forbidden('This token is bound to a project and cannot join another.')
+      const who = { accountId: caller.userId, secretHash: body.secret ? hashOf(deps, body.secret) : null }
       return async tx => {
-        const now = clock.now()
-        const invitation = (await members.invitationsFor(tx, caller.email, now)).find(
-          other => other.id === params.invitation_id.toLowerCase(),
-        )
+        const now = deps.clock.now()
+        const id = params.invitation_id.toLowerCase()
+        const invitation = await members.invitationFor(tx, id, who, now)
         if (!invitation) throw notFound()
         // The project first, as when inviting: two who lock in different orders would wait for each other.
         const limits = await lockProject(tx, invitation.projectId)
-        const taken = await members.acceptInvitation(tx, invitation.id, caller.email, now)
+        const current = await members.membersOf(tx, invitation.projectId)
+        if (current.some(member => member.accountId === caller.userId))
+          throw invalidState('You are a member of this project already.')
+        const taken = await members.acceptInvitation(tx, id, who, now)
         if (!taken) throw notFound()
         // The place was counted when the invitation was made; the plan may have become smaller since.
-        assertWithin(limits, 'maxTeamMembers', (await members.membersOf(tx, taken.projectId)).length)
+        assertWithin(limits, 'maxTeamMembers', current.length)
         const joined = await project(tx, taken.projectId)
         if (!joined) throw notFound()
         await notify(tx, {
@@ -175,14 +183,20 @@ function assertAnotherOwner(current: readonly members.Member[], accountId: strin
   )
 }
 
-/** Only who has an account can be told here; others find the invitation when they register with that address. */
-async function tellInvited(tx: Tx, email: string, projectName: string, by: string): Promise<void> {
-  const accountId = await members.accountIdByEmail(tx, email)
-  if (accountId === undefined) return
-  await notifyAccount(tx, {
-    accountId,
-    kind: 'project.invitation',
-    title: `Invitation to ${projectName}`,
-    body: `${by} invites you to the project "${projectName}".`,
-  })
+const hashOf = ({ vault }: MemberDeps, secret: string) => vault.hash('invitation', secret)
+
+interface InvitationMail {
+  readonly email: string
+  readonly projectName: string
+  readonly by: string
+  readonly link: string
+}
+
+/** The link goes to the address; the dashboard shows the invitation only to an account that has verified that address. */
+async function tellInvited(tx: Tx, deps: MemberDeps, { email, projectName, by, link }: InvitationMail): Promise<void> {
+  const body = `${by} invites you to the project "${projectName}".`
+  const title = `Invitation to ${projectName}`
+  queueMail(tx, deps, { to: email, subject: title, text: `${body} To join it, open:\n\n${link}` })
+  const accountId = await members.verifiedAccountId(tx, email)
+  if (accountId !== undefined) await notifyAccount(tx, { accountId, kind: 'project.invitation', title, body })
 }

@@ -53,22 +53,35 @@ const invitations = statement<Invitation>(
 const invitationsTo = statement<Invitation>(
   'projects.invitationsTo',
   `SELECT ${invitationColumns} FROM project_invitation i JOIN project p ON p.id = i.project_id AND p.want = 'live'
+     JOIN account a ON a.email = i.email AND a.email_verified_at IS NOT NULL
    WHERE i.email = $1 AND i.expires_at > $2 ORDER BY i.id`,
 )
 const putInvitation = statement<{ id: string }>(
   'projects.putInvitation',
-  `INSERT INTO project_invitation (id, project_id, email, role, invited_by, expires_at) VALUES ($1, $2, $3, $4, $5, $6)
-   ON CONFLICT (project_id, email) DO UPDATE SET role = $4, invited_by = $5, expires_at = $6 RETURNING id`,
+  `INSERT INTO project_invitation (id, project_id, email, role, invited_by, expires_at, secret_hash)
+   VALUES ($1, $2, $3, $4, $5, $6, $7)
+   ON CONFLICT (project_id, email) DO UPDATE SET role = $4, invited_by = $5, expires_at = $6, secret_hash = $7 RETURNING id`,
+)
+/** Open to whom the secret was sent, or who has shown that mail to the invited address reaches them. */
+const mayTake = `i.id = $1 AND i.expires_at > $3 AND (i.secret_hash = $4 OR EXISTS (SELECT FROM account a
+  WHERE a.id = $2 AND a.email = i.email AND a.email_verified_at IS NOT NULL))`
+const openInvitation = statement<{ projectId: string }>(
+  'projects.openInvitation',
+  `SELECT i.project_id AS "projectId" FROM project_invitation i JOIN project p ON p.id = i.project_id AND p.want = 'live'
+   WHERE ${mayTake}`,
 )
 const takeInvitation = statement<{ projectId: string; role: 'admin' | 'member' | 'viewer' }>(
   'projects.takeInvitation',
-  `DELETE FROM project_invitation WHERE id = $1 AND email = $2 AND expires_at > $3 RETURNING project_id AS "projectId", role`,
+  `DELETE FROM project_invitation i WHERE ${mayTake} RETURNING i.project_id AS "projectId", i.role`,
 )
 const withdrawInvitation = statement<{ email: string }>(
   'projects.withdrawInvitation',
   `DELETE FROM project_invitation WHERE id = $1 AND project_id = $2 RETURNING email`,
 )
-const accountByEmail = statement<{ id: string }>('projects.accountByEmail', `SELECT id FROM account WHERE email = $1`)
+const verifiedAccount = statement<{ id: string }>(
+  'projects.verifiedAccount',
+  `SELECT id FROM account WHERE email = $1 AND email_verified_at IS NOT NULL`,
+)
 // The same channel as a revoked credential: open streams of the account are looked at again.
 const announce = statement('projects.announceChange', `SELECT pg_notify('account_revoked', $1)`)
 
@@ -91,11 +104,19 @@ export interface NewInvitation {
   readonly role: 'admin' | 'member' | 'viewer'
   readonly invitedBy: string
   readonly expiresAt: Date
+  readonly secretHash: Buffer
 }
 /** Inviting again renews. Returns the id it has. */
 export const invite = async (tx: Tx, i: NewInvitation) =>
-  (await tx.one(putInvitation, [i.id, i.projectId, i.email, i.role, i.invitedBy, i.expiresAt])).id
-export const acceptInvitation = (tx: Tx, id: string, email: string, now: Date) =>
-  tx.maybe(takeInvitation, [id, email, now])
+  (await tx.one(putInvitation, [i.id, i.projectId, i.email, i.role, i.invitedBy, i.expiresAt, i.secretHash])).id
+/** How somebody shows that an invitation is theirs: the secret of its link, or an account with a verified address. */
+export interface Invited {
+  readonly accountId: string
+  readonly secretHash: Buffer | null
+}
+export const invitationFor = (sql: Sql, id: string, who: Invited, now: Date) =>
+  sql.maybe(openInvitation, [id, who.accountId, now, who.secretHash])
+export const acceptInvitation = (tx: Tx, id: string, who: Invited, now: Date) =>
+  tx.maybe(takeInvitation, [id, who.accountId, now, who.secretHash])
 export const cancelInvitation = (tx: Tx, id: string, projectId: string) => tx.maybe(withdrawInvitation, [id, projectId])
-export const accountIdByEmail = async (sql: Sql, email: string) => (await sql.maybe(accountByEmail, [email]))?.id
+export const verifiedAccountId = async (sql: Sql, email: string) => (await sql.maybe(verifiedAccount, [email]))?.id

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { describeEachPostgres } from '../../../test/support/database.ts'
-import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
+import { accept, type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
 import { until } from '../../../test/support/wait.ts'
 import { type Tx, statement } from '../../db/db.ts'
 import { createRunner, readMachine } from '../../engine/runner.ts'
@@ -77,7 +77,7 @@ describeEachPostgres('projects', which => {
       body: { email: person.email, role },
     })
     expect(invited.status).toBe(200)
-    const accepted = await api.call('POST', `/v1/invitations/${invited.body['id']}/accept`, { token: person.token })
+    const accepted = await accept(api, invited.body, person.token)
     expect(accepted.body['tenant_id']).toBe(slug)
     return person
   }
@@ -273,7 +273,7 @@ describe('deleting an account', () => {
       token: owner.token,
       body: { email: heir.email, role: 'member' },
     })
-    await api.call('POST', `/v1/invitations/${invited.body['id']}/accept`, { token: heir.token })
+    await accept(api, invited.body, heir.token)
     const pat = (await api.call('POST', '/v1/auth/tokens', { token: owner.token, body: { name: 'x' } })).body['token']
     const told: string[] = []
     const listening = await api.deps.db.listen('account_revoked', id => told.push(id))

@@ -75,7 +75,7 @@ const projectHandlers = (deps: Pick<Deps, 'db' | 'config'>): ProjectHandlers => 
   },
 })
 
-export const projectsFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock'>) =>
+export const projectsFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock' | 'vault'>) =>
   feature(projectOperations, { ...projectHandlers(deps), ...memberHandlers(deps) })
 
 function assertRole(access: ProjectAccess, wanted: 'admin' | 'owner'): void {

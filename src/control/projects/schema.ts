@@ -1,6 +1,17 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, dateTime, displayName, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
+import {
+  Acknowledgement,
+  dateTime,
+  displayName,
+  list,
+  maybe,
+  nullable,
+  oneOf,
+  resource,
+  text,
+  uuid,
+} from '../http/types.ts'
 
 export const Project = resource('Project', {
   id: uuid({ description: 'What other resources call `tenant_id`.' }),
@@ -31,6 +42,9 @@ export const Invitation = resource('Invitation', {
   role: oneOf(['admin', 'member', 'viewer']),
   created_at: dateTime(),
   expires_at: dateTime(),
+  link: maybe(
+    text({ description: 'Accepts it, for whoever has the link. Only in the answer of the invitation itself.' }),
+  ),
 })
 export type Invitation = Static<typeof Invitation>
 
@@ -108,6 +122,8 @@ export const projectOperations = operations({
     method: 'POST',
     path: '/v1/projects/{tenant_slug}/members',
     summary: 'Invites somebody by e-mail; inviting again renews',
+    throttle: 'create',
+    secretAnswer: true,
     ...shared,
     scope: 'admin',
     project: 'path',
@@ -173,6 +189,14 @@ export const projectOperations = operations({
     scope: 'admin',
     project: 'none',
     params: Type.Object({ invitation_id: uuid() }),
+    body: resource('AcceptInvitationRequest', {
+      secret: maybe(
+        text({
+          maxLength: 200,
+          description: 'Of the link. Without it the account needs the invited address, verified.',
+        }),
+      ),
+    }),
     answer: Project,
     addition: true,
   },

@@ -90,7 +90,7 @@ function Invitations() {
               look="primary"
               done={`You are a member of ${one.project_name} now`}
               act={async () => {
-                await api.acceptInvitation({ invitation_id: one.id })
+                await api.acceptInvitation({ invitation_id: one.id, body: {} })
                 await queryClient.invalidateQueries({ queryKey: ['invitations'] })
                 await queryClient.invalidateQueries({ queryKey: ['projects'] })
               }}

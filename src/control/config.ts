@@ -44,7 +44,7 @@ export interface ControlConfig {
   readonly acmeEmail: string
   /** File with the certificate that the authority's own API is checked by; empty: those of the system. */
   readonly acmeCa: string
-  /** Extra networks (CIDR) that may call /re-attach and /validate, besides loopback. */
+  /** Networks (CIDR) that may call /re-attach and /validate; empty: loopback, where the API is there too. */
   readonly storageNetworks: readonly string[]
   /** What projects get their /64 of; undefined: the random one in the database. */
   readonly ipv6Prefix: string | undefined

@@ -98,7 +98,7 @@ export const controlSettings = {
     'MOTE_STORAGE_NETWORKS',
     [],
     list,
-    'CIDRs, besides loopback, that may call /re-attach and /validate',
+    'CIDRs that may call /re-attach and /validate; when empty: loopback, as long as MOTE_PUBLIC_URL is on loopback',
   ),
   ipv6Prefix: setting<string | undefined>(
     'MOTE_IPV6_PREFIX',

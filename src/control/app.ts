@@ -2,7 +2,7 @@
 import type { AnyMachine } from '../engine/machine.ts'
 import type { Sweep } from '../engine/sweep.ts'
 import { appContents, appFeature, appMachine } from './apps/index.ts'
-import { auditFeature, auditRetention, auditSealing } from './audit/index.ts'
+import { auditFeature, auditHeads, auditRetention, auditSealing } from './audit/index.ts'
 import { authFeature, expiredCredentials } from './auth/index.ts'
 import { billingFeature, billingPlans, billingSync } from './billing/index.ts'
 import { deploymentFeature, deploymentMachine } from './deployments/index.ts'
@@ -92,6 +92,7 @@ export const sweeps = (deps: ControlDeps): readonly Sweep[] => [
   expiredCredentials(deps),
   auditSealing(deps),
   auditRetention(deps),
+  auditHeads(deps),
   notificationMails(deps),
   outgoingMails(deps),
   eventRetention(deps),

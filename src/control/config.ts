@@ -52,6 +52,8 @@ export interface ControlConfig {
   readonly guestNetwork: string
   /** 0 keeps the audit log for ever. */
   readonly auditRetentionDays: number
+  /** Where signed ends of the audit log are appended; empty: only in the log. */
+  readonly auditHeadsFile: string
   /** `smtp://user:password@host:587` or `smtps://...`; undefined: no e-mail is sent. */
   readonly smtpUrl: string | undefined
   readonly mailFrom: string
@@ -244,6 +246,7 @@ export function parseControlConfig(
     ipv6Prefix: read(s.ipv6Prefix),
     guestNetwork: read(s.guestNetwork),
     auditRetentionDays: read(s.auditRetentionDays),
+    auditHeadsFile: read(s.auditHeadsFile),
     smtpUrl: read(s.smtpUrl),
     mailFrom: read(s.mailFrom),
     billing,

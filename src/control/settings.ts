@@ -118,6 +118,12 @@ export const controlSettings = {
     whole(0, 36_500),
     'days the audit log is kept; 0 keeps it for ever',
   ),
+  auditHeadsFile: setting(
+    'MOTE_AUDIT_HEADS',
+    '',
+    word,
+    'file that the signed end of the audit log is appended to once a minute; keep it away from the database, for mote admin audit verify <file>',
+  ),
   smtpUrl: setting<string | undefined>(
     'MOTE_SMTP_URL',
     undefined,

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import { programSettings, readSettings } from '../../programs/settings.ts'
 import type { Visit } from '../../programs/admin.ts'
@@ -94,15 +95,23 @@ const rotateKey = () =>
   )
 
 const verifyAudit = () =>
-  subcommand('verify', 'Recompute the hash chain of the audit log', async ({ db, vault }) => {
-    const { verifyAuditChain } = await import('../../control/audit/index.ts')
-    const verdict = await verifyAuditChain(db, vault())
-    const text = verdict.intact
-      ? `The audit log is intact: ${verdict.rows} sealed rows up to position ${verdict.lastPosition}, which has the hash\n` +
-        `${verdict.lastHash}\nKeep this line elsewhere: it proves later that the end was not cut off.`
-      : `The audit log is NOT intact: at position ${verdict.at}, ${verdict.because}.`
-    return { json: verdict, text, ok: verdict.intact }
-  })
+  subcommand(
+    'verify [heads]',
+    'Recompute the hash chain of the audit log, and compare it with signed ends in a file',
+    async ({ db, vault }, [file]) => {
+      const { readHeads, verifyAuditChain } = await import('../../control/audit/index.ts')
+      const heads = file === undefined ? [] : readHeads(vault(), await readFile(file, 'utf8'))
+      if (file !== undefined && heads.length === 0) throw new Error(`${file} has no signed end of an audit log`)
+      const verdict = await verifyAuditChain(db, vault(), heads)
+      const text = verdict.intact
+        ? `The audit log is intact: ${verdict.rows} sealed rows up to position ${verdict.lastPosition}, which has the hash\n${verdict.lastHash}` +
+          (heads.length > 0
+            ? `\nIt agrees with ${heads.length} signed ends.`
+            : '\nThat its end was not cut off shows a comparison with signed ends: MOTE_AUDIT_HEADS.')
+        : `The audit log is NOT intact: at position ${verdict.at}, ${verdict.because}.`
+      return { json: verdict, text, ok: verdict.intact }
+    },
+  )
 
 const sweeps = () =>
   subcommand('sweeps', 'What the sweeps did when they last ran', async ({ db }) => {

@@ -1,3 +1,7 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { describeEachPostgres } from '../../../test/support/database.ts'
 import { startPrivateServer } from '../../../test/support/global-setup.ts'
@@ -6,11 +10,16 @@ import { until } from '../../../test/support/wait.ts'
 import { type Statement, statement } from '../../db/db.ts'
 import { createVault } from '../../lib/vault.ts'
 import { sealBatch } from './chain.ts'
+import { auditHeads, currentHead, readHeads, signedHead } from './heads.ts'
 import { auditRetention, auditSealing, verifyAuditChain } from './index.ts'
 import { removeOldAudit } from './retention.ts'
 
 const never = new AbortController().signal
 let statements = 0
+async function testDirectory() {
+  const path = await mkdtemp(join(tmpdir(), 'mote-audit-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
+}
 const sql = (text: string): Statement<{ n: number }> => statement(`test.audit.${++statements}`, text)
 
 describeEachPostgres('audit', which => {
@@ -154,6 +163,56 @@ describeEachPostgres('audit', which => {
     })
     await expect(run).rejects.toBe(rollback)
     expect(await verify()).toMatchObject({ intact: true })
+  })
+
+  it('shows with an earlier end that the newest rows were cut off, or others written in their place', async () => {
+    await seal()
+    const { db, vault } = api.deps
+    const head = await currentHead(db)
+    const file = `noise\n${JSON.stringify({ msg: 'x', head: signedHead(vault, head, new Date()) })}\n`
+    expect(await verifyAuditChain(db, vault, readHeads(vault, file))).toMatchObject({ intact: true })
+    const rollback = new Error('undo')
+    const run = db.tx(async tx => {
+      await tx.run(sql(`ALTER TABLE audit_log DISABLE TRIGGER USER`))
+      await tx.run(sql(`DELETE FROM audit_log WHERE position > (SELECT last_position - 3 FROM audit_chain)`))
+      await tx.run(
+        sql(`UPDATE audit_chain SET last_position = last_position - 3,
+          last_hash = (SELECT hash FROM audit_log WHERE position = last_position - 3)`),
+      )
+      const inside = { ...db, one: tx.one, rows: tx.rows }
+      // The cut alone is invisible from inside the database.
+      expect(await verifyAuditChain(inside, vault)).toMatchObject({ intact: true })
+      expect(await verifyAuditChain(inside, vault, readHeads(vault, file))).toMatchObject({
+        intact: false,
+        at: head.position - 2,
+      })
+      throw rollback
+    })
+    await expect(run).rejects.toBe(rollback)
+    const other = { ...head, hash: 'a'.repeat(64) }
+    expect(await verifyAuditChain(db, vault, [other])).toMatchObject({ intact: false, at: head.position })
+  })
+
+  it('takes only heads with a signature of its own', () => {
+    const { vault } = api.deps
+    const line = signedHead(vault, { position: 7, hash: 'b'.repeat(64) }, new Date())
+    expect(readHeads(vault, line)).toEqual([{ position: 7, hash: 'b'.repeat(64) }])
+    for (const changed of [line.replace(' 7 ', ' 6 '), line.replace('b', 'c')])
+      expect(() => readHeads(vault, changed)).toThrow('line 1')
+    expect(readHeads(vault, 'nothing here')).toEqual([])
+  })
+
+  it('writes its end to the log and to a file, once while it stays where it is', async () => {
+    await seal()
+    await using dir = await testDirectory()
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+    const config = { ...api.deps.config, auditHeadsFile: join(dir.path, 'heads') }
+    const sweep = auditHeads({ ...api.deps, config, log })
+    for (const written of [1, 0]) expect(await sweep.run({ signal: never, now: new Date() })).toEqual({ written })
+    const head = await currentHead(api.deps.db)
+    expect(readHeads(api.deps.vault, await readFile(config.auditHeadsFile, 'utf8'))).toEqual([head])
+    expect(readHeads(api.deps.vault, lines.join('\n'))).toEqual([head])
   })
 
   it('cannot be recomputed without the secret', async () => {

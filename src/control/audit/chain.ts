@@ -2,12 +2,12 @@
  * The audit log as a keyed hash chain: each sealed row's hash is HMAC(previous hash, row), so that no row can be
  * changed, removed, inserted or moved without the installation's secret and stay unnoticed. Rows are sealed in the order
  * of their commits once no older transaction of the whole server can still add one: within about two seconds, later
- * while somebody holds a long writing transaction. Until then a row is protected by the table's trigger alone. Whoever
- * can remove the newest sealed rows AND set the chain's end back is noticed only by who kept an earlier end, which
- * every verification states.
+ * while somebody holds a long writing transaction. Until then a row is protected by the table's trigger alone. That the
+ * newest sealed rows were removed AND the chain's end set back is seen only with an earlier end (heads.ts).
  */
 import { type Db, type Tx, statement } from '../../db/db.ts'
 import type { Vault } from '../../lib/vault.ts'
+import type { AuditHead } from './heads.ts'
 
 const purpose = 'audit-chain'
 
@@ -89,10 +89,24 @@ export type ChainVerdict =
   | { readonly intact: false; readonly at: number; readonly because: string }
 
 const verifyBatch = 5_000
+const rewritten = 'an earlier end of the chain had another hash here: rows were removed and others written'
 
-/** Recomputes the whole chain. Reads only; about 100,000 rows a second. */
-export async function verifyAuditChain(db: Db, vault: Vault): Promise<ChainVerdict> {
+/**
+ * Recomputes the whole chain. Reads only; about 100,000 rows a second.
+ * @param heads ends of the chain that were kept elsewhere; those older than the retention are passed over
+ */
+export async function verifyAuditChain(db: Db, vault: Vault, heads: readonly AuditHead[] = []): Promise<ChainVerdict> {
   const { firstPosition, firstHash, lastPosition, lastHash } = await db.one(ends)
+  const newest = heads.reduce((most, head) => Math.max(most, head.position), 0)
+  if (newest > lastPosition)
+    return {
+      intact: false,
+      at: lastPosition + 1,
+      because: `rows are missing up to ${newest}, which an earlier end names`,
+    }
+  const known = new Map(heads.map(head => [head.position, head.hash]))
+  const contradicts = (at: number, found: Buffer) => (known.get(at) ?? found.toString('hex')) !== found.toString('hex')
+  if (contradicts(firstPosition, firstHash)) return { intact: false, at: firstPosition, because: rewritten }
   let position = firstPosition
   let hash = firstHash
   while (position < lastPosition) {
@@ -102,6 +116,7 @@ export async function verifyAuditChain(db: Db, vault: Vault): Promise<ChainVerdi
       if (row.position !== position) return { intact: false, at: position, because: 'a row is missing' }
       hash = next(vault, hash, position, row.content)
       if (!row.hash.equals(hash)) return { intact: false, at: position, because: 'the row or its hash was changed' }
+      if (contradicts(position, hash)) return { intact: false, at: position, because: rewritten }
       if (position === lastPosition) break
     }
     if (rows.length === 0) return { intact: false, at: position + 1, because: 'rows at the end are missing' }

@@ -566,7 +566,8 @@ export const operations: Readonly<Record<string, Row>> = {
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   Error: ['code', 'request_id', 'details'],
   User: ['email_verified'],
-  Captcha: ['captcha_text'],
+  Captcha: ['captcha_text', 'captcha_work'],
+  'POST /v1/auth/register': ['captcha_proof'],
   PersonalAccessToken: ['scopes', 'project', 'expires_at'],
   DeployResponse: ['dry_run'],
   LiveDeploymentStatus: ['steps'],

@@ -328,6 +328,7 @@ CREATE TABLE captcha (
   answer_hash bytea NOT NULL,
   expires_at timestamp with time zone NOT NULL,
   id uuid NOT NULL,
+  work_bits smallint NOT NULL DEFAULT 0,
   CONSTRAINT captcha_pkey PRIMARY KEY (id)
 );
 

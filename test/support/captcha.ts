@@ -1,3 +1,5 @@
+import { pbkdf2Sync } from 'node:crypto'
+
 const ordinals = ['first', 'second', 'third', 'fourth']
 const numbers = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine']
 
@@ -8,4 +10,15 @@ export function answerInWords(question: string): string {
   const sum = /(?:add|say what) (\w+) (?:and|plus) (\w+)/.exec(question)
   const total = numbers.indexOf(sum?.[1] ?? '') + numbers.indexOf(sum?.[2] ?? '')
   return `${(named?.[2] ?? named?.[4] ?? '')[place]}${total}`
+}
+
+/** The proof of work that a captcha in words asks for, found as a browser finds it. */
+export function proofFor(
+  id: string,
+  { iterations, bits }: { readonly iterations: number; readonly bits: number },
+): string {
+  for (let proof = 0; ; proof++) {
+    const hash = pbkdf2Sync(`${id}:${proof}`, 'mote-captcha', iterations, 32, 'sha256')
+    if (Math.clz32(hash.readUInt32BE(0)) >= bits) return String(proof)
+  }
 }

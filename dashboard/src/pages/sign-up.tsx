@@ -3,6 +3,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { RefreshCw } from 'lucide-react'
 import { useState } from 'react'
 import { api } from '../api/client.ts'
+import { workFor } from '../api/captcha-work.ts'
 import { isCaptchaAsked } from '../api/settings.ts'
 import { Button } from '../ui/button.tsx'
 import { Field, Form, type Values } from '../ui/form.tsx'
@@ -11,6 +12,13 @@ import { Door } from '../shell/door.tsx'
 import { accept } from './sign-in.tsx'
 
 const captchaKey = 'captcha'
+
+/** Only a captcha in words asks for work: about a second of it. */
+async function proofOf(values: Values): Promise<{ captcha_proof?: string }> {
+  const [iterations, bits] = values.text('captcha_work').split(' ').map(Number)
+  if (!iterations || !bits) return {}
+  return { captcha_proof: await workFor(values.text('captcha_id'), { iterations, bits }) }
+}
 
 export function SignUp() {
   const { next } = useSearch({ from: '/signup' })
@@ -27,6 +35,7 @@ export function SignUp() {
           last_name: values.optional('last_name'),
           captcha_id: values.text('captcha_id'),
           captcha_answer: values.text('captcha_answer'),
+          ...(await proofOf(values)),
         },
       })
     } catch (cause) {
@@ -80,10 +89,11 @@ function Captcha() {
   })
   if (captcha.error) return <Problem error={captcha.error} retry={() => void captcha.refetch()} />
   if (!captcha.data) return <Skeleton className="h-24" />
-  const { captcha_id, captcha_image, captcha_text } = captcha.data
+  const { captcha_id, captcha_image, captcha_text, captcha_work: work } = captcha.data
   return (
     <div className="space-y-2">
       <input type="hidden" name="captcha_id" value={captcha_id} />
+      <input type="hidden" name="captcha_work" value={work ? `${work.iterations} ${work.bits}` : ''} />
       <div className="flex items-center gap-2">
         {format === 'image' ? (
           <img

@@ -214,6 +214,13 @@ export interface Captcha {
   readonly captcha_image: string
   /** The question in words, for those who cannot see a picture. */
   readonly captcha_text?: string | undefined
+  readonly captcha_work?: CaptchaWork | undefined
+}
+
+/** Asked for besides the answer in words: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>` with the salt `mote-captcha` and so many iterations begins with so many zero bits. */
+export interface CaptchaWork {
+  readonly iterations: number
+  readonly bits: number
 }
 
 export interface ChangeEmailRequest {
@@ -918,6 +925,8 @@ export interface RefreshResponse {
 export interface RegisterRequest {
   readonly captcha_answer: string
   readonly captcha_id: string
+  /** Where the captcha has `captcha_work`. */
+  readonly captcha_proof?: string | null | undefined
   readonly email: string
   readonly password: string
   readonly first_name?: string | null | undefined

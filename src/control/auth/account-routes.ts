@@ -25,7 +25,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
       const email = normaliseEmail(body.email)
       const fault = passwordFault(body.password, { email })
       if (fault) throw invalidField('password', fault)
-      await checkCaptcha(ctx, body.captcha_id, body.captcha_answer)
+      await checkCaptcha(ctx, body.captcha_id, body.captcha_answer, body.captcha_proof)
       const passwordHash = await ctx.passwords.hash(body.password)
       return async tx => {
         const id = newId()

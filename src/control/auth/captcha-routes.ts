@@ -4,6 +4,7 @@ import type { Deps } from '../deps.ts'
 import { invalidField } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { normaliseAnswer, pictureChallenge, wordChallenge } from './captcha.ts'
+import { captchaWork, isWorked } from './captcha-work.ts'
 import { purposes } from './credentials.ts'
 import { captchaLifeMs } from './rules.ts'
 import type { authOperations } from './schema.ts'
@@ -17,8 +18,9 @@ export const captchaHandlers = (deps: CaptchaDeps): Pick<Handlers<typeof authOpe
       const challenge = query.format === 'text' ? wordChallenge() : await pictureChallenge()
       const id = newId()
       const expiresAt = new Date(deps.clock.now().getTime() + captchaLifeMs)
-      await addCaptcha(deps.db, id, hashOf(deps, id, challenge.answer), expiresAt)
-      const text = challenge.text === undefined ? {} : { captcha_text: challenge.text }
+      const isText = challenge.text !== undefined
+      await addCaptcha(deps.db, id, hashOf(deps, id, challenge.answer), expiresAt, isText ? captchaWork.bits : 0)
+      const text = isText ? { captcha_text: challenge.text, captcha_work: captchaWork } : {}
       return { captcha_id: id, captcha_image: challenge.image, ...text }
     },
   },
@@ -29,10 +31,18 @@ const hashOf = ({ vault }: CaptchaDeps, id: string, answer: string) =>
   vault.hash(purposes.captcha, `${id} ${normaliseAnswer(answer)}`)
 
 /** Uses the captcha up, right or wrong. @throws ApiError 400 when the answer is wrong, late or given before. */
-export async function checkCaptcha(deps: CaptchaDeps, id: string, answer: string): Promise<void> {
+export async function checkCaptcha(
+  deps: CaptchaDeps,
+  id: string,
+  answer: string,
+  proof: string | null | undefined,
+): Promise<void> {
   if (!deps.config.captchaRequired) return
   const stored = isUuid(id) ? await spendCaptcha(deps.db, id) : undefined
   const inTime = stored !== undefined && stored.expiresAt > deps.clock.now()
-  if (inTime && timingSafeEqual(stored.answerHash, hashOf(deps, id.toLowerCase(), answer))) return
+  if (inTime && timingSafeEqual(stored.answerHash, hashOf(deps, id.toLowerCase(), answer))) {
+    if (stored.workBits === 0 || (await isWorked(id.toLowerCase(), proof ?? '', stored.workBits))) return
+    throw invalidField('captcha_proof', 'is not the proof of work that `captcha_work` asks for. Ask for a new captcha.')
+  }
   throw invalidField('captcha_answer', 'is wrong or too old. Ask for a new captcha and answer that one.')
 }

@@ -1,7 +1,8 @@
 import { loadImage } from '@napi-rs/canvas'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { answerInWords } from '../../../test/support/captcha.ts'
+import { answerInWords, proofFor } from '../../../test/support/captcha.ts'
 import { type Identity, startIdentity, testPassword } from '../../../test/support/identity.ts'
+import { zeroBits } from './captcha-work.ts'
 import { letterPicture, letters, pictureChallenge, wordChallenge } from './captcha.ts'
 
 describe('captcha', () => {
@@ -12,16 +13,19 @@ describe('captcha', () => {
   afterAll(async () => api[Symbol.asyncDispose]())
 
   let count = 0
-  const register = (captcha_id: string, captcha_answer: string) => {
+  const proofs = new Map<string, string>()
+  const register = (captcha_id: string, captcha_answer: string, captcha_proof = proofs.get(captcha_id)) => {
     const email = `captcha-${++count}@example.com`
     return api.call('POST', '/v1/auth/register', {
-      body: { email, password: testPassword, captcha_id, captcha_answer },
+      body: { email, password: testPassword, captcha_id, captcha_answer, captcha_proof },
     })
   }
   /** Answers a question in words, as a person with a screen reader would. */
   async function solved(): Promise<{ id: string; answer: string }> {
     const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
-    return { id: String(body['captcha_id']), answer: answerInWords(String(body['captcha_text'])) }
+    const id = String(body['captcha_id'])
+    proofs.set(id, proofFor(id, body['captcha_work']))
+    return { id, answer: answerInWords(String(body['captcha_text'])) }
   }
 
   it('draws every letter: a font that does not load draws nothing, and says nothing', async () => {
@@ -48,6 +52,28 @@ describe('captcha', () => {
     const { text, answer, image } = wordChallenge()
     expect(answer).toMatch(/^[A-Z]\d{1,2}$/)
     expect(decodeURIComponent(image)).toBe(`data:text/plain;charset=utf-8,${text}`)
+  })
+
+  it('in words asks for work besides the answer, which a program that reads the question has to do as well', async () => {
+    const { body } = await api.call('GET', '/v1/auth/captcha?format=text')
+    expect(body['captcha_work']).toEqual({ iterations: 5000, bits: 8 })
+    expect((await api.call('GET', '/v1/auth/captcha')).body['captcha_work']).toBeUndefined()
+    const other = await solved()
+    for (const proof of [null, '', 'x', proofs.get(other.id)]) {
+      const { id, answer } = await solved()
+      const right = proofs.get(id)
+      const reply = await register(id, answer, proof === null ? '' : (proof ?? ''))
+      if (proof === right) continue
+      expect([reply.status, reply.body['details']?.[0]?.field]).toEqual([400, 'captcha_proof'])
+      // One try, here too.
+      expect((await register(id, answer, right)).status).toBe(400)
+    }
+  })
+
+  it('counts zero bits', () => {
+    expect(zeroBits(Uint8Array.of(0, 0x10))).toBe(11)
+    expect(zeroBits(Uint8Array.of(0x80))).toBe(0)
+    expect(zeroBits(Uint8Array.of(0, 0))).toBe(16)
   })
 
   it('accepts a right answer once', async () => {

@@ -1,6 +1,6 @@
 /** What the operations of identity answer and take, as schemas. */
 import { type Static, Type } from 'typebox'
-import { bool, dateTime, list, maybe, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
+import { bool, dateTime, list, maybe, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 
 export const User = resource('User', {
   id: text(),
@@ -31,6 +31,16 @@ export const Captcha = resource('Captcha', {
     description: 'Data URL of the picture to read; with `format=text`, of the question as plain text.',
   }),
   captcha_text: Type.Optional(text({ description: 'The question in words, for those who cannot see a picture.' })),
+  captcha_work: Type.Optional(
+    resource(
+      'CaptchaWork',
+      { iterations: uint32(), bits: uint32() },
+      {
+        description:
+          'Asked for besides the answer in words: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>` with the salt `mote-captcha` and so many iterations begins with so many zero bits.',
+      },
+    ),
+  ),
 })
 export type Captcha = Static<typeof Captcha>
 

@@ -82,6 +82,7 @@ export const authOperations = operations({
     body: resource('RegisterRequest', {
       captcha_answer: text({ maxLength: 64 }),
       captcha_id: text({ maxLength: 64 }),
+      captcha_proof: maybe(text({ maxLength: 64, description: 'Where the captcha has `captcha_work`.' })),
       email: email(),
       password: password(),
       first_name: maybe(personName()),

@@ -111,14 +111,14 @@ export const signInsBefore = (sql: Sql, accountId: string, ip: string) => sql.on
 
 const insertCaptcha = statement(
   'auth.insertCaptcha',
-  `INSERT INTO captcha (id, answer_hash, expires_at) VALUES ($1, $2, $3)`,
+  `INSERT INTO captcha (id, answer_hash, expires_at, work_bits) VALUES ($1, $2, $3, $4)`,
 )
-const takeCaptcha = statement<{ answerHash: Buffer; expiresAt: Date }>(
+const takeCaptcha = statement<{ answerHash: Buffer; expiresAt: Date; workBits: number }>(
   'auth.takeCaptcha',
-  `DELETE FROM captcha WHERE id = $1 RETURNING answer_hash AS "answerHash", expires_at AS "expiresAt"`,
+  `DELETE FROM captcha WHERE id = $1 RETURNING answer_hash AS "answerHash", expires_at AS "expiresAt", work_bits AS "workBits"`,
 )
-export const addCaptcha = (db: Db, id: string, answerHash: Buffer, expiresAt: Date) =>
-  db.run(insertCaptcha, [id, answerHash, expiresAt])
+export const addCaptcha = (db: Db, id: string, answerHash: Buffer, expiresAt: Date, workBits: number) =>
+  db.run(insertCaptcha, [id, answerHash, expiresAt, workBits])
 /** Removes it whatever the answer was: one try each. */
 export const spendCaptcha = (db: Db, id: string) => db.maybe(takeCaptcha, [id])
 

@@ -73,6 +73,7 @@ const sandboxPage = {
   query: Type.Object({ session: text({ maxLength: 100 }) }),
   answer: 'html',
   forms: true,
+  proof: 'random id of the session in the link',
   addition: true,
 } as const
 
@@ -91,6 +92,7 @@ export const billingOperations = operations({
     summary: 'What can be subscribed to',
     tag: 'Billing',
     auth: 'none',
+    proof: 'none: public',
     scope: 'read',
     project: 'none',
     answer: BillingProductList,

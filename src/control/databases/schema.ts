@@ -275,7 +275,13 @@ export const databaseOperations = operations({
   },
 })
 
-const upcall = { tag: 'Storage upcalls', auth: 'none', project: 'none', throttle: 'machine' } as const
+const upcall = {
+  tag: 'Storage upcalls',
+  auth: 'none',
+  project: 'none',
+  throttle: 'machine',
+  proof: 'address in a storage network, not through a proxy; or the storage secret',
+} as const
 
 /** What a Neon page server asks its control plane (Neon RFC 025, `pageserver_api/src/upcall_api.rs`). */
 export const upcallOperations = operations({

@@ -9,7 +9,14 @@ export const Health = resource('Health', {
 })
 export type Health = Static<typeof Health>
 
-const shared = { tag: 'System', auth: 'none', scope: 'read', project: 'none', throttle: 'unlimited' } as const
+const shared = {
+  tag: 'System',
+  auth: 'none',
+  scope: 'read',
+  project: 'none',
+  throttle: 'unlimited',
+  proof: 'none: public',
+} as const
 
 export const healthOperations = operations({
   getHealth: {

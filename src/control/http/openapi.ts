@@ -4,6 +4,7 @@
  */
 import type { TSchema } from 'typebox'
 import type { Operation } from './operation.ts'
+import { rightOf } from './right.ts'
 import { needsBody } from './route.ts'
 import { tagDescriptions } from './tags.ts'
 
@@ -103,6 +104,7 @@ function describe(id: string, operation: Operation, components: Map<string, unkn
       ),
     },
     ...(operation.auth === 'bearer' ? { 'x-mote-scope': operation.scope } : {}),
+    'x-mote-right': rightOf(operation),
     ...(operation.adminOnly ? { 'x-mote-admin-only': true } : {}),
     ...(operation.addition ? { 'x-mote-addition': true } : {}),
   }

@@ -46,6 +46,8 @@ export interface Operation {
   readonly addition?: true
   /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
   readonly unaudited?: true
+  /** What proves the right of a caller where no credential does, or besides it. Required with `auth: 'none'`. */
+  readonly proof?: string
   /** Weakens or ends the account: asks for the password, a code or a recent sign-in besides the credential. */
   readonly stepUp?: true
   /** Only users whose role is Admin. */

@@ -101,6 +101,7 @@ export const projectOperations = operations({
     method: 'DELETE',
     path: '/v1/projects/{tenant_slug}',
     summary: 'Deletes a project and everything in it',
+    proof: 'owner of the project',
     ...shared,
     scope: 'admin',
     project: 'path',
@@ -153,6 +154,7 @@ export const projectOperations = operations({
     method: 'DELETE',
     path: '/v1/projects/{tenant_slug}/members/{user_id}',
     summary: 'Takes a member out of the project; oneself too',
+    proof: 'for others than oneself: admin of the project, owner for admins and owners',
     ...shared,
     scope: 'read',
     project: 'path',
@@ -188,6 +190,7 @@ export const projectOperations = operations({
     ...shared,
     scope: 'admin',
     project: 'none',
+    proof: 'secret of the invitation, or the invited address, verified',
     params: Type.Object({ invitation_id: uuid() }),
     body: resource('AcceptInvitationRequest', {
       secret: maybe(

@@ -88,6 +88,8 @@ export const scmOperations = operations({
     summary: 'Where the source host sends the browser after an installation',
     tag: 'Source host',
     auth: 'none',
+    proof:
+      'signed state, used once, in the browser that began; code of the source host for a person who controls the installation',
     scope: 'write',
     project: 'none',
     query: Type.Object({

@@ -18,17 +18,20 @@ export const webhookOperations = operations({
   receiveBillingWebhook: {
     ...shared,
     path: '/v1/webhooks/billing',
+    proof: 'signature of the billing provider over the body',
     summary: 'Events of the billing provider',
   },
   receiveAppWebhook: {
     ...shared,
     path: '/v1/webhooks/scm/{app_name}',
+    proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
     summary: 'Events of any git host for the app whose secret signed them',
     params: Type.Object({ app_name: text({ description: 'Id of the app; or its name.' }) }),
   },
   receiveScmWebhook: {
     ...shared,
     path: '/v1/webhooks/scm',
+    proof: 'signature with the secret of the GitHub App over the body',
     summary: 'Events of the source host integration',
     // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,

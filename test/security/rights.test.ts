@@ -1,0 +1,29 @@
+// once-is-enough: about what operations declare, not the database.
+/** docs/security.md says of each operation what proves the right of its caller, and says nothing else. */
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { rightOf } from '../../src/control/http/right.ts'
+import type { Identity } from '../support/identity.ts'
+import { everyOperation, startWholeApi } from './cases.ts'
+
+let api: Identity
+beforeAll(async () => {
+  api = await startWholeApi()
+})
+afterAll(() => api[Symbol.asyncDispose]())
+
+it('every operation without a credential declares what proves the right instead', () => {
+  const undeclared = everyOperation(api).filter(
+    ({ operation }) => operation.auth === 'none' && (operation.proof ?? '') === '',
+  )
+  expect(undeclared.map(({ id }) => id)).toEqual([])
+})
+
+it('the table in docs/security.md has each operation with its proof', () => {
+  const rows = everyOperation(api)
+    .map(({ operation }) => `| \`${operation.method} ${operation.path}\` | ${rightOf(operation)} |`)
+    .toSorted()
+  const page = readFileSync('docs/security.md', 'utf8')
+  const found = page.split('\n').filter(line => /^\| `(?:GET|POST|PUT|PATCH|DELETE) \//.test(line))
+  expect(found.toSorted()).toEqual(rows)
+})

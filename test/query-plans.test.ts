@@ -27,6 +27,7 @@ const smallTables: Readonly<Record<string, string>> = {
   sweep_run: 'one row for each sweep of the program',
   host: 'machines of the operator',
   mesh_host: 'machines of the operator',
+  bastion_key: 'one row for each gateway',
   runner: 'one row for each program that runs machines',
   machine_poke: 'a queue: every row is work, and leaves with it',
   billing_sandbox_session: 'of the provider for demonstrations and tests',

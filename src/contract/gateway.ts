@@ -113,6 +113,12 @@ export const TunnelOpenAnswer = Type.Object({
 })
 export type TunnelOpenAnswer = Static<typeof TunnelOpenAnswer>
 
+/** The host key of a gateway's bastion: type and key, as in a line of known_hosts. */
+export const BastionKey = Type.Object({
+  publicKey: Type.String({ maxLength: 2048, pattern: '^[a-z0-9@.-]{1,64} [A-Za-z0-9+/]+={0,2}$' }),
+})
+export type BastionKey = Static<typeof BastionKey>
+
 export const gatewaySubjects = {
   /** RoutesRequest -> RoutesAnswer */
   routes: 'control.in.routes',
@@ -128,6 +134,8 @@ export const gatewaySubjects = {
   tunnelLogin: 'control.in.tunnel.login',
   /** TunnelOpen -> TunnelOpenAnswer */
   tunnelOpen: 'control.in.tunnel.open',
+  /** BastionKey -> {} */
+  tunnelKey: 'control.in.tunnel.key',
   /** Route, published by control on every change. */
   routeChanged: 'route.changed',
   /** TrafficReport */

@@ -133,6 +133,12 @@ CREATE TABLE audit_log (
   CONSTRAINT audit_log_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE bastion_key (
+  public_key text NOT NULL,
+  seen_at timestamp with time zone NOT NULL,
+  CONSTRAINT bastion_key_pkey PRIMARY KEY (public_key)
+);
+
 CREATE TABLE billing_account (
   check_at timestamp with time zone,
   customer_id text,
@@ -904,6 +910,20 @@ CREATE TABLE sweep_run (
   CONSTRAINT sweep_run_pkey PRIMARY KEY (name)
 );
 
+CREATE TABLE tunnel_password (
+  account_id uuid NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  hash bytea NOT NULL,
+  project_id uuid NOT NULL,
+  target uuid NOT NULL,
+  via text NOT NULL,
+  via_id uuid NOT NULL,
+  CONSTRAINT tunnel_password_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
+  CONSTRAINT tunnel_password_pkey PRIMARY KEY (hash),
+  CONSTRAINT tunnel_password_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id) ON DELETE CASCADE,
+  CONSTRAINT tunnel_password_via_check CHECK ((via = ANY (ARRAY['pat'::text, 'session'::text])))
+);
+
 CREATE TABLE usage_egress (
   counted_bytes bigint NOT NULL,
   seen_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -1362,6 +1382,12 @@ CREATE INDEX session_account ON public.session USING btree (account_id, ip_addre
 CREATE INDEX session_age ON public.session USING btree (created_at);
 
 CREATE UNIQUE INDEX ssh_key_fingerprint ON public.ssh_key USING btree (account_id, fingerprint);
+
+CREATE INDEX tunnel_password_account ON public.tunnel_password USING btree (account_id);
+
+CREATE INDEX tunnel_password_expires ON public.tunnel_password USING btree (expires_at);
+
+CREATE INDEX tunnel_password_project ON public.tunnel_password USING btree (project_id);
 
 CREATE INDEX usage_egress_seen ON public.usage_egress USING btree (seen_at);
 

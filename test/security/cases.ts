@@ -149,6 +149,7 @@ const bodies: Readonly<Record<string, object>> = {
   restoreDatabase: { snapshot_name: 'x' },
   restoreDatabaseTo: { at: '2026-01-01T00:00:00Z' },
   setDatabaseBackupTarget: { endpoint: 'https://s3.example', bucket: 'abc', access_key: 'x', secret_key: 'y' },
+  createTunnelPassword: {},
   createDatabaseBranch: { name: 'x', at: 'latest' },
   addSshKey: { name: 'x', public_key: publicKey },
   reAttach: {},

@@ -1,7 +1,10 @@
 /** Ways into a managed database: the commands to paste, and psql through a tunnel of our own. */
 import { spawn } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import type { Database, DatabaseConnection } from '../../client/index.ts'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Database, DatabaseConnection, TunnelPassword } from '../../client/index.ts'
 import { facts } from '../output.ts'
 import { type Answer, type Call, said, type Verb } from '../verb.ts'
 
@@ -18,25 +21,38 @@ export const connect: Verb = {
   says: 'Open psql through a tunnel of its own; needs ssh and psql here',
   passThrough: true,
   example: "mote db connect main -- -c 'select version()'",
-  run: async call => openPsql(call, await call.client.getDatabaseConnection({ id: (await databaseOf(call)).id })),
+  async run(call) {
+    const { id } = await databaseOf(call)
+    const at = await call.client.getDatabaseConnection({ id })
+    // The account's token never goes to the bastion: what does is good for one login to this database.
+    const login = await call.client.createTunnelPassword({ id, body: {} })
+    return openPsql(call, at, login)
+  },
 }
 
 /**
- * ssh asks for its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`): the token is in its environment,
- * never in its arguments.
+ * ssh asks for its password through SSH_ASKPASS (OpenSSH 8.4, `SSH_ASKPASS_REQUIRE`): the password is in its
+ * environment, never in its arguments. The bastion must show a key that the API has named.
  */
-async function openPsql(call: Call, at: DatabaseConnection): Promise<Answer> {
+async function openPsql(call: Call, at: DatabaseConnection, login: TunnelPassword): Promise<Answer> {
+  if (at.ssh_host_keys.length === 0)
+    throw new Error('No gateway has reported the key of its SSH bastion yet: try again in a minute.')
+  await using known = await knownHosts(at.ssh_host_keys)
   const port = await freePort()
   const password = passwordIn(at.psql_command)
   const ssh = spawn(
     'ssh',
     [
-      ...['-N', '-o', 'StrictHostKeyChecking=accept-new', '-o', 'ExitOnForwardFailure=yes', '-o', 'LogLevel=ERROR'],
+      '-N',
+      ...hostKeyArgs(known.file),
+      ...['-o', 'ExitOnForwardFailure=yes', '-o', 'LogLevel=ERROR'],
+      // No key of the person is offered, and the password once: it is used up by the first try.
+      ...['-o', 'PreferredAuthentications=password', '-o', 'NumberOfPasswordPrompts=1'],
       ...['-L', `127.0.0.1:${port}:${at.database_host}:${at.database_port}`],
-      ...['-p', String(at.ssh_port), `${at.ssh_user}@${at.ssh_host}`],
+      ...['-p', String(at.ssh_port), `${login.ssh_user}@${at.ssh_host}`],
     ],
     {
-      env: { ...process.env, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force', MOTE_ASKPASS: call.token },
+      env: { ...process.env, SSH_ASKPASS: askpass, SSH_ASKPASS_REQUIRE: 'force', MOTE_ASKPASS: login.password },
       stdio: ['ignore', 'ignore', 'inherit'],
     },
   )
@@ -53,6 +69,26 @@ async function openPsql(call: Call, at: DatabaseConnection): Promise<Answer> {
   } finally {
     ssh.kill()
   }
+}
+
+const bastionAlias = 'mote-bastion'
+
+/** Only the keys in the file, whatever the host is called and whatever the person has accepted before. */
+export const hostKeyArgs = (file: string): string[] =>
+  [
+    'StrictHostKeyChecking=yes',
+    `HostKeyAlias=${bastionAlias}`,
+    `UserKnownHostsFile=${file}`,
+    'GlobalKnownHostsFile=/dev/null',
+    'UpdateHostKeys=no',
+  ].flatMap(option => ['-o', option])
+
+/** @param keys as the API has them: `ssh-ed25519 AAAA...` */
+export async function knownHosts(keys: readonly string[]) {
+  const dir = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
+  const file = join(dir, 'known_hosts')
+  await writeFile(file, keys.map(key => `${bastionAlias} ${key}\n`).join(''), { mode: 0o600 })
+  return { file, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
 }
 
 const askpass = new URL('../askpass.sh', import.meta.url).pathname

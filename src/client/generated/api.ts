@@ -427,6 +427,8 @@ export interface DatabaseConnection {
   readonly ssh_user: string
   /** Works as it is when pasted. */
   readonly ssh_tunnel_command: string
+  /** Keys of the SSH bastions, as in known_hosts: `ssh-ed25519 AAAA...`. Accept no other. */
+  readonly ssh_host_keys: readonly string[]
 }
 
 export interface DatabaseSnapshot {
@@ -1076,6 +1078,18 @@ export interface TotpVerified {
   readonly recovery_codes: readonly string[]
 }
 
+export interface TunnelPassword {
+  readonly ssh_user: string
+  /** For one login within a minute, to this database alone. */
+  readonly password: string
+  readonly expires_at: string
+}
+
+export interface TunnelPasswordRequest {
+  /** Default: the current one. */
+  readonly branch?: string | null | undefined
+}
+
 export interface UpdateAppRequest {
   readonly port: number
   readonly git_url?: string | null | undefined
@@ -1619,6 +1633,8 @@ export const createOperations = (transport: Transport) => ({
   /** Default: the current one. */
   readonly branch?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseConnection>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/connection`, query: input.query }, options),
+  /** A password for one SSH login to this database, within a minute. `POST /v1/databases/{id}/tunnel-password` */
+  createTunnelPassword: (input: { readonly id: string; readonly body?: TunnelPasswordRequest | undefined }, options?: CallOptions) => transport.json<TunnelPassword>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/tunnel-password`, body: input.body }, options),
   /** Branches of a database. `GET /v1/databases/{id}/branches` */
   listDatabaseBranches: (input: { readonly id: string }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches` }, options),
   /** A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant. `POST /v1/databases/{id}/branches` */

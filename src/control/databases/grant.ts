@@ -9,7 +9,7 @@ export const Grant = Type.Object({
   projectId: Type.String(),
   /** Id that was logged in with: of a database or a branch. */
   target: Type.String(),
-  via: Type.Enum(['pat', 'key']),
+  via: Type.Enum(['pat', 'key', 'session']),
   viaId: Type.String(),
   expiresMs: Type.Number(),
 })

@@ -1,6 +1,18 @@
 /** What the operations of databases speak of. */
 import { type Static, Type } from 'typebox'
-import { bool, dateTime, int64, nullable, resource, stringMap, text, uint16, uint32, uuid } from '../http/types.ts'
+import {
+  bool,
+  dateTime,
+  int64,
+  list,
+  nullable,
+  resource,
+  stringMap,
+  text,
+  uint16,
+  uint32,
+  uuid,
+} from '../http/types.ts'
 
 export const Database = resource('Database', {
   id: uuid(),
@@ -23,6 +35,12 @@ export const Database = resource('Database', {
 })
 export type Database = Static<typeof Database>
 
+export const TunnelPassword = resource('TunnelPassword', {
+  ssh_user: text(),
+  password: text({ description: 'For one login within a minute, to this database alone.' }),
+  expires_at: dateTime(),
+})
+
 export const DatabaseConnection = resource('DatabaseConnection', {
   database_id: uuid(),
   database_name: text(),
@@ -34,6 +52,9 @@ export const DatabaseConnection = resource('DatabaseConnection', {
   ssh_port: uint16(),
   ssh_user: text(),
   ssh_tunnel_command: text({ description: 'Works as it is when pasted.' }),
+  ssh_host_keys: list(text(), {
+    description: 'Keys of the SSH bastions, as in known_hosts: `ssh-ed25519 AAAA...`. Accept no other.',
+  }),
 })
 export type DatabaseConnection = Static<typeof DatabaseConnection>
 

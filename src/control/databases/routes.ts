@@ -6,6 +6,7 @@ import type { LiveStats } from '../hosts/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { type Handlers, feature } from '../http/operation.ts'
 import { backupHandlers } from './backup-routes.ts'
+import { bastionKeys } from './bastion-keys.ts'
 import { branchHandlers } from './branch-routes.ts'
 import { createDatabase, startDeletingDatabase } from './create.ts'
 import { offeredVersions } from './offer.ts'
@@ -16,7 +17,16 @@ import { growDisks } from './volume-storage.ts'
 import { dropSpares } from './spares.ts'
 import type { Database } from './store.ts'
 import * as store from './store.ts'
-import { connectionView, databaseView } from './view.ts'
+import { makeTunnelPassword } from './tunnel-password.ts'
+import { connectionView, databaseView, tunnelUser } from './view.ts'
+
+/** Default: the current one. @throws ApiError 400, 404 */
+async function branchNamed({ db }: Pick<Deps, 'db'>, databaseId: string, name: string | undefined) {
+  const branches = await store.branches(db, databaseId)
+  const branch = branches.find(one => (name === undefined ? one.isCurrent : one.name === name))
+  if (branch) return branch
+  throw name === undefined ? notFound() : invalidField('branch', 'there is no such branch')
+}
 
 /** More than any project has; the contract's list takes no page. */
 const listed = 1000
@@ -38,6 +48,7 @@ const databaseHandlers = (
     | 'rotateDatabasePassword'
     | 'deleteDatabase'
     | 'getDatabaseConnection'
+    | 'createTunnelPassword'
     | 'streamDatabaseLogs'
     | 'streamDatabaseMetrics'
   >
@@ -147,15 +158,33 @@ const databaseHandlers = (
     read: async ({ project, params, query }) => {
       const database = await store.inProject(deps.db, project.id, params.id)
       if (!database) throw notFound()
-      const branches = await store.branches(deps.db, database.id)
-      const branch = branches.find(one => (query.branch === undefined ? one.isCurrent : one.name === query.branch))
-      if (!branch) throw query.branch === undefined ? notFound() : invalidField('branch', 'there is no such branch')
+      const branch = await branchNamed(deps, database.id, query.branch)
       const status = statusOf(branch)
       if (status !== 'running')
         throw invalidState(`The database is ${status}; it can be connected to once it is running.`)
       if (!knowsPassword(branch)) throw invalidState('Its password is being changed. Try again in a moment.')
       const { sshHost: host, sshPort: port } = deps.config.databases
-      return connectionView(branch, deps.vault.open('database.password', database.password), { host, port })
+      const hostKeys = await bastionKeys(deps.db, deps.clock.now())
+      return connectionView(branch, deps.vault.open('database.password', database.password), { host, port, hostKeys })
+    },
+  },
+
+  createTunnelPassword: {
+    write: async ({ project, params, body, caller, audit }) => {
+      const database = await store.inProject(deps.db, project.id, params.id)
+      if (!database) throw notFound()
+      const target = tunnelUser(await branchNamed(deps, database.id, body.branch ?? undefined))
+      return async tx => {
+        const now = deps.clock.now()
+        const { password, expiresAt } = await makeTunnelPassword(tx, deps.vault, {
+          caller,
+          projectId: project.id,
+          target,
+          now,
+        })
+        audit({ action: 'database.tunnel_password', resourceType: 'database', resourceId: database.id })
+        return { ssh_user: target, password, expires_at: expiresAt.toISOString() }
+      }
     },
   },
 

@@ -24,6 +24,7 @@ import {
   DatabaseSnapshotAction,
   ReAttachedTenant,
   TenantGeneration,
+  TunnelPassword,
 } from './resources.ts'
 
 const shared = { tag: 'Databases', auth: 'bearer', project: 'selected' } as const
@@ -135,6 +136,21 @@ export const databaseOperations = operations({
     params,
     query: Type.Object({ branch: Type.Optional(text({ maxLength: 40, description: 'Default: the current one.' })) }),
     answer: DatabaseConnection,
+  },
+  createTunnelPassword: {
+    secretAnswer: true,
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/databases/{id}/tunnel-password',
+    summary: 'A password for one SSH login to this database, within a minute',
+    ...shared,
+    scope: 'write',
+    params,
+    body: resource('TunnelPasswordRequest', {
+      branch: maybe(text({ maxLength: 40, description: 'Default: the current one.' })),
+    }),
+    answer: TunnelPassword,
+    addition: true,
   },
   listDatabaseBranches: {
     method: 'GET',

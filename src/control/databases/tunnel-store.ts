@@ -29,6 +29,7 @@ const stillGranted = statement<{ granted: boolean }>(
   `SELECT EXISTS (SELECT FROM project_member m WHERE m.project_id = $1 AND m.account_id = $2 AND m.role <> 'viewer')
      AND CASE $3::text WHEN 'pat' THEN EXISTS (SELECT FROM pat WHERE id = $4 AND account_id = $2
                                                 AND (expires_at IS NULL OR expires_at > now()))
+                       WHEN 'session' THEN EXISTS (SELECT FROM session WHERE id = $4 AND account_id = $2 AND revoked_at IS NULL)
                        ELSE EXISTS (SELECT FROM ssh_key WHERE id = $4 AND account_id = $2) END AS granted`,
 )
 const keyUsed = statement('databases.keyUsed', `UPDATE ssh_key SET last_used_at = now() WHERE id = $1`)
@@ -42,7 +43,7 @@ export const isGranted = async (
   grant: {
     readonly projectId: string
     readonly accountId: string
-    readonly via: 'pat' | 'key'
+    readonly via: 'pat' | 'key' | 'session'
     readonly viaId: string
   },
 ) => (await sql.one(stillGranted, [grant.projectId, grant.accountId, grant.via, grant.viaId])).granted

@@ -71,6 +71,61 @@ describe('a token', { timeout: 60_000 }, () => {
   })
 })
 
+describe('a password for one login', { timeout: 60_000 }, () => {
+  const make = async (by: TestUser, of = id) => by.post(`/v1/databases/${of}/tunnel-password`, {})
+
+  it('opens its database, once, and nothing else', async () => {
+    const { status, body } = await make(user)
+    expect([status, body.ssh_user]).toEqual([200, id])
+    expect(body.password).toMatch(/^svc_tun_[\w-]{43}$/)
+    expect(await byToken(body.password, crypto.randomUUID())).toBeNull()
+    const grant = (await byToken(body.password)) ?? ''
+    expect((await open(grant)).endpoint).not.toBeNull()
+    expect(await open(grant, '127.0.0.1')).toMatchObject({ endpoint: null })
+    expect(await byToken(body.password)).toBeNull()
+    // It is no credential of the API.
+    const asToken = await fetch(`${system.control.url}/v1/auth/me`, {
+      headers: { authorization: `Bearer ${(await make(user)).body.password}` },
+    })
+    expect(asToken.status).toBe(401)
+  })
+
+  it('is made by who may write in the project', async () => {
+    expect((await make(await system.user())).status).toBe(404)
+  })
+
+  it.each(['session', 'token'] as const)('is worth nothing without the %s that asked for it', async kind => {
+    const { email, password } = user
+    const login = (await system.api.post('/v1/auth/login', { email, password })).body
+    const made = await token(user)
+    const asking = system.api.as(kind === 'session' ? login.token : made.token)
+    const ask = async (): Promise<string> =>
+      (await asking.post(`/v1/databases/${id}/tunnel-password`, {})).body.password
+    const [first, second] = [await ask(), await ask()]
+    const grant = (await byToken(first)) ?? ''
+    expect((await open(grant)).endpoint).not.toBeNull()
+    if (kind === 'token') await user.delete(`/v1/auth/tokens/${made.id}`)
+    else await system.api.post('/v1/auth/logout', { refresh_token: login.refresh_token })
+    expect((await open(grant)).endpoint).toBeNull()
+    expect(await byToken(second)).toBeNull()
+  })
+})
+
+it('names the keys that the bastions have reported, and pins one in the command to paste', async () => {
+  const connection = async () => (await user.get(`/v1/databases/${id}/connection`)).body
+  const publicKey = `ssh-ed25519 ${key}`
+  expect((await connection()).ssh_host_keys).toEqual([])
+  expect((await connection()).ssh_tunnel_command).toContain('accept-new')
+  await system.bus.request(gatewaySubjects.tunnelKey, { publicKey }, { timeoutMs: 20_000 })
+  const named = await connection()
+  expect(named.ssh_host_keys).toEqual([publicKey])
+  expect(named.ssh_tunnel_command).toContain(`-o 'KnownHostsCommand=/bin/echo mote-bastion ${publicKey}'`)
+  expect(named.ssh_tunnel_command).toContain('StrictHostKeyChecking=yes')
+  const evil = { publicKey: "ssh-ed25519 AAAA'; id; '" }
+  await expect(system.bus.request(gatewaySubjects.tunnelKey, evil, { timeoutMs: 20_000 })).rejects.toThrow()
+  expect((await connection()).ssh_host_keys).toEqual([publicKey])
+})
+
 it('believes no grant but its own', async () => {
   const grant = (await byToken((await token(user)).token)) ?? ''
   const [body = '', mac] = grant.split('.')

@@ -15,9 +15,11 @@ import { sshFingerprint } from '../auth/index.ts'
 import type { Deps } from '../deps.ts'
 import { ApiError } from '../http/errors.ts'
 import type { Security } from '../http/ports.ts'
+import { startBastionKeyReceiver } from './bastion-keys.ts'
 import { readGrant, writeGrant } from './grant.ts'
 import { hostOf } from './rules.ts'
 import * as store from './store.ts'
+import { isTunnelPassword, takeTunnelPassword } from './tunnel-password.ts'
 import * as tunnels from './tunnel-store.ts'
 import type { TunnelTarget } from './tunnel-store.ts'
 import { databasePort } from './view.ts'
@@ -38,8 +40,10 @@ export async function startTunnelReceiver(deps: TunnelDeps): Promise<Subscriptio
     async (data): Promise<TunnelOpenAnswer> => open(deps, Value.Parse(TunnelOpen, data)),
     { group: 'control' },
   )
+  const keys = await startBastionKeyReceiver(deps)
   return {
     async stop() {
+      await keys.stop()
       await logins.stop()
       await opens.stop()
     },
@@ -48,7 +52,7 @@ export async function startTunnelReceiver(deps: TunnelDeps): Promise<Subscriptio
 
 interface Person {
   readonly accountId: string
-  readonly via: 'pat' | 'key'
+  readonly via: 'pat' | 'key' | 'session'
   readonly viaId: string
 }
 
@@ -58,7 +62,7 @@ async function logIn(deps: TunnelDeps, login: TunnelLogin): Promise<string | nul
   // A token is looked at even when there is no such database, so that both take the same time and both count.
   const person =
     credential.kind === 'token'
-      ? await byToken(deps, credential.token, target, login.ip)
+      ? await bySecret(deps, credential.token, target, login)
       : await byKey(deps, credential.publicKey, target)
   if (!target || !person) return null
   const proven = credential.kind === 'token' || credential.proven
@@ -68,6 +72,20 @@ async function logIn(deps: TunnelDeps, login: TunnelLogin): Promise<string | nul
   return writeGrant(deps.vault, {
     ...{ accountId, via, viaId, expiresMs, projectId: target.projectId, target: login.user },
   })
+}
+
+/** A password for one login, or an access token. */
+async function bySecret(
+  deps: TunnelDeps,
+  secret: string,
+  target: TunnelTarget | undefined,
+  { user, ip }: TunnelLogin,
+): Promise<Person | undefined> {
+  if (!isTunnelPassword(secret)) return byToken(deps, secret, target, ip)
+  if (!target) return undefined
+  const person = await takeTunnelPassword(deps.db, deps.vault, secret, user, deps.clock.now())
+  // The right to it may have ended since it was made.
+  return person && (await tunnels.isGranted(deps.db, person)) ? person : undefined
 }
 
 async function byToken(
@@ -107,17 +125,24 @@ async function recordLogin(
   const actor = { userId: accountId, projectId: target.projectId, ip, requestId: undefined }
   writeAudit(
     tx,
-    { ...actor, via: via === 'pat' ? { kind: 'pat', patId: viaId } : undefined },
+    { ...actor, via: credentialOf(via, viaId) },
     {
       ...{ action: 'database.tunnel', resourceType: 'database', resourceId: target.databaseId },
       details: {
         name: target.databaseName,
         branch: target.branchName,
-        by: via === 'pat' ? 'token' : `ssh key ${viaId}`,
+        by: via === 'key' ? `ssh key ${viaId}` : via === 'pat' ? 'token' : 'session',
       },
     },
   )
 }
+
+const credentialOf = (via: Person['via'], id: string) =>
+  via === 'pat'
+    ? ({ kind: 'pat', patId: id } as const)
+    : via === 'session'
+      ? ({ kind: 'session', sessionId: id } as const)
+      : undefined
 
 const refuse = (reason: string, mayOpen = false): TunnelOpenAnswer => ({ endpoint: null, reason, mayOpen })
 

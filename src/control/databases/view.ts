@@ -52,11 +52,10 @@ export const branchView = (b: Branch): DatabaseBranch => ({
 export function connectionView(
   b: Branch,
   password: string,
-  ssh: { readonly host: string; readonly port: number },
+  ssh: { readonly host: string; readonly port: number; readonly hostKeys: readonly string[] },
 ): DatabaseConnection {
   const host = hostOf(b.databaseName, b.projectSlug, b.isCurrent ? undefined : b.name)
-  // A branch other than the current one is reached by its own id: it stays that branch, whichever is current.
-  const user = b.isCurrent ? b.databaseId : b.id
+  const user = tunnelUser(b)
   const local = localPortOf(user)
   const url = `postgresql://${ownerRole}:${password}@127.0.0.1:${local}/${b.databaseName}?sslmode=require`
   return {
@@ -69,10 +68,21 @@ export function connectionView(
     ssh_host: ssh.host,
     ssh_port: ssh.port,
     ssh_user: user,
+    ssh_host_keys: [...ssh.hostKeys],
     ssh_tunnel_command:
-      `ssh -N -o ExitOnForwardFailure=yes -o StrictHostKeyChecking=accept-new -p ${ssh.port} ` +
+      `ssh -N -o ExitOnForwardFailure=yes ${hostKeyOptions(ssh.hostKeys)} -p ${ssh.port} ` +
       `-L 127.0.0.1:${local}:${host}:${databasePort} ${user}@${ssh.host}`,
   }
+}
+
+/** The user name of a login: a branch other than the current one stays that branch, whichever is current. */
+export const tunnelUser = (b: Pick<Branch, 'id' | 'databaseId' | 'isCurrent'>) => (b.isCurrent ? b.databaseId : b.id)
+
+/** ssh takes one key from a command (OpenSSH 8.5); of several gateways, or none yet, it keeps the first that it sees. */
+export function hostKeyOptions([key, ...others]: readonly string[]): string {
+  if (key === undefined || others.length > 0) return '-o StrictHostKeyChecking=accept-new'
+  const known = `-o HostKeyAlias=mote-bastion -o 'KnownHostsCommand=/bin/echo mote-bastion ${key}'`
+  return `-o StrictHostKeyChecking=yes ${known} -o UserKnownHostsFile=/dev/null`
 }
 
 /** As clients see it through the bastion. */

@@ -18,6 +18,7 @@ import {
 import { countFailures } from './failures.ts'
 import { hostKey } from './host-key.ts'
 import { decide } from './login.ts'
+import { publicKeyOf, reportKey } from './report-key.ts'
 
 export interface BastionConfig {
   readonly host: string
@@ -63,7 +64,8 @@ export async function startBastion(
       return Value.Parse(TunnelOpenAnswer, answer)
     },
   }
-  const options = { hostKeys: [await hostKey(config.hostKeyFile)], ident: 'mote', keepaliveInterval: 30_000 }
+  const privateKey = await hostKey(config.hostKeyFile)
+  const options = { hostKeys: [privateKey], ident: 'mote', keepaliveInterval: 30_000 }
   const ssh = new ssh2.Server(options, (connection, { ip }) => {
     connections.add(connection)
     const late = setTimeout(() => connection.end(), loginMs)
@@ -83,9 +85,11 @@ export async function startBastion(
     server.once('error', reject)
     server.listen(config.port, config.host, () => resolve())
   })
+  const stopReporting = reportKey(deps.bus, publicKeyOf(privateKey))
   return {
     port: (server.address() as AddressInfo).port,
     async stop() {
+      stopReporting()
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       for (const connection of connections) connection.end()
       await closed

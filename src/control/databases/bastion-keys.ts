@@ -1,0 +1,43 @@
+/** Host keys of the SSH bastions: gateways report them, and the API names them, so that clients need not trust the first. */
+import { Value } from 'typebox/value'
+import { type Sql, statement } from '../../db/db.ts'
+import type { Subscription } from '../../bus/bus.ts'
+import { BastionKey, gatewaySubjects } from '../../contract/gateway.ts'
+import { hours } from '../../lib/duration.ts'
+import type { Deps } from '../deps.ts'
+
+const put = statement(
+  'databases.putBastionKey',
+  `INSERT INTO bastion_key (public_key, seen_at) VALUES ($1, $2)
+   ON CONFLICT (public_key) DO UPDATE SET seen_at = excluded.seen_at`,
+)
+const list = statement<{ publicKey: string }>(
+  'databases.bastionKeys',
+  `SELECT public_key AS "publicKey" FROM bastion_key WHERE seen_at > $1 ORDER BY public_key`,
+)
+const forget = statement('databases.forgetBastionKeys', `DELETE FROM bastion_key WHERE seen_at <= $1`)
+
+/** A gateway that was silent for longer has another key, or is gone. */
+const rememberedMs = hours(24)
+
+/** Lines of known_hosts(5) without the name: `ssh-ed25519 AAAA...`. */
+export const bastionKeys = async (sql: Sql, now: Date): Promise<string[]> =>
+  (await sql.rows(list, [new Date(now.getTime() - rememberedMs)])).map(row => row.publicKey)
+
+export async function startBastionKeyReceiver({
+  bus,
+  db,
+  clock,
+}: Pick<Deps, 'bus' | 'db' | 'clock'>): Promise<Subscription> {
+  return bus.serve(
+    gatewaySubjects.tunnelKey,
+    async data => {
+      const { publicKey } = Value.Parse(BastionKey, data)
+      const now = clock.now()
+      await db.run(put, [publicKey, now])
+      await db.run(forget, [new Date(now.getTime() - rememberedMs)])
+      return {}
+    },
+    { group: 'control' },
+  )
+}

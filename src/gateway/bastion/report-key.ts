@@ -1,0 +1,36 @@
+/** Reports the bastion's host key to control, so that the API can name it to clients. */
+import ssh2 from 'ssh2'
+import type { Bus } from '../../bus/bus.ts'
+import { type BastionKey, gatewaySubjects } from '../../contract/gateway.ts'
+
+/** As known_hosts(5) has it, without a name. @param privateKey in OpenSSH's form */
+export function publicKeyOf(privateKey: string): string {
+  const parsed = ssh2.utils.parseKey(privateKey)
+  if (parsed instanceof Error) throw parsed
+  const [key] = [parsed].flat()
+  if (!key) throw new Error('BUG: the host key of the bastion is no key')
+  return `${key.type} ${key.getPublicSSH().toString('base64')}`
+}
+
+const everyMs = 60_000
+/** Control may start after the gateway. */
+const retryMs = 2000
+
+/** @returns what stops it */
+export function reportKey(bus: Bus, publicKey: string): () => void {
+  const report: BastionKey = { publicKey }
+  const stopped = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  const send = async () => {
+    const isKnown = await bus.request(gatewaySubjects.tunnelKey, report, { timeoutMs: 5000 }).then(
+      () => true,
+      () => false,
+    )
+    if (!stopped.signal.aborted) timer = setTimeout(() => void send(), isKnown ? everyMs : retryMs).unref()
+  }
+  void send()
+  return () => {
+    stopped.abort()
+    clearTimeout(timer)
+  }
+}

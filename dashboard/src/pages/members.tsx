@@ -2,10 +2,12 @@ import type { Invitation, Member } from '@mote/client'
 import { useQuery } from '@tanstack/react-query'
 import { useParams } from '@tanstack/react-router'
 import { UserPlus, X } from 'lucide-react'
+import { useState } from 'react'
 import { api } from '../api/client.ts'
 import { queries, queryClient } from '../api/queries.ts'
 import { ActionButton, attempt } from '../ui/action.tsx'
 import { Button } from '../ui/button.tsx'
+import { CopyBox } from '../ui/copy.tsx'
 import { FormDialog } from '../ui/dialog.tsx'
 import { Choice, controlLook, Field } from '../ui/form.tsx'
 import { Card, Page } from '../ui/layout.tsx'
@@ -29,12 +31,25 @@ export function Members() {
   const { slug } = useParams({ from: '/shell/projects/$slug/members' })
   const list = useQuery(queries.members(slug))
   const me = useQuery(queries.me())
+  const [link, setLink] = useState<string>()
   const mine = list.data?.members.find(member => member.user_id === me.data?.id)?.role
   const reason =
     mine === 'owner' || mine === 'admin' ? undefined : 'Only owners and admins of the project manage its members.'
   return (
-    <Page title="Members" lead="Who may see and change this project." actions={<Invite slug={slug} reason={reason} />}>
+    <Page
+      title="Members"
+      lead="Who may see and change this project."
+      actions={<Invite slug={slug} reason={reason} done={setLink} />}
+    >
       <div className="space-y-4">
+        {link && (
+          <Card
+            title="Invited"
+            lead="Where mail is set up, this link is on its way. Whoever has it can accept the invitation."
+          >
+            <CopyBox text={link} label="link of the invitation" />
+          </Card>
+        )}
         <Card flush>
           <Loaded query={list}>
             {({ members }) => <MemberTable slug={slug} members={members} me={me.data?.id} mine={mine} />}
@@ -187,11 +202,20 @@ function Invitations({
   )
 }
 
-function Invite({ slug, reason }: { readonly slug: string; readonly reason: string | undefined }) {
+function Invite({
+  slug,
+  reason,
+  done,
+}: {
+  readonly slug: string
+  readonly reason: string | undefined
+  /** Gets the link of the invitation. */
+  readonly done: (link: string | undefined) => void
+}) {
   return (
     <FormDialog
       title="Invite somebody"
-      lead="They find the invitation in their notifications and, where mail is set up, in their mail."
+      lead="Where mail is set up they get a link; you see it, too."
       submit="Invite"
       trigger={open => (
         <Button look="primary" onClick={open} reason={reason}>
@@ -200,7 +224,8 @@ function Invite({ slug, reason }: { readonly slug: string; readonly reason: stri
       )}
       send={async values => {
         const role = (['admin', 'member', 'viewer'] as const).find(one => one === values.text('role')) ?? 'member'
-        await api.inviteMember({ tenant_slug: slug, body: { email: values.text('email'), role } })
+        const made = await api.inviteMember({ tenant_slug: slug, body: { email: values.text('email'), role } })
+        done(made.link ?? undefined)
         await refresh()
       }}
       fields={

@@ -10,6 +10,7 @@ import { Check, Field, Form } from '../../ui/form.tsx'
 import { Card } from '../../ui/layout.tsx'
 import { Loaded } from '../../ui/states.tsx'
 import { toast } from '../../ui/toast.tsx'
+import { Email } from './email.tsx'
 
 export function Profile() {
   const me = useQuery(queries.me())
@@ -48,6 +49,7 @@ export function Profile() {
               <Check label="News about the product" name="marketing_emails" defaultChecked={user.marketing_emails} />
             </Form>
           </Card>
+          <Email user={user} />
           <Card danger title="Delete the account" lead="Projects that only you are a member of go with it.">
             <Destroy
               name={user.email}

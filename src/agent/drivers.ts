@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { HypervisorName } from '../contract/agent.ts'
+import { privateDir } from '../lib/files.ts'
 import { findProgram } from '../lib/programs.ts'
 import type { AgentConfig } from './config.ts'
 import { ensureKernel, type GuestKernel } from './guest/kernel.ts'
@@ -31,7 +32,9 @@ export async function createDrivers(
     return new Map([['fake', fakeDriver(fake ?? createFakeHost(config.fake), resolve(config.dataDir))]])
   }
   const cacheDir = resolve(config.cacheDir)
-  const images = imageStore({ ...config, cacheDir, imageDir: resolve(config.imageDir) })
+  const imageDir = resolve(config.imageDir)
+  await privateDir(imageDir)
+  const images = imageStore({ ...config, cacheDir, imageDir })
   const kernel = retriable(() => ensureKernel(cacheDir, onProgress, config.kernel))
   const { bootLimitMs } = config
   const migrationHost = () => arrivalHost(config, network)

@@ -1,9 +1,19 @@
-import { constants, type FileHandle, open, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, constants, type FileHandle, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** True for the error of a system call with this code, such as `ENOENT`. */
 export function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code
+}
+
+/**
+ * A directory that only its owner may pass through, whatever mode an older one had. Of a process without root it stays as
+ * it is: what it starts has its own user, and the directory may be shared with others.
+ */
+export async function privateDir(path: string): Promise<void> {
+  const isRoot = process.getuid?.() === 0
+  await mkdir(path, { recursive: true, ...(isRoot ? { mode: 0o700 } : {}) })
+  if (isRoot && ((await stat(path)).mode & 0o077) !== 0) await chmod(path, 0o700)
 }
 
 /**

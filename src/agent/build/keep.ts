@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { privateDir } from '../../lib/files.ts'
 import {
   blobPath,
   type Descriptor,
@@ -39,6 +40,7 @@ export async function keepBuilt(layout: string, imageDir: string, appId: string)
   const name = `app-${appId}`
   const dir = join(imageDir, name)
   const { digest, size } = await findManifest(layout, builtTag)
+  await privateDir(imageDir)
   await mkdir(join(dir, 'blobs', 'sha256'), { recursive: true })
   for (const blob of await readdir(join(layout, 'blobs', 'sha256')))
     await share(blobPath(layout, `sha256:${blob}`), blobPath(dir, `sha256:${blob}`))

@@ -1,10 +1,11 @@
 /** The images that builds are made in and from. Each is made once on a machine, of Debian's packages. */
 import { existsSync } from 'node:fs'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { pack } from 'tar-stream'
 import { run } from '../../lib/exec.ts'
+import { privateDir } from '../../lib/files.ts'
 import { cachedDir } from '../guest/cache.ts'
 import { staticBusybox } from '../image/sample.ts'
 import { writeLayout } from '../image/write-layout.ts'
@@ -46,7 +47,7 @@ export async function ensureToolImage(
   const layout = layoutOf(dirs.cacheDir, name)
   if (!existsSync(layout) && name !== 'web') say(`making the image "${name}" of Debian packages, once on this machine`)
   await cachedDir(layout, dir => makers[name](dir, signal))
-  await mkdir(dirs.imageDir, { recursive: true })
+  await privateDir(dirs.imageDir)
   await symlink(layout, join(dirs.imageDir, dirName(name))).catch((error: unknown) => {
     if (!existsSync(join(dirs.imageDir, dirName(name)))) throw error
   })

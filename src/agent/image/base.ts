@@ -23,6 +23,13 @@ import { keepSeed } from './seed.ts'
 /** One value for all: the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
 
+export interface BaseOptions {
+  /** Of all layers unpacked. */
+  readonly maxBytes: number
+  /** The platform trusts the image, and keeps what it has for volumes. */
+  readonly withSeed: boolean
+}
+
 /**
  * Turns the image into `base.img` and `image.json` in `dir`.
  * @param digest the image's name in its source; a pull may have converted the manifest to OCI, which changes its own.
@@ -34,7 +41,7 @@ export async function buildBase(
   found: FoundManifest,
   digest: string,
   dir: string,
-  maxBytes: number,
+  { maxBytes, withSeed }: BaseOptions,
   signal: AbortSignal,
 ): Promise<void> {
   await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
@@ -45,7 +52,7 @@ export async function buildBase(
     const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
     const run = await runConfigOf(rootfs, config)
     const baseType = await makeFileSystem(rootfs, join(dir, 'base.img'), signal)
-    await keepSeed(rootfs, dir, signal)
+    if (withSeed) await keepSeed(rootfs, dir, signal)
     const stored: RunConfig = { digest, baseType, ...run }
     await writeFile(join(dir, 'image.json'), JSON.stringify(stored), { mode: 0o600 })
   } finally {

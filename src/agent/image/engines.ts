@@ -5,6 +5,9 @@ import { tagsOf } from './write-layout.ts'
 /** Layouts that `mote image build` makes of database engines. */
 const engines = ['postgres'] as const
 
+/** Builds write layouts of other names (`app-...`). */
+export const isEngine = (layout: string): boolean => engines.some(engine => engine === layout)
+
 /** `postgres:15` for each that is in the image directory now. Undefined where VMs are made up: any image is there. */
 export function databaseImages({
   hypervisor,

@@ -1,12 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readdirSync, readlinkSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { existsSync, lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
 import { describe, expect, test } from 'vitest'
 import { endOfArchive, globalHeaderBomb, paxData, rawEntry, rawHeader } from '../../lib/archive/testing.ts'
+import { run } from '../../lib/exec.ts'
+import { builtTag } from '../build/compose.ts'
+import { keepBuilt } from '../build/keep.ts'
+import { showFile } from '../hypervisor/isolation.ts'
 import { testDir } from '../testing.ts'
 import { ImageError, parseImage } from './reference.ts'
 import { writeSampleImage } from './sample.ts'
@@ -123,8 +127,9 @@ function openBelow(dir: string): number {
 }
 
 describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
+  const config = { registries: [], maxImageMib: 64 }
   const storeIn = (path: string, maxImageMib = 64) =>
-    imageStore({ cacheDir: join(path, 'cache'), imageDir: path, registries: [], maxImageMib })
+    imageStore({ ...config, cacheDir: join(path, 'cache'), imageDir: path, maxImageMib })
 
   test('the sample has the same digest every time', async () => {
     await using dir = await testDir()
@@ -240,6 +245,72 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
       await layout(join(dir.path, name), { User: 'app', Cmd: ['/x'] }, add)
       await expect(storeIn(dir.path).base(`oci:${name}`, context())).rejects.toThrow(/runs as "app"/)
     }
+  })
+
+  const isRoot = process.getuid?.() === 0
+  const volumeFiles = (tar: Pack) => {
+    const at = 'usr/share/mote/volume'
+    tar.entry({ name: `${at}/pgdata`, type: 'directory', mode: 0o2700, uid: 70, gid: 70 })
+    tar.entry({ name: `${at}/pgdata/PG_VERSION`, mode: 0o640, uid: 70, gid: 70 }, '15')
+    tar.entry({ name: `${at}/root-shell`, mode: 0o6755 }, 'x')
+    tar.entry({ name: `${at}/memory`, type: 'character-device', mode: 0o666, devmajor: 1, devminor: 1 })
+    tar.entry({ name: `${at}/disk`, type: 'block-device', mode: 0o666, devmajor: 8, devminor: 0 })
+    tar.entry({ name: `${at}/pipe`, type: 'fifo' })
+    tar.entry({ name: `${at}/link`, type: 'symlink', linkname: '/etc/shadow' })
+  }
+
+  test.skipIf(!isRoot)(
+    'only a database image has content for volumes kept, without devices and set-user-ID bits (needs root)',
+    async () => {
+      await using dir = await testDir()
+      for (const name of ['app-1', 'evil', 'postgres']) await layout(join(dir.path, name), { Cmd: ['/x'] }, volumeFiles)
+      const store = storeIn(dir.path)
+      const seedFor = async (image: string) => (await store.base(image, context())).seed
+      for (const image of ['oci:app-1', 'oci:evil']) expect(await seedFor(image)).toBeUndefined()
+      expect(
+        readdirSync(join(dir.path, 'cache/bases')).flatMap(base => readdirSync(join(dir.path, 'cache/bases', base))),
+      ).not.toContain('seed')
+      const seed = (await seedFor('oci:postgres')) ?? ''
+      expect(await seedFor('oci:evil'), 'the same image under a name that nobody trusts').toBeUndefined()
+      expect(readdirSync(seed, { recursive: true }).toSorted()).toEqual([
+        'link',
+        'pgdata',
+        'pgdata/PG_VERSION',
+        'root-shell',
+      ])
+      const modes = ['pgdata', 'pgdata/PG_VERSION', 'root-shell'].map(name => lstatSync(join(seed, name)).mode & 0o7777)
+      expect(modes).toEqual([0o700, 0o640, 0o755])
+      expect(lstatSync(join(seed, 'pgdata')).uid).toBe(70)
+    },
+  )
+
+  test.skipIf(!isRoot)('the user of a VM cannot read images and bases of others (needs root)', async () => {
+    await using dir = await testDir()
+    await chmod(dir.path, 0o755)
+    const images = join(dir.path, 'images')
+    const bases = join(dir.path, 'cache/bases')
+    for (const made of [images, bases]) {
+      await mkdir(made, { recursive: true, mode: 0o755 })
+      await chmod(made, 0o755) // as an earlier version left it
+    }
+    await writeSampleImage(join(dir.path, 'made'), { tag: builtTag })
+    const reference = await keepBuilt(join(dir.path, 'made'), images, 'one')
+    const { file } = await imageStore({ ...config, cacheDir: join(dir.path, 'cache'), imageDir: images }).base(
+      reference,
+      context(),
+    )
+    const user = { uid: 1_999_999_004, gid: 1_999_999_004 }
+    const asUser = ['--reuid', String(user.uid), '--regid', String(user.gid), '--clear-groups']
+    const reads = (path: string) =>
+      run('setpriv', [...asUser, 'head', '-c', '1', path]).then(
+        () => true,
+        () => false,
+      )
+    for (const path of [file, join(images, 'app-one/index.json'), join(file, '../image.json')])
+      expect(await reads(path), path).toBe(false)
+    const own = join(dir.path, 'base')
+    await showFile(file, own, user, 'read')
+    expect(await reads(own), 'the one that its VM is shown').toBe(true)
   })
 
   test('layers are looked into two at a time, and too many are refused', async () => {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { privateDir } from '../../lib/files.ts'
 import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../hypervisor/driver.ts'
 import { type ImageUser, isKnownWay, registriesFor, rememberWay, wayOf } from './access.ts'
@@ -10,7 +11,7 @@ import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
 import { type OneWay, oneWayIn } from './oneway.ts'
 import { copyImage, manifestDigest, type RegistryConfig } from './registry.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
-import { seedOf } from './seed.ts'
+import { keepsSeed, seedOf } from './seed.ts'
 
 export interface Base {
   readonly file: string
@@ -66,7 +67,11 @@ async function fromLayout(
 ): Promise<Base> {
   const layoutDir = join(config.imageDir, reference.name)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
-  return context.time('base', () => ensureBase(config, found.digest, context, (_partial, use) => use(layoutDir, found)))
+  return context.time('base', () =>
+    ensureBase(config, { digest: found.digest, withSeed: keepsSeed(reference) }, context, (_partial, use) =>
+      use(layoutDir, found),
+    ),
+  )
 }
 
 async function fromRegistry(
@@ -77,12 +82,12 @@ async function fromRegistry(
 ): Promise<Base> {
   const ask = () => context.time('image', () => manifestDigest(reference, config.registries, context.signal, config))
   const digest = reference.digest ?? (await ask())
-  const target = baseDir(config, digest)
+  const target = baseDir(config, digest, false)
   const way = wayOf(reference, config.registries)
   // A digest alone is no right to an image: it may be here because another tenant has it.
   if (isChecked && reference.digest !== null && existsSync(target) && !isKnownWay(target, way)) await ask()
   const base = await context.time('base', () =>
-    ensureBase(config, digest, context, async (partial, use) => {
+    ensureBase(config, { digest, withSeed: false }, context, async (partial, use) => {
       const dir = join(partial, 'pull')
       try {
         context.say(`pulling ${reference.repository}@${digest}`)
@@ -99,27 +104,38 @@ async function fromRegistry(
   return base
 }
 
-const baseDir = ({ cacheDir }: ImageStoreConfig, digest: string) => join(cacheDir, 'bases', digest.replace(':', '-'))
+/** One with a seed has another name: the same image may come from elsewhere, without what makes its seed trusted. */
+const baseDir = ({ cacheDir }: ImageStoreConfig, digest: string, withSeed: boolean) =>
+  join(cacheDir, 'bases', `${digest.replace(':', '-')}${withSeed ? '-seed' : ''}`)
 
 /** Makes the image's layout available; what it needs on disk goes into `partial`. */
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
   config: ImageStoreConfig,
-  digest: string,
+  { digest, withSeed }: { readonly digest: string; readonly withSeed: boolean },
   context: PrepareContext,
   withLayout: WithLayout,
 ): Promise<Base> {
-  const target = baseDir(config, digest)
+  // VMMs are shown the base of their own VM, and no others: what it holds is its tenant's.
+  await privateDir(join(config.cacheDir, 'bases'))
+  const target = baseDir(config, digest, withSeed)
   if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
   const dir = await cachedDir(target, partial =>
     // Not under the signal of the VM that happened to ask first: others may wait for the same base.
     withLayout(partial, (layoutDir, found) =>
-      buildBase(layoutDir, found, digest, partial, config.maxImageMib * 2 ** 20, AbortSignal.timeout(buildLimitMs)),
+      buildBase(
+        layoutDir,
+        found,
+        digest,
+        partial,
+        { maxBytes: config.maxImageMib * 2 ** 20, withSeed },
+        AbortSignal.timeout(buildLimitMs),
+      ),
     ),
   )
   const text = await readFile(join(dir, 'image.json'), 'utf8')
-  const seed = seedOf(dir)
+  const seed = withSeed ? seedOf(dir) : undefined
   const base = { file: join(dir, 'base.img'), config: parseDocument(RunConfig, text, 'image.json') }
   return { ...base, ...(seed === undefined ? {} : { seed }) }
 }

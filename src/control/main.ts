@@ -8,6 +8,8 @@ import { createRunner } from '../engine/runner.ts'
 import { createSweeper } from '../engine/sweeper.ts'
 import { systemClock } from '../lib/clock.ts'
 import { trackConnections } from '../lib/http-close.ts'
+import { watchStalls } from '../lib/stalls.ts'
+import { watchStalls } from '../lib/stalls.ts'
 import { createVault } from '../lib/vault.ts'
 import { type ControlDeps, features, machines, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
@@ -68,7 +70,9 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   await using starting = new AsyncDisposableStack()
   const security = createAuthenticator(deps)
   starting.defer(() => security.stop())
-  const metrics = createMetrics(() => server.streams.count())
+  const stalls = watchStalls({ onStall: ms => log.warn({ ms }, 'the event loop stood still') })
+  starting.defer(() => stalls.stop())
+  const metrics = createMetrics(() => server.streams.count(), stalls)
   const rates = await shareRateLimits(deps, createRateLimiter(clock))
   starting.defer(() => rates.stop())
   const server = createServer({

@@ -105,6 +105,14 @@ export async function openControl(
   return control
 }
 
+/** Watches a process that runs without a control plane, which watches its own: stalls of its event loop, and its metrics. */
+export async function openWatch(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<void> {
+  const { watchProcess } = await import('./watch.ts')
+  const port = settings.metricsPort ? portOf(programSettings.metricsPort, settings.metricsPort) : undefined
+  const watch = await watchProcess(log, port)
+  scope.defer(() => watch.stop())
+}
+
 /** @throws Error naming the setting */
 function poolsOf(text: string): AgentConfig['pools'] {
   try {

@@ -88,9 +88,12 @@ export function programCommands(): Command[] {
     'egressAllow',
     'egressDeny',
     'privateRegistries',
+    'buildCa',
     'cache',
+    'kernel',
     'templateMib',
     'vmmPool',
+    'metricsPort',
     'natsUrl',
     'logLevel',
   ])
@@ -98,7 +101,8 @@ export function programCommands(): Command[] {
     .option('--stop-vms', 'stop the virtual machines too when the agent ends')
     .action((flags: Flags) =>
       single(flags, ['natsUrl'], async (scope, settings, log) => {
-        const { openAgent, openBus } = await import('../../programs/parts.ts')
+        const { openAgent, openBus, openWatch } = await import('../../programs/parts.ts')
+        await openWatch(scope, settings, log)
         const bus = await openBus(scope, settings, 'agent', log)
         const program = await openAgent(scope, settings, { bus, log }, () => flags.stopVms ?? false)
         log.info({ hostId: program.hostId }, 'the agent is up')
@@ -110,13 +114,15 @@ export function programCommands(): Command[] {
     'gatewayPort',
     'sshPort',
     'listen',
+    'metricsPort',
     'natsUrl',
     'logLevel',
   ])
     .description('Run an edge gateway; needs NATS_URL')
     .action((flags: Flags) =>
       single(flags, ['natsUrl'], async (scope, settings, log) => {
-        const { openBus, openGateway } = await import('../../programs/parts.ts')
+        const { openBus, openGateway, openWatch } = await import('../../programs/parts.ts')
+        await openWatch(scope, settings, log)
         const bus = await openBus(scope, settings, 'gateway', log)
         const program = await openGateway(scope, settings, { bus, log })
         log.info({ port: program.port }, 'the gateway is up')

@@ -3,7 +3,8 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { bearer, createFixture } from './fixture.ts'
 import { createMetrics, createMetricsServer } from './metrics.ts'
 
-const metrics = createMetrics(() => 7)
+const stalls = { longestMs: () => 1500, stalls: () => 3 }
+const metrics = createMetrics(() => 7, stalls)
 const fixture = createFixture({ observe: metrics.request })
 const server = createMetricsServer(metrics)
 afterAll(async () => {
@@ -29,6 +30,8 @@ describe('metrics', () => {
     expect(text).toContain('mote_machine_step_seconds_count{kind="vm",phase="placing",outcome="go"} 1')
     expect(text).toContain('mote_http_open_streams 7')
     expect(text).toContain('mote_nodejs_eventloop_lag_seconds')
+    expect(text).toContain('mote_event_loop_stall_seconds 1.5')
+    expect(text).toContain('mote_event_loop_stalls_total 3')
     expect(text).not.toContain('secret-name')
     expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404)
   })

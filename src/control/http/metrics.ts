@@ -1,6 +1,7 @@
 /** Prometheus metrics, on a listener of their own: they are the operator's, not the tenants'. */
 import { createServer, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { StallWatch } from '../../lib/stalls.ts'
 import type { RequestObservation } from './ports.ts'
 
 export interface Metrics {
@@ -9,15 +10,36 @@ export interface Metrics {
   request(observation: RequestObservation): void
   /** For the machine runner: one step of one phase, and how it ended. */
   step(kind: string, phase: string, outcome: string, seconds: number): void
-  /** Text in the Prometheus exposition format. */
-  text(): Promise<string>
+}
+
+/** Of every program: its process, and how long its event loop stood still. */
+export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>): Registry {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry, prefix: 'mote_' })
+  new Gauge({
+    name: 'mote_event_loop_stall_seconds',
+    help: 'Longest time that the event loop stood still since the last scrape',
+    registers: [registry],
+    collect() {
+      this.set(stalls.longestMs() / 1000)
+    },
+  })
+  let counted = 0
+  new Counter({
+    name: 'mote_event_loop_stalls_total',
+    help: 'Times that the event loop stood still for more than 0.2 s',
+    registers: [registry],
+    collect() {
+      this.inc(stalls.stalls() - counted)
+      counted = stalls.stalls()
+    },
+  })
+  return registry
 }
 
 /** @param openStreams asked at every scrape */
-export function createMetrics(openStreams: () => number): Metrics {
-  const registry = new Registry()
-  // Includes the lag of the event loop.
-  collectDefaultMetrics({ register: registry, prefix: 'mote_' })
+export function createMetrics(openStreams: () => number, stalls: Pick<StallWatch, 'longestMs' | 'stalls'>): Metrics {
+  const registry = processMetrics(stalls)
   const requests = new Histogram({
     name: 'mote_http_request_seconds',
     help: 'Time from the first byte of a request to the last of its answer, streams excluded',
@@ -53,16 +75,15 @@ export function createMetrics(openStreams: () => number): Metrics {
       else requests.observe({ operation, method, status: String(status) }, seconds)
     },
     step: (kind, phase, outcome, seconds) => steps.observe({ kind, phase, outcome }, seconds),
-    text: () => registry.metrics(),
   }
 }
 
 /** Serves `GET /metrics` and nothing else. Close it with the program. */
-export function createMetricsServer(metrics: Pick<Metrics, 'text' | 'registry'>): Server {
+export function createMetricsServer({ registry }: Pick<Metrics, 'registry'>): Server {
   return createServer((request, response) => {
     if (request.method !== 'GET' || request.url !== '/metrics') return void response.writeHead(404).end()
-    metrics.text().then(
-      text => response.writeHead(200, { 'content-type': metrics.registry.contentType }).end(text),
+    registry.metrics().then(
+      text => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
       () => response.writeHead(500).end(),
     )
   })

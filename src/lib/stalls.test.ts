@@ -1,0 +1,25 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it } from 'vitest'
+import { watchStalls } from './stalls.ts'
+
+const block = (ms: number) => {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
+it('reports the longest time that the event loop stood still, once', async () => {
+  const told: number[] = []
+  const watch = watchStalls({ thresholdMs: 250, onStall: ms => told.push(ms) })
+  // The first wake begins what is measured.
+  await sleep(50)
+  watch.longestMs()
+  await sleep(50)
+  block(400)
+  await sleep(50)
+  const ms = watch.longestMs()
+  expect(ms).toBeGreaterThan(350)
+  expect(told).toEqual([Math.round(ms)])
+  expect(watch.stalls()).toBe(1)
+  expect(watch.longestMs()).toBeLessThan(ms)
+  watch.stop()
+})

@@ -1,0 +1,29 @@
+import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import { testLog } from '../../test/support/log.ts'
+import { watchProcess } from './watch.ts'
+
+it('serves the metrics of a process, its stalls among them, until it is stopped', async () => {
+  const watch = await watchProcess(testLog(), 0)
+  const url = `http://127.0.0.1:${watch.port}/metrics`
+  const text = await (await fetch(url)).text()
+  for (const name of [
+    'mote_event_loop_stall_seconds',
+    'mote_event_loop_stalls_total',
+    'mote_process_cpu_seconds_total',
+  ])
+    expect(text).toContain(name)
+  await watch.stop()
+  await expect(fetch(url)).rejects.toThrow()
+})
+
+it('needs no port, and says when one is taken', async () => {
+  await (await watchProcess(testLog(), undefined)).stop()
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  const address = other.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  await expect(watchProcess(testLog(), port)).rejects.toThrow(/EADDRINUSE/)
+  other.close()
+})

@@ -34,6 +34,7 @@ const notBundled =
 /** Threads are started from files of their own. */
 const threads = [
   'src/agent/build/archive-thread.ts',
+  'src/agent/image/document-thread.ts',
   'src/agent/image/layer-thread.ts',
   'src/control/auth/password-worker.ts',
   'src/control/builds/source-thread.ts',

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import type { Readable } from 'node:stream'
 import { childEnv } from './child-env.ts'
 
 export interface RunOptions {
@@ -10,6 +11,8 @@ export interface RunOptions {
   /** It goes to the network, and finds the host's proxy and certificates; default: as its name tells. */
   readonly network?: boolean
   readonly timeoutMs?: number
+  /** Of its stdout, and of its stderr: the last ones are kept. Default: 64 MiB. */
+  readonly outputBytes?: number
   readonly signal?: AbortSignal
 }
 
@@ -25,7 +28,7 @@ export class CommandError extends Error {
 }
 
 /** Enough for the rules of ten thousand VMs as nft lists them. */
-const keptOutputBytes = 64 << 20
+const mostOutputBytes = 64 << 20
 
 /**
  * Runs a program without a shell and answers its stdout. Only the program's name, never its arguments, is in the error.
@@ -41,20 +44,28 @@ export function run(program: string, args: readonly string[], options: RunOption
     ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs }),
     ...(options.signal === undefined ? {} : { signal: options.signal }),
   })
-  const output = { stdout: '', stderr: '' }
-  for (const name of ['stdout', 'stderr'] as const) {
-    child[name]?.setEncoding('utf8').on('data', (text: string) => {
-      output[name] = (output[name] + text).slice(-keptOutputBytes)
-    })
-  }
+  const maxBytes = options.outputBytes ?? mostOutputBytes
+  const [stdout, stderr] = [tailOf(child.stdout, maxBytes), tailOf(child.stderr, maxBytes)]
   child.on('error', reject)
   child.on('close', code => {
-    if (code === 0) resolve(output.stdout)
-    else reject(new CommandError(program, code, output.stderr))
+    if (code === 0) resolve(stdout())
+    else reject(new CommandError(program, code, stderr()))
   })
   child.stdin?.on('error', () => undefined) // it may end without reading its input; the exit code tells
   child.stdin?.end(options.input)
   return promise
+}
+
+/** The end of what comes, whole parts of it; each is handled once, however much there is. */
+function tailOf(stream: Readable | null, maxBytes: number): () => string {
+  const parts: Buffer[] = []
+  let bytes = 0
+  stream?.on('data', (part: Buffer) => {
+    parts.push(part)
+    bytes += part.length
+    while (bytes - (parts[0]?.length ?? 0) >= maxBytes) bytes -= parts.shift()?.length ?? 0
+  })
+  return () => Buffer.concat(parts).subarray(-maxBytes).toString('utf8')
 }
 
 function lastLines(text: string): string {

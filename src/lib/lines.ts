@@ -1,7 +1,7 @@
 /**
- * Cuts a stream into lines, whatever its parts are. Each byte is looked at once.
+ * Cuts a stream into lines, whatever its parts are. Each byte is looked at once; empty lines are skipped.
  * @param maxBytes of a line without its end
- * @param tooLong called for a longer one; it has to throw, or nothing more is read
+ * @param tooLong called for a longer one, once; nothing more is read then
  * @returns takes a part, and answers how many lines ended in it
  */
 export function lineReader(
@@ -12,28 +12,36 @@ export function lineReader(
   let held: Buffer[] = []
   let heldBytes = 0
   let over = false
+  const end = () => {
+    over = true
+    held = []
+    tooLong()
+  }
+  const hold = (rest: Buffer) => {
+    heldBytes += rest.length
+    if (heldBytes > maxBytes) end()
+    else if (rest.length > 0) held.push(rest)
+  }
   return part => {
-    let lines = 0
-    for (let at = 0; at < part.length && !over; lines++) {
-      const end = part.indexOf(10, at)
-      const rest = part.subarray(at, end < 0 ? part.length : end)
-      heldBytes += rest.length
-      if (heldBytes > maxBytes) {
-        over = true
-        held = []
-        tooLong()
-        break
-      }
-      if (end < 0) {
-        held.push(rest)
-        break
-      }
-      const line = held.length === 0 ? rest : Buffer.concat([...held, rest])
-      held = []
-      heldBytes = 0
-      at = end + 1
-      onLine(line.toString('utf8'))
+    if (over) return 0
+    const last = part.lastIndexOf(10)
+    if (last < 0) {
+      hold(part)
+      return 0
     }
-    return lines
+    const whole = Buffer.concat([...held, part.subarray(0, last)])
+    held = []
+    heldBytes = 0
+    // At once: a part may have thousands.
+    const lines = whole.toString('utf8').split('\n')
+    for (const line of lines) {
+      if (line.length > maxBytes) {
+        end()
+        return lines.length
+      }
+      if (line !== '') onLine(line)
+    }
+    hold(part.subarray(last + 1))
+    return lines.length
   }
 }

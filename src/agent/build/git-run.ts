@@ -11,6 +11,9 @@ export interface FetchLimits {
   readonly signal: AbortSignal
 }
 
+/** A server may say whatever it likes while it is asked (`remote: ...`), and a tree may have any number of names. */
+const outputBytes = 2 << 20
+
 /** `prlimit` ends it with SIGXFSZ when a file grows too large: a small repository can announce a huge one. */
 export const limited = (
   program: readonly string[],
@@ -21,6 +24,7 @@ export const limited = (
     cwd: '/',
     env,
     network: program[0] === 'git',
+    outputBytes,
     timeoutMs,
     signal,
   })

@@ -17,10 +17,13 @@ export interface Commit {
 }
 
 /** What is to be built, as far as the host looks at it. */
+/** Of a file that a plan is made by. */
+const mostTextBytes = 256 << 10
+
 export interface SourceTree {
   /** Names at the top of the tree, and of the directories that were asked for. */
   list(dir?: string): Promise<string[]>
-  /** Undefined when there is no such file. At most 1 MiB. */
+  /** Undefined when there is no such file. At most 256 KiB: it is parsed. */
   read(path: string): Promise<string | undefined>
   /** The whole tree as a tar archive, with what submodules have where they belong. */
   archive(file: string): Promise<void>
@@ -102,7 +105,7 @@ function repositoryOf(top: Fetched, below: readonly Fetched[], message: string, 
     },
     read: async path => {
       const size = Number(await git(['cat-file', '-s', `${hash}:${path}`]).catch(() => Number.NaN))
-      return size <= 1 << 20 ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
+      return size <= mostTextBytes ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
     },
     archive: async file => {
       await archiveOf(top, file)

@@ -7,7 +7,7 @@ import { type ArchiveLimits, tarEntries } from '../../lib/archive/tar.ts'
 import { hasCode } from '../../lib/files.ts'
 import { looksAt } from './plan.ts'
 
-const mostTextBytes = 1 << 20
+const mostTextBytes = 256 << 10
 /** Of `public`, where a page is looked for, and of the top, where files are that a plan is made by. */
 const mostNames = 10_000
 const listed: ReadonlySet<string> = new Set(['', 'public'])

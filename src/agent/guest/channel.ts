@@ -130,7 +130,6 @@ function controlClient(
   let nextId = 1
   socket.write('\n')
   const onLine = (line: string) => {
-    if (line === '') return
     const [id = '', word = ''] = line.split(' ', 2)
     const text = line.slice(id.length + word.length + 2)
     if (id === '*') onWord(word, text)

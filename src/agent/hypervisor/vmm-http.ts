@@ -39,8 +39,8 @@ export function vmmHttp(program: string, dir: string, name: string): VmmHttp {
   }
 }
 
-/** A guest may have taken the VMM over; what it says of a VM with all its devices has some ten KiB. */
-const maxAnswerBytes = 1 << 20
+/** A guest may have taken the VMM over; what it says of a VM with all its devices has some ten KiB, JSON of a MiB may take a second. */
+const maxAnswerBytes = 128 << 10
 
 interface Exchange {
   readonly label: string

@@ -86,8 +86,10 @@ function groupId(group: readonly string[][], name: string): number {
   return Number(id)
 }
 
-/** 10,000 users. An image may bring gigabytes, or a device. */
+/** An image may bring gigabytes, or a device. */
 const maxTableBytes = 1 << 20
+const maxUsers = 10_000
+const fieldsOfUser = 7
 
 /** Colon-separated lines of a file of the image. A link that leads out of the image reads as no file. */
 async function table(rootfs: string, file: string): Promise<string[][]> {
@@ -96,7 +98,7 @@ async function table(rootfs: string, file: string): Promise<string[][]> {
     const path = await realpath(join(root, file))
     if (!path.startsWith(root + sep)) return []
     const text = (await readRegular(path, maxTableBytes)) ?? ''
-    return text.split('\n').map(line => line.split(':'))
+    return text.split('\n', maxUsers).map(line => line.split(':', fieldsOfUser))
   } catch {
     return []
   }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { hasCode, readRegular } from '../../lib/files.ts'
+import { inlineBytes, slimDocument } from './document.ts'
 import { ImageError } from './reference.ts'
 
 const Digest = Type.String({ pattern: '^sha256:[0-9a-f]{64}$' })
@@ -49,7 +50,7 @@ export interface FoundManifest {
 
 /** The manifest for this machine behind `tag` of an OCI layout, through nested indexes. @throws ImageError */
 export async function findManifest(layoutDir: string, tag: string): Promise<FoundManifest> {
-  const index = parseDocument(Index, await readLayoutFile(join(layoutDir, 'index.json')), 'index.json')
+  const index = parseDocument(Index, await readLayoutFile(join(layoutDir, 'index.json'), inlineBytes), 'index.json')
   const named = index.manifests.filter(({ annotations }) => annotations?.[refName] === tag)
   const only = index.manifests.length === 1 && tag === 'latest' ? index.manifests[0] : undefined
   const entry = pickPlatform(named) ?? only
@@ -84,21 +85,21 @@ export function blobPath(layoutDir: string, digest: string): string {
 }
 
 export async function readBlob(layoutDir: string, digest: string): Promise<string> {
-  return readLayoutFile(blobPath(layoutDir, digest))
+  return slimDocument(await readLayoutFile(blobPath(layoutDir, digest), maxDocumentBytes))
 }
 
 /** As registries limit manifests (distribution-spec v1.1, "Pushing manifests"). */
 const maxDocumentBytes = 4 << 20
 
-async function readLayoutFile(path: string): Promise<string> {
+async function readLayoutFile(path: string, maxBytes: number): Promise<string> {
   try {
-    const text = await readRegular(path, maxDocumentBytes)
+    const text = await readRegular(path, maxBytes)
     if (text !== undefined) return text
   } catch (error) {
     if (!hasCode(error, 'ENOENT')) throw error
     throw new ImageError('image_not_found', 'there is no such OCI layout in the image directory', { cause: error })
   }
-  throw new ImageError('image_unusable', `a manifest or configuration has more than ${maxDocumentBytes} bytes`)
+  throw new ImageError('image_unusable', `a manifest or configuration has more than ${maxBytes} bytes`)
 }
 
 export function parseDocument<T extends TSchema>(schema: T, text: string, what: string): Static<T> {

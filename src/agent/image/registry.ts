@@ -6,6 +6,7 @@ import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { CommandError, run } from '../../lib/exec.ts'
 import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '../../lib/public-host.ts'
+import { slimDocument } from './document.ts'
 import { Index, platform } from './layout.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
 import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
@@ -38,7 +39,7 @@ export async function manifestDigest(
       ...noVerify(reference, registries, '--tls-verify=false'),
       source(reference),
     ])
-    const document: unknown = JSON.parse(raw)
+    const document: unknown = JSON.parse(await slimDocument(raw))
     if (!Value.Check(Index, document)) return `sha256:${createHash('sha256').update(raw).digest('hex')}`
     const fits = document.manifests.find(
       entry => entry.platform?.os === platform.os && entry.platform.architecture === platform.architecture,
@@ -160,6 +161,7 @@ async function withSkopeo<T>(
         timeoutMs: pullLimitMs,
         env: way.environment,
         network: true,
+        outputBytes: 8 << 20,
       })
     })
   } catch (error) {

@@ -60,8 +60,8 @@ function client(socket: Socket, onEvent: QmpEventHandler): Qmp {
   }
 }
 
-/** The longest that is asked for describes a VM's block devices, in some ten KiB. */
-const maxMessageBytes = 1 << 20
+/** The longest that is asked for describes a VM's block devices, in some ten KiB; JSON of a MiB may take a second. */
+const maxMessageBytes = 256 << 10
 
 /** Undefined: not JSON. A guest may have taken QEMU over. */
 function parsed(line: string): Readonly<Record<string, unknown>> | undefined {

@@ -5,6 +5,8 @@ import { crashMatrix, faults } from '../../../test/support/crash-matrix.ts'
 import { openAlerts } from '../../engine/alerts.ts'
 import { createRunner } from '../../engine/runner.ts'
 import { newId } from '../../lib/ids.ts'
+import { until } from '../../../test/support/wait.ts'
+import { createVolume, createVolumeSnapshot, deleteVolumeSnapshot, findVolumeSnapshot } from '../volumes/index.ts'
 import { loseHost, removeHost, touchHosts } from '../hosts/index.ts'
 import { reportLoss } from './lost-host.ts'
 
@@ -31,6 +33,10 @@ await world.rows(`UPDATE account SET default_project_id = $2 WHERE id = $1 RETUR
 
 async function lost() {
   const host = await world.addHost()
+  await lose(host)
+  return { id: host.id, name: host.name }
+}
+async function lose(host: { readonly id: string; readonly name: string }) {
   await world.rows(
     `UPDATE host SET last_seen_at = now() - interval '1 hour', suspected_at = now() - interval '1 hour' WHERE id = $1 RETURNING id`,
     host.id,
@@ -39,8 +45,14 @@ async function lost() {
     expect(await loseHost(tx, host.id, 60)).toBe(true)
     await reportLoss(tx, host, 3)
   })
-  return { id: host.id, name: host.name }
 }
+const dueInMinutes = async (id: string) =>
+  (
+    await world.rows<{ minutes: number }>(
+      `SELECT (extract(epoch FROM wake_at - now()) / 60)::float8 AS minutes FROM machine WHERE id = $1`,
+      id,
+    )
+  )[0]?.minutes
 const told = (id: string) =>
   world.rows<{ kind: string; mail: boolean }>(
     `SELECT kind, email_due_at IS NOT NULL AS mail FROM notification WHERE resource_id = $1 AND account_id = $2 ORDER BY id`,
@@ -101,5 +113,29 @@ describe('a lost host', () => {
     await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)
     await expect(db.tx(async tx => next.write?.(tx))).rejects.toThrow('lost again meanwhile')
     expect(await alerts(id)).toEqual(['host missing'])
+  })
+
+  it('is told as soon as it is back what waited for it', async () => {
+    // The only one that has room.
+    await world.rows(`UPDATE host SET cordoned = true RETURNING id`)
+    const host = await world.addHost()
+    const { id: volumeId } = await db.tx(tx =>
+      createVolume(tx, { projectId: world.projectId, name: 'kept', sizeMib: 64 }),
+    )
+    const { id } = await db.tx(tx => createVolumeSnapshot(tx, volumeId, { name: 'one' }))
+    await world.until(async () => (await findVolumeSnapshot(db, id))?.state === 'ready')
+    await lose(host)
+    await db.tx(tx => deleteVolumeSnapshot(tx, id))
+    // Into its last phase, and a look there.
+    for (let look = 0; look < 2; look++) await world.run('volumeSnapshot')
+    expect(await dueInMinutes(id)).toBeGreaterThan(5)
+    await touchHosts(db, [host.id])
+    await world.rows(`UPDATE machine SET wake_at = now() WHERE id = $1 RETURNING id`, host.id)
+    const runner = createRunner({ db, machines: Object.values(world.machines), log: world.deps.log })
+    const isTold = async () => {
+      await runner.tickOnce()
+      return host.storage.snapshots.get(id)?.put.want !== 'present'
+    }
+    await until(isTold, { timeoutMs: 5_000, what: 'the host to be told' })
   })
 })

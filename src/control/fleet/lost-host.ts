@@ -9,6 +9,7 @@ import { seconds } from '../../lib/duration.ts'
 import type { Deps } from '../deps.ts'
 import { findLost, type LostHost, lockHost } from '../hosts/index.ts'
 import { notifyOperators } from '../notifications/index.ts'
+import { pokeWaitingFor } from './return-store.ts'
 
 /** Beats of hosts are written in batches, which poke nobody. */
 const lookAgainMs = seconds(5)
@@ -24,6 +25,7 @@ export const hostMachine = (deps: Pick<Deps, 'db'>) =>
         return done(async tx => {
           await lockHost(tx, host.id)
           if ((await findLost(tx, host.id))?.lost) throw new Error(`host ${host.name} was lost again meanwhile`)
+          await pokeWaitingFor(tx, host.id)
           await tell(tx, host, {
             kind: 'host.back',
             title: host.removed ? `Host ${host.name} was removed` : `Host ${host.name} is back`,

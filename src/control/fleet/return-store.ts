@@ -1,0 +1,33 @@
+import { type Tx, statement } from '../../db/db.ts'
+import { pokeMany } from '../../engine/runner.ts'
+
+// Those that are whole and wanted have nothing to ask the host.
+const waiting = statement<{ kind: string; id: string }>(
+  'fleet.waitingForHost',
+  `SELECT 'volume' AS kind, id FROM volume
+   WHERE host_id = $1 AND (want = 'absent' OR state <> 'ready' OR grown_mib < size_mib)
+   UNION ALL
+   SELECT 'volume-snapshot', s.id FROM volume o JOIN volume_snapshot s ON s.volume_id = o.id
+   WHERE o.host_id = $1 AND (s.want = 'absent' OR s.state = 'creating')
+   UNION ALL
+   SELECT 'vm-snapshot', id FROM vm_snapshot WHERE host_id = $1 AND (want = 'absent' OR state = 'creating')
+   UNION ALL
+   SELECT 'volume-move', id FROM volume_move WHERE source_host_id = $1 AND ended_at IS NULL
+   UNION ALL
+   SELECT 'volume-move', id FROM volume_move WHERE target_host_id = $1 AND ended_at IS NULL
+   UNION ALL
+   SELECT 'vm-snapshot-move', id FROM vm_snapshot_move WHERE source_host_id = $1 AND ended_at IS NULL
+   UNION ALL
+   SELECT 'vm-snapshot-move', id FROM vm_snapshot_move WHERE target_host_id = $1 AND ended_at IS NULL`,
+)
+
+/** A host is back, or will never be: machines that wait for it would otherwise look again minutes later. */
+export async function pokeWaitingFor(tx: Tx, hostId: string): Promise<void> {
+  const kinds = Map.groupBy(await tx.rows(waiting, [hostId]), row => row.kind)
+  for (const [kind, rows] of kinds)
+    await pokeMany(
+      tx,
+      kind,
+      rows.map(row => row.id),
+    )
+}

@@ -406,3 +406,16 @@ it('an encrypted pool is one with a key for each volume, which only the host is 
   expect(JSON.stringify((await user.get('/v1/volumes')).body)).not.toContain('key')
   expect(await listed(id)).toMatchObject({ pool_name: 'safe', status: 'ready' })
 }, 180_000)
+
+it('every app and volume that was asked for has an audit row of its creation, however it was made', async () => {
+  const { rows } = system.database.db
+  const made = await rows<{ type: string; id: string; audited: boolean }>({
+    name: 'test.created',
+    text: `SELECT r.type, r.id, EXISTS (
+             SELECT FROM audit_log l WHERE l.resource_id = r.id::text AND l.action = r.type || '.create') AS audited
+           FROM (SELECT 'app' AS type, id FROM app WHERE owner = 'user'
+                 UNION ALL SELECT 'volume', id FROM volume WHERE owner = 'user') r`,
+  })
+  expect(new Set(made.map(({ type }) => type))).toEqual(new Set(['app', 'volume']))
+  expect(made.filter(({ audited }) => !audited)).toEqual([])
+})

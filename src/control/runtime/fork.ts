@@ -6,7 +6,7 @@ import { assertSizesFit, createDeployment, type Deployment } from '../deployment
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import type { Snapshot, vmOperations } from '../vms/index.ts'
-import { type ForkedVolume, forkVolumes, type KeptVolume, lockKept } from '../volumes/index.ts'
+import { creationOf, type ForkedVolume, forkVolumes, type KeptVolume, lockKept } from '../volumes/index.ts'
 import { holdSnapshot } from './hold.ts'
 import { jobOf, lockedJob } from './job.ts'
 import { assertReady } from './restore.ts'
@@ -42,6 +42,13 @@ export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
         })
         const details = { name: snapshot.name, replicas, volumes: volumes.map(one => one.volume.name) }
         call.audit({ action: 'snapshot.fork', resourceType: 'app', resourceId: app.id, details })
+        call.audit({
+          action: 'app.create',
+          resourceType: 'app',
+          resourceId: app.id,
+          details: { name: app.name, from: snapshot.name },
+        })
+        for (const { volume, of } of volumes) call.audit(creationOf(volume, { from: of, snapshot: snapshot.name }))
         const ids = { app_name: app.name, deployment_id: made.id, job_id: made.jobId, vm_ids: made.vmIds }
         return { ...ids, status: 'pending', volumes: volumes.map(volumeView) }
       }

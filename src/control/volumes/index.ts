@@ -15,6 +15,7 @@ export {
   deleteVolumeSnapshot,
   restoreVolume,
 } from './create.ts'
+export { creationOf } from './creation.ts'
 export { fullVolumes } from './fullness.ts'
 export { growVolume } from './grow.ts'
 export { type ForkedVolume, type KeptVolume, forkVolumes, lockKept } from './kept.ts'

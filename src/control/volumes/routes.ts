@@ -10,6 +10,7 @@ import { growVolume } from './grow.ts'
 import { moveHandlers } from './move-routes.ts'
 import { type Schedule, getSchedule, setSchedule } from './schedule.ts'
 import { volumeOperations } from './schema.ts'
+import { creationOf } from './creation.ts'
 import * as snapshots from './snapshot-store.ts'
 import * as store from './store.ts'
 import { snapshotView, usageView, volumeView, volumeWithAttachments } from './view.ts'
@@ -45,8 +46,7 @@ const volumeHandlers = (deps: Pick<Deps, 'db'>): VolumeHandlers => ({
       const { name, size_mib, pool_name } = call.body
       const request = { projectId: call.project.id, name, sizeMib: size_mib, poolName: pool_name ?? '' }
       const volume = await createVolume(tx, request)
-      const details = { name, size_mib, pool_name: volume.poolName }
-      call.audit({ action: 'volume.create', resourceType: 'volume', resourceId: volume.id, details })
+      call.audit(creationOf(volume))
       return volumeView(volume)
     },
   },
@@ -144,8 +144,9 @@ const snapshotHandlers = (deps: Pick<Deps, 'db'>): SnapshotHandlers => ({
       const volume = await ownVolume({ db: tx }, call)
       const snapshot = await namedSnapshot(tx, volume.id, call.body.snapshot_name)
       const clone = await cloneVolume(tx, snapshot.id, { projectId: call.project.id, name: call.body.name })
-      const details = { name: clone.name, from: volume.name, snapshot: snapshot.name }
-      call.audit({ action: 'volume.clone', resourceType: 'volume', resourceId: clone.id, details })
+      const details = { name: volume.name, clone: clone.name, snapshot: snapshot.name }
+      call.audit({ action: 'volume.clone', resourceType: 'volume', resourceId: volume.id, details })
+      call.audit(creationOf(clone, { from: volume.name, snapshot: snapshot.name }))
       return volumeView(clone)
     },
   },

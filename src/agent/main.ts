@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Bus } from '../bus/bus.ts'
 import { type HypervisorOffer, subjects } from '../contract/agent.ts'
 import { newId } from '../lib/ids.ts'
+import { levelOf } from '../lib/outage.ts'
 import { tryMachineLock } from '../lib/machine-lock.ts'
 import { semaphore } from '../lib/semaphore.ts'
 import { startBeats } from './beat.ts'
@@ -168,7 +169,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
     privateNetwork: privateNetwork.observed,
     databaseImages: () => databaseImages(config),
   }
-  startBeats(beats, err => log.error({ err }, 'cannot publish the beat'), end.signal)
+  startBeats(beats, err => log[levelOf(err)]({ err }, 'cannot publish the heartbeat'), end.signal)
 
   const running = starting.move()
   let stopping: Promise<void> | undefined

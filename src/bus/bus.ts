@@ -6,6 +6,8 @@
  * Subjects are dot-separated tokens; a subscription may use `*` (one token) and a final `>` (one or more).
  * Which subjects are kept, and for how long, is the table in `streams.ts`; everything else is fire-and-forget.
  */
+import type { Outage } from '../lib/outage.ts'
+
 export interface Message {
   readonly subject: string
   readonly data: unknown
@@ -70,14 +72,16 @@ export interface Bus {
 
 export type BusErrorCode = 'no_responder' | 'timeout' | 'remote' | 'closed' | 'aborted'
 
-export class BusError extends Error {
+export class BusError extends Error implements Outage {
   readonly code: BusErrorCode
+  readonly isOutage: boolean
   /** For `remote`: the `code` property of what the handler threw, if it had one. */
   readonly remoteCode: string | undefined
   constructor(code: BusErrorCode, message: string, options?: ErrorOptions & { remoteCode?: string }) {
     super(message, options)
     this.name = 'BusError'
     this.code = code
+    this.isOutage = code !== 'remote' && code !== 'aborted'
     this.remoteCode = options?.remoteCode
   }
 }

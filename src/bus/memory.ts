@@ -10,6 +10,7 @@ import {
   type SubscribeOptions,
   type Subscription,
 } from './bus.ts'
+import { levelOf } from '../lib/outage.ts'
 import { onFirstAbort, withinLimits } from './limits.ts'
 import { MemoryStream } from './memory-stream.ts'
 import { createPump } from './pump.ts'
@@ -155,7 +156,7 @@ class MemoryBus implements Bus {
     try {
       await handler({ subject, data: decode(text), seq, atMs })
     } catch (error) {
-      this.#log.error({ err: error, subject }, 'a bus handler failed')
+      this.#log[levelOf(error)]({ err: error, subject }, 'a bus handler failed')
     }
   }
 

@@ -22,6 +22,7 @@ import {
   type SubscribeOptions,
   type Subscription,
 } from './bus.ts'
+import { levelOf } from '../lib/outage.ts'
 import { onFirstAbort, withinLimits } from './limits.ts'
 import {
   answerTimeoutMs,
@@ -227,7 +228,7 @@ class NatsBus implements Bus {
     try {
       await handler({ subject, data: decode(text), seq, atMs })
     } catch (error) {
-      this.#log.error({ err: error, subject }, 'a bus handler failed')
+      this.#log[levelOf(error)]({ err: error, subject }, 'a bus handler failed')
     }
   }
 }

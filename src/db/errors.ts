@@ -3,11 +3,13 @@
  * SQLSTATE), or the server could not be asked (`DbUnavailable`, which an API answers with 503).
  */
 import pg from 'pg'
+import type { Outage } from '../lib/outage.ts'
 
 /** `commit_unknown`: the connection broke while COMMIT was under way, so the work may or may not have been kept. */
 export type UnavailableReason = 'connect' | 'connection_lost' | 'pool_exhausted' | 'commit_unknown' | 'closed'
 
-export class DbUnavailable extends Error {
+export class DbUnavailable extends Error implements Outage {
+  readonly isOutage = true
   readonly reason: UnavailableReason
   constructor(reason: UnavailableReason, message: string, options?: ErrorOptions) {
     super(message, options)

@@ -82,7 +82,7 @@ export class Listener {
   }
 
   async #reconnect(): Promise<void> {
-    this.#log.warn('listen connection to the database lost; connecting again')
+    this.#log.warn('the listen connection to the database was lost; connecting again')
     while (!this.#closing.signal.aborted && this.#channels.size > 0) {
       try {
         this.#client ??= this.#connect()

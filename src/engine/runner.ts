@@ -158,7 +158,8 @@ class MachineRunner implements Runner {
     const tell = (state: 'opened' | 'closed') => (row: AlertRow) =>
       hooks.alert?.({ kind: row.kind, id: row.machine_id, phase: row.phase, state })
     for (const row of await db.rows(statements.openAlerts)) {
-      log.error({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a machine is overdue in its phase')
+      // Not an error: it is an alert of its own, which closes by itself (`mote admin alerts`).
+      log.warn({ kind: row.kind, id: row.machine_id, phase: row.phase }, 'a machine is overdue in its phase')
       tell('opened')(row)
     }
     for (const row of await db.rows(statements.closeAlerts)) tell('closed')(row)

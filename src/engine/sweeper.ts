@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { type Db, type Sql, statement } from '../db/db.ts'
 import { type Clock, systemClock } from '../lib/clock.ts'
+import { levelOf } from '../lib/outage.ts'
 import { describe } from './step.ts'
 import type { Sweep } from './sweep.ts'
 
@@ -170,7 +171,7 @@ class CooperativeSweeper implements Sweeper {
       await db.run(sql.succeed, [sweep.name, elapsed(), { ...counts }])
       hooks?.swept?.({ name: sweep.name, ms: elapsed(), ok: true, counts })
     } catch (error) {
-      log.error({ sweep: sweep.name, err: error }, 'a sweep failed')
+      log[levelOf(error)]({ sweep: sweep.name, err: error }, 'a sweep failed; it runs again at its next time')
       await db.run(sql.fail, [sweep.name, elapsed(), describe(error)])
       hooks?.swept?.({ name: sweep.name, ms: elapsed(), ok: false, counts: {} })
     }

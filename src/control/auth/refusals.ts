@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts'
 import type { Origin } from '../http/ports.ts'
 import { seconds } from '../../lib/duration.ts'
+import { levelOf } from '../../lib/outage.ts'
 import { actorAt, auditFailure } from './context.ts'
 
 /** Audit rows of refused credentials. */
@@ -41,7 +42,7 @@ export function recordRefusals(deps: Pick<Deps, 'db' | 'clock' | 'log'>): Refusa
         await auditFailure(deps, actorAt(origin, accountId), note)
       } catch (cause) {
         // The request is refused either way.
-        deps.log.error({ err: cause }, 'could not write the audit row of a refused credential')
+        deps.log[levelOf(cause)]({ err: cause }, 'could not write the audit row of a refused credential')
       }
     },
   }

@@ -53,6 +53,7 @@ async function give(
     return count
   })
   if (vms !== undefined)
-    deps.log.error({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
+    // Not an error: operators get a notification and an alert, and the host may come back.
+    deps.log.warn({ hostId: host.id, host: host.name, vms }, 'a host is lost; its VMs start elsewhere')
   return vms
 }

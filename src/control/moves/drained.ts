@@ -8,6 +8,7 @@ import { type HostRow, listHosts } from '../hosts/index.ts'
 import { keptBySnapshot, leftoversOf, takenElsewhere } from './kept.ts'
 import { notTaken } from './luggage.ts'
 import { startSnapshotMove } from './start.ts'
+import { levelOf } from '../../lib/outage.ts'
 import { untriedFirst } from './tried.ts'
 
 interface LeftBehind {
@@ -59,7 +60,10 @@ export const drainedSnapshots = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Swe
         if (await deps.db.tx(tx => moveAway(tx, hosts, snapshot))) counts.moved++
       } catch (error) {
         counts.refused++
-        deps.log.error({ snapshotId: snapshot.id, err: error }, 'a snapshot does not leave its host this time')
+        deps.log[levelOf(error)](
+          { snapshotId: snapshot.id, err: error },
+          'a snapshot does not leave its host this time',
+        )
       }
     }
     return counts

@@ -9,6 +9,7 @@ import { notify } from '../notifications/index.ts'
 import { lockedPlan } from '../projects/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { type BudgetState, budgetState, costCents, monthOf } from './rules.ts'
+import { levelOf } from '../../lib/outage.ts'
 import * as store from './store.ts'
 
 /** Spans are needed for the months that can be asked about. */
@@ -53,7 +54,7 @@ export const budgetKeeping = (deps: Pick<Deps, 'db' | 'config' | 'log'>): Sweep 
         if (state === 'capped') counts.capped++
       } catch (err) {
         counts.failed++
-        deps.log.error({ err, projectId }, 'a budget could not be kept this time')
+        deps.log[levelOf(err)]({ err, projectId }, 'a budget could not be kept this time')
       }
     return counts
   },

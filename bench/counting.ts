@@ -48,6 +48,7 @@ export function counting(db: Db, bus: Bus): { readonly db: Db; readonly bus: Bus
       subscribe: (subject, handler, options) => bus.subscribe(subject, handler, options),
       serve: (subject, handler, options) => bus.serve(subject, handler, options),
       connected: () => bus.connected(),
+      ping: timeoutMs => bus.ping(timeoutMs),
       close: () => bus.close(),
       publish(subject, data, options) {
         weigh(data)

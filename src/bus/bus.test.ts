@@ -400,10 +400,12 @@ for (const kind of [memory, nats]) {
       const seen = collector()
       const subject = fresh('plain')
       await bus.subscribe(subject, seen.handler)
+      await bus.ping(5_000)
       expect(bus.connected()).toBe(true)
       await bus.close()
       await bus.close()
       expect(bus.connected()).toBe(false)
+      await expect(bus.ping(5_000)).rejects.toMatchObject({ code: 'closed' })
       for (const call of [bus.publish(subject, 1), bus.subscribe(subject, seen.handler), bus.serve(subject, () => 1)]) {
         expect((await failure(call)).code).toBe('closed')
       }

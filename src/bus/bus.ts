@@ -64,8 +64,13 @@ export interface Bus {
     handler: RequestHandler,
     options?: { readonly group?: string; readonly signal?: AbortSignal },
   ): Promise<Subscription>
-  /** False while the connection is down (always true in memory). For health checks. */
+  /** False while the connection is known to be down (always true in memory). */
   connected(): boolean
+  /**
+   * Asks the server itself, which a connection that looks fine may no longer reach. For health checks.
+   * @throws BusError `timeout`, `closed`
+   */
+  ping(timeoutMs: number): Promise<void>
   /** Stops every subscription and server, flushes what was published, closes the connection. */
   close(): Promise<void>
 }

@@ -115,6 +115,10 @@ class MemoryBus implements Bus {
     return !this.#closing.signal.aborted
   }
 
+  async ping(): Promise<void> {
+    this.#assertOpen()
+  }
+
   async close(): Promise<void> {
     this.#closing.abort()
   }

@@ -90,6 +90,15 @@ suite(named('NATS connections'), () => {
     await until(() => seen.some(({ data }) => data === 'new'), { what: 'the new message', timeoutMs: 10_000 })
   })
 
+  test('a server that is away does not answer a ping, and does again once it is back', async () => {
+    const bus = await connect()
+    await bus.ping(5_000)
+    await server.restart(async () => {
+      await expect(bus.ping(5_000)).rejects.toBeInstanceOf(BusError)
+    })
+    await until(() => bus.ping(1_000).then(() => true), { what: 'an answer' })
+  })
+
   test('no server: says where it looked, and no password', async () => {
     const error = await connectNatsBus({ servers: 'nats://u:secret@127.0.0.1:1', name: 'test', log }).catch(
       (caught: unknown) => caught,

@@ -125,6 +125,14 @@ class NatsBus implements Bus {
     return this.#connected
   }
 
+  async ping(timeoutMs: number): Promise<void> {
+    this.#assertOpen()
+    const limits = { subject: 'the bus server', timeoutMs, signal: undefined, closing: this.#closing.signal }
+    await withinLimits(this.#connection.flush(), limits).catch((error: unknown) => {
+      throw busError(error, limits.subject)
+    })
+  }
+
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()

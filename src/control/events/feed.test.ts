@@ -22,6 +22,7 @@ const leaky: Bus = {
   request: (subject, data, options) => bus.request(subject, data, options),
   serve: (subject, handler, options) => bus.serve(subject, handler, options),
   connected: () => bus.connected(),
+  ping: timeoutMs => bus.ping(timeoutMs),
   close: () => bus.close(),
   publish: async (subject, data, options) =>
     [data].flat().some(event => lost.has(Number(Object(Object(event).data).n)))

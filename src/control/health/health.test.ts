@@ -1,14 +1,18 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createMemoryBus } from '../../bus/memory.ts'
-import type { Db } from '../../db/db.ts'
+import { connectDb } from '../../db/connect.ts'
+import { type Db, statement } from '../../db/db.ts'
 import { systemClock } from '../../lib/clock.ts'
 import { createFixture } from '../http/fixture.ts'
 import { healthFeature } from './index.ts'
 import { createProbe } from './probe.ts'
+import { testDatabase } from '../../../test/support/database.ts'
+import { testLog } from '../../../test/support/log.ts'
 import { promisedMs } from '../../../test/support/wait.ts'
 
-type Behaviour = 'up' | 'down' | 'hanging'
+/** `full`: it answers, and makes no more sessions. */
+type Behaviour = 'up' | 'down' | 'hanging' | 'full'
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -18,7 +22,10 @@ afterEach(async () => {
 /** A service over a database that behaves as the test says; the bus is the real in-process one. */
 function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
   const real = createMemoryBus()
-  const bus = { ...real, connected: () => state.bus }
+  const ping = async () => {
+    if (!state.bus) throw new Error('no answer')
+  }
+  const bus = { ...real, connected: () => state.bus, ping }
   const refuse = async () => Promise.reject(new Error('not part of this test'))
   const db: Db = {
     one: async () => {
@@ -32,7 +39,10 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     run: refuse,
     tx: refuse,
     listen: refuse,
-    withLock: refuse,
+    async withLock(_name, work) {
+      if (state.postgres === 'full') throw new Error('sorry, too many clients already')
+      return work(new AbortController().signal)
+    },
     close: async () => {},
   }
   let ms = 0
@@ -62,6 +72,7 @@ describe('health', () => {
     ['up', true, 200, 'ok', 'ok'],
     ['down', true, 503, 'unavailable', 'ok'],
     ['hanging', true, 503, 'unavailable', 'ok'],
+    ['full', true, 503, 'unavailable', 'ok'],
     ['up', false, 503, 'ok', 'unavailable'],
     ['hanging', false, 503, 'unavailable', 'unavailable'],
   ] as const)('with postgres %s and the bus %s is ready: %i', async (postgres, bus, status, first, second) => {
@@ -87,10 +98,35 @@ describe('health', () => {
     let asked = 0
     const bus = createMemoryBus()
     closers.push(() => bus.close())
-    const db = { one: async () => void (asked += 1) as never } as unknown as Db
+    let sessions = 0
+    const one = async () => void (asked += 1) as never
+    const db = { one, withLock: async () => void (sessions += 1) } as unknown as Db
     const probe = createProbe({ db, bus, clock: systemClock })
     await Promise.all(Array.from({ length: 100 }, () => probe.check()))
-    expect(asked).toBe(1)
+    expect([asked, sessions]).toEqual([1, 1])
+  })
+
+  it('is not ready while PostgreSQL makes no more sessions, although it answers', async () => {
+    await using database = await testDatabase()
+    const role = `probe_${process.pid}`
+    const name = /\/(test_\w+)\?/.exec(database.url)?.[1] ?? ''
+    const admin = (what: string, text: string) => database.db.run(statement(`test.${what}`, text))
+    await admin('role', `CREATE ROLE ${role} LOGIN`)
+    await using undo = new AsyncDisposableStack()
+    undo.defer(async () => void (await admin('drop', `DROP ROLE ${role}`)))
+    // Superusers are let in all the same.
+    const url = database.url.replace('//mote@', `//${role}@`)
+    const db = await connectDb({ url, log: testLog(), autocommitConnections: 1 })
+    undo.defer(() => db.close())
+    const bus = createMemoryBus()
+    undo.defer(() => bus.close())
+    let ms = 0
+    const probe = createProbe({ db, bus, clock: { ...systemClock, monotonicMs: () => (ms += 10_000) } })
+    expect(await probe.check()).toEqual({ postgres: true, bus: true })
+    await admin('limit', `ALTER DATABASE ${name} CONNECTION LIMIT 0`)
+    expect(await probe.check()).toEqual({ postgres: false, bus: true })
+    await admin('free', `ALTER DATABASE ${name} CONNECTION LIMIT -1`)
+    expect(await probe.check()).toEqual({ postgres: true, bus: true })
   })
 
   it('streams a snapshot, then what changes', async () => {

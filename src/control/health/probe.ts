@@ -12,28 +12,48 @@ export interface Probe {
 const ping = statement<{ one: number }>('health.ping', 'SELECT 1 AS one')
 const patienceMs = 1_500
 const freshMs = 1_000
+/** Making a session costs the server some milliseconds; one that could be made is taken for granted this long. */
+const sessionFreshMs = 5_000
 
-export function createProbe(deps: { readonly db: Db; readonly bus: Bus; readonly clock: Clock }): Probe {
+type ProbeDeps = { readonly db: Db; readonly bus: Bus; readonly clock: Clock }
+
+export function createProbe(deps: ProbeDeps): Probe {
   let last: { readonly atMs: number; readonly checks: Promise<Checks> } | undefined
+  let sessionMadeMs = Number.NEGATIVE_INFINITY
+  /** Locks, sweeps and transactions need sessions of their own, which a server with open ones may no longer give. */
+  const makeSession = async (nowMs: number) => {
+    if (nowMs - sessionMadeMs < sessionFreshMs) return
+    // Whether another process holds the lock does not matter.
+    await deps.db.withLock('health', async () => undefined)
+    sessionMadeMs = nowMs
+  }
+  const ask = async (nowMs: number): Promise<Checks> => {
+    const [postgres, bus] = await Promise.all([
+      inTime(Promise.all([deps.db.one(ping), makeSession(nowMs)])),
+      inTime(deps.bus.ping(patienceMs)),
+    ])
+    return { postgres, bus: bus && deps.bus.connected() }
+  }
   return {
     check() {
       const nowMs = deps.clock.monotonicMs()
       if (last && nowMs - last.atMs < freshMs) return last.checks
-      last = { atMs: nowMs, checks: ask(deps) }
+      last = { atMs: nowMs, checks: ask(nowMs) }
       return last.checks
     },
   }
 }
 
-async function ask(deps: { readonly db: Db; readonly bus: Bus }): Promise<Checks> {
+/** Whether it resolves soon. */
+async function inTime(asked: Promise<unknown>): Promise<boolean> {
   const patience = new AbortController()
   const tooLate = delay(patienceMs, false, { signal: patience.signal }).catch(() => false)
-  const answered = deps.db.one(ping).then(
+  const answered = asked.then(
     () => true,
     () => false,
   )
   try {
-    return { postgres: await Promise.race([answered, tooLate]), bus: deps.bus.connected() }
+    return await Promise.race([answered, tooLate])
   } finally {
     patience.abort()
   }

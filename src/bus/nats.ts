@@ -41,6 +41,9 @@ import { decode, encode, encodeAnswer, failure, plan, unwrap } from './wire.ts'
 
 export type { NatsBusOptions }
 
+/** How long `close` waits for a server that may hang. */
+const drainMs = 2_000
+
 /** @throws BusError `closed` when no server with JetStream can be reached now; later losses heal by themselves. */
 export async function connectNatsBus(options: NatsBusOptions): Promise<Bus> {
   const connection = await connect(await connectionOptions(options)).catch((error: unknown) => {
@@ -127,21 +130,33 @@ class NatsBus implements Bus {
 
   async ping(timeoutMs: number): Promise<void> {
     this.#assertOpen()
-    const limits = { subject: 'the bus server', timeoutMs, signal: undefined, closing: this.#closing.signal }
-    await withinLimits(this.#connection.flush(), limits).catch((error: unknown) => {
-      throw busError(error, limits.subject)
-    })
+    await this.#roundTrip('ping', timeoutMs)
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return
     this.#closing.abort()
     this.#connected = false
-    await this.#connection.drain().catch(() => this.#connection.close())
+    // What was published is flushed if the server still answers.
+    const drained = withinLimits(this.#connection.drain(), {
+      subject: 'the NATS server',
+      timeoutMs: drainMs,
+      signal: undefined,
+      closing: new AbortController().signal,
+    })
+    await drained.catch(() => this.#connection.close())
   }
 
   #assertOpen(): void {
     if (this.#closing.signal.aborted) throw new BusError('closed', 'the bus is closed')
+  }
+
+  /** A server that hangs is noticed by the client library only after half a minute. */
+  async #roundTrip(subject: string, timeoutMs: number): Promise<void> {
+    const limits = { subject: 'the NATS server', timeoutMs, signal: undefined, closing: this.#closing.signal }
+    await withinLimits(this.#connection.flush(), limits).catch((error: unknown) => {
+      throw busError(error, subject)
+    })
   }
 
   async #watch(): Promise<void> {
@@ -176,10 +191,10 @@ class NatsBus implements Bus {
       if (!this.#closing.signal.aborted) subscription.unsubscribe()
     }
     const unhook = onFirstAbort([signal, this.#closing.signal], end)
-    await this.#connection.flush().catch((error: unknown) => {
+    await this.#roundTrip(pattern, answerTimeoutMs).catch((error: unknown) => {
       unhook()
       end()
-      throw busError(error, pattern)
+      throw error
     })
     return {
       stop: async () => {

@@ -1,18 +1,19 @@
-/** A way to a server that is cut at a moment of the test's choice: from then on nothing gets through. */
+/** A way to a server that is cut or blocked at a moment of the test's choice: from then on nothing gets through. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
 export interface Cut extends AsyncDisposable {
   readonly port: number
-  /** True once the way was cut. */
+  /** True once nothing gets through any more. */
   happened(): boolean
 }
 
 /**
  * @param to where the server listens: a port of loopback, or a socket in the file system
- * @param at cut as soon as a client sends this; the server does not get it any more
+ * @param at as soon as a client sends this, which the server does not get any more
+ * @param how `cut`: connections break, and new ones are refused. `hang`: they stay, and nothing is answered.
  */
-export async function cutWhen(to: number | string, at: RegExp): Promise<Cut> {
+export async function cutWhen(to: number | string, at: RegExp, how: 'cut' | 'hang' = 'cut'): Promise<Cut> {
   const sockets = new Set<Socket>()
   let cut = false
   const server = createServer(client => {
@@ -26,13 +27,17 @@ export async function cutWhen(to: number | string, at: RegExp): Promise<Cut> {
         upstream.destroy()
       })
     }
-    upstream.pipe(client)
+    upstream.on('data', (chunk: Buffer) => {
+      if (!cut) client.write(chunk)
+    })
     client.on('data', (chunk: Buffer) => {
-      if (at.test(chunk.toString('latin1'))) cutNow()
-      else upstream.write(chunk)
+      if (cut) return
+      if (!at.test(chunk.toString('latin1'))) upstream.write(chunk)
+      else if (how === 'cut') closeAll()
+      else cut = true
     })
   }).listen(0, '127.0.0.1')
-  const cutNow = () => {
+  const closeAll = () => {
     cut = true
     server.close()
     for (const socket of sockets) socket.destroy()
@@ -44,7 +49,7 @@ export async function cutWhen(to: number | string, at: RegExp): Promise<Cut> {
     port: address.port,
     happened: () => cut,
     async [Symbol.asyncDispose]() {
-      if (!cut) cutNow()
+      closeAll()
     },
   }
 }

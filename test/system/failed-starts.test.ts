@@ -107,8 +107,8 @@ const databaseUntil = (at: RegExp) => async (undo: AsyncDisposableStack) => {
   undo.defer(() => expect(cut.happened(), 'the start came as far as the cut').toBe(true))
   return env({ DATABASE_URL: `postgresql://${user}@127.0.0.1:${cut.port}/${name}` })
 }
-const busUntil = (at: RegExp) => async (undo: AsyncDisposableStack) => {
-  const cut = undo.use(await cutWhen(Number(new URL(nats?.url ?? '').port), at))
+const busUntil = (at: RegExp, how?: 'hang') => async (undo: AsyncDisposableStack) => {
+  const cut = undo.use(await cutWhen(Number(new URL(nats?.url ?? '').port), at, how))
   undo.defer(() => expect(cut.happened(), 'the start came as far as the cut').toBe(true))
   return env({ NATS_URL: `nats://127.0.0.1:${cut.port}` })
 }
@@ -189,6 +189,11 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the bus goes away before the streams are made': { fault: busUntil(/JS\.API\.STREAM/), says: /bus|NATS/ },
     'the bus goes away before it subscribes': { fault: busUntil(/SUB control\.out\.rate/), says: /bus|NATS/ },
     'the bus goes away before it serves gateways': { fault: busUntil(/SUB control\.in/), says: /bus|NATS/ },
+    'the bus hangs before the streams are made': { fault: busUntil(/JS\.API\.STREAM/, 'hang'), says: /NATS/ },
+    'the bus hangs before it serves gateways': {
+      fault: busUntil(/SUB control\.in/, 'hang'),
+      says: /no answer from the NATS server/,
+    },
     'the secret is too short': shortSecret,
     'no secret is set': { fault: () => env({ MOTE_SECRET_KEY: '' }), says: /no secret is configured/ },
   },
@@ -199,6 +204,10 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the port of its routes is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_PUBLISH_PORT: takenPort }) },
     'the bus is gone': busGone,
     'the bus goes away before it subscribes': { fault: busUntil(/SUB route/), says: /bus|NATS/ },
+    'the bus hangs before it subscribes': {
+      fault: busUntil(/SUB route/, 'hang'),
+      says: /no answer from the NATS server/,
+    },
     'its data directory is on a read-only file system': readOnlyData,
     'its data directory cannot be made': noDirectory,
     'the disk is full': fullDisk,
@@ -210,6 +219,10 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     },
     'the bus is gone': busGone,
     'the bus goes away before it subscribes': { fault: busUntil(/SUB host/), says: /bus|NATS/ },
+    'the bus hangs before it subscribes': {
+      fault: busUntil(/SUB host/, 'hang'),
+      says: /no answer from the NATS server/,
+    },
     'its data directory is on a read-only file system': readOnlyData,
     'its data directory cannot be made': noDirectory,
     'the disk is full': fullDisk,

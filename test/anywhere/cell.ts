@@ -7,7 +7,8 @@ import { run } from '../../src/lib/exec.ts'
 import { databaseImageDir } from '../support/database-image.ts'
 import { type Cell, checkoutOf } from './cells.ts'
 import { carriedEnvironment, certificatePaths, npmrc, resolverFile } from './host.ts'
-import { byHand, firstCommand, installAsPrinted, type Journey, oneCommand } from './journey.ts'
+import { installedTarball } from './installed.ts'
+import { byHand, firstCommand, installAsPrinted, type Journey, oneCommand, type Outcome } from './journey.ts'
 import { type Oddity, oddityOf } from './oddities.ts'
 import { openRoom, type Room } from './room.ts'
 import { cacheDir, copyCheckout, installNewerNode, rootTarball, unpackRoot } from './roots.ts'
@@ -19,6 +20,7 @@ export interface CellResult {
   readonly cell: string
   readonly seconds: number
   readonly steps: readonly StepResult[]
+  readonly outcome: Outcome | 'fails'
   /** The step that failed and why; null: none did. */
   readonly failed: string | null
   readonly log: string
@@ -44,14 +46,17 @@ export async function runCell(cell: Cell, say: (line: string) => void, stop: Abo
     },
     AbortSignal.any([stop, late]),
   )
-  const failed = await carryOut(cell, steps.step, text => void log.write(text)).then(
-    () => null,
-    (cause: unknown) => `${steps.current()}: ${cause instanceof Error ? cause.message : String(cause)}`,
+  const { outcome, failed } = await carryOut(cell, steps.step, text => void log.write(text)).then(
+    done => ({ outcome: done, failed: null }),
+    (cause: unknown) => ({
+      outcome: 'fails' as const,
+      failed: `${steps.current()}: ${cause instanceof Error ? cause.message : String(cause)}`,
+    }),
   )
   log.end(failed === null ? '' : `\n${failed}\n`)
   await finished(log)
   if (failed !== null) say(await explanation(failed, logFile))
-  return { cell: cell.name, seconds: secondsSince(startedMs), steps: steps.results, failed, log: logFile }
+  return { cell: cell.name, seconds: secondsSince(startedMs), steps: steps.results, outcome, failed, log: logFile }
 }
 
 async function explanation(failed: string, logFile: string): Promise<string> {
@@ -59,21 +64,23 @@ async function explanation(failed: string, logFile: string): Promise<string> {
   return [...lines.slice(-tailLines).map(line => `    | ${line}`), `  ${failed}`, `  All of it: ${logFile}`].join('\n')
 }
 
-async function carryOut(cell: Cell, step: Step, write: (text: string) => void): Promise<void> {
+async function carryOut(cell: Cell, step: Step, write: (text: string) => void): Promise<Outcome> {
   await using undo = new AsyncDisposableStack()
   const root = join(cacheDir, 'cells', `${cell.name}-${process.pid}`)
   undo.defer(() => rm(root, { recursive: true, force: true }))
-  await step('root', prepareSeconds, signal => makeRoot(cell, root, signal))
+  const oddity: Oddity | null = cell.odd === null ? null : oddityOf(cell.odd)
+  await step('root', prepareSeconds, signal =>
+    oddity?.installed ? unpackInstalled(cell, root, signal, write) : makeRoot(cell, root, signal),
+  )
   const { dir, home, user } = checkoutOf(cell)
   // After the room: its processes hold what they were given.
   const releases = undo.use(new AsyncDisposableStack())
-  const oddity: Oddity | null = cell.odd === null ? null : oddityOf(cell.odd)
   const room = await step('room', prepareSeconds, async () =>
     undo.use(
       await openRoom({ ...usualRoom(cell, root), ...oddity?.room, binds: await caches(cell, home, user, root) }),
     ),
   )
-  const env = { LANG: 'C.UTF-8', TERM: 'dumb', ...carriedEnvironment(), ...oddity?.env }
+  const env = { ...usualEnvironment(), ...oddity?.env }
   const plain = openSession({ room, user, home, env, write })
   const prepared = await step('machine', prepareSeconds, signal => prepare(oddity, room, plain, signal))
   releases.defer(async () => prepared?.release?.())
@@ -85,6 +92,7 @@ async function carryOut(cell: Cell, step: Step, write: (text: string) => void): 
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')
   await byHand(journey, await addDatabaseImage(cell, root))
+  return 'works'
 }
 
 const usualRoom = (cell: Cell, root: string) => ({
@@ -102,6 +110,23 @@ async function prepare(oddity: Oddity | null, room: Room, session: Session, sign
     if (code !== 0) throw new Error(`${argv.join(' ')} ended with ${code}`)
   }
   return oddity?.prepare?.({ room, asRoot })
+}
+
+const usualEnvironment = () => ({ LANG: 'C.UTF-8', TERM: 'dumb', ...carriedEnvironment() })
+
+/** With the checkout as it is now, and without programs that were built from an earlier one. */
+async function unpackInstalled(cell: Cell, root: string, signal: AbortSignal, write: (text: string) => void) {
+  const { dir, home, user } = checkoutOf(cell)
+  const tarball = await installedTarball(cell, signal, async fresh => {
+    await makeRoot(cell, fresh, signal)
+    await using room = await openRoom({ ...usualRoom(cell, fresh), binds: await caches(cell, home, user, fresh) })
+    const session = openSession({ room, user, home, env: usualEnvironment(), write })
+    const { code } = await session.run(['npm', 'run', 'demo', '--', '--once'], { cwd: dir, signal })
+    if (code !== 0) throw new Error(`the demo ended with ${code} on a machine that is not odd`)
+  })
+  await unpackRoot(tarball, root, signal)
+  await rm(join(root, dir, 'dist'), { recursive: true, force: true })
+  await copyCheckout(join(root, dir), signal)
 }
 
 async function makeRoot(cell: Cell, root: string, signal: AbortSignal): Promise<void> {

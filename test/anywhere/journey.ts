@@ -66,20 +66,24 @@ export async function installAsPrinted({ session, dir, step }: Journey, hasSudo:
 }
 
 /** Lines at the end in which a person looks for what went wrong. */
-const lastLines = 12
+const lastLines = 25
+
+/** `refuses`: it ended soon, and said what this machine lacks. */
+export type Outcome = 'works' | 'refuses'
 
 /**
  * The first command on an odd machine.
  * @param says what its last lines say where it does not work; null: it has to
  */
-export async function oneCommand({ session, dir, step }: Journey, says: RegExp | null): Promise<void> {
-  await step('cold', coldSeconds, async signal => {
+export async function oneCommand({ session, dir, step }: Journey, says: RegExp | null): Promise<Outcome> {
+  return step('first command', coldSeconds, async signal => {
     const { code, text } = await session.run(demoOnce, { cwd: dir, signal })
-    if (code === 0 && text.includes('Hello from')) return
+    if (code === 0 && text.includes('Hello from')) return 'works'
     expectPlainWords(text)
     if (says === null) throw new Error(`the demo ended with ${code}`)
     const end = text.trimEnd().split('\n').slice(-lastLines).join('\n')
     if (!says.test(end)) throw new Error(`the demo ended with ${code} and does not say ${says.source}`)
+    return 'refuses'
   })
 }
 

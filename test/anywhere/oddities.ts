@@ -20,6 +20,8 @@ export interface Oddity {
   readonly about: string
   /** null: the command works. Otherwise it may, or its output ends with a sentence that fits. */
   readonly says: RegExp | null
+  /** Packages are there already: the oddity does not concern their installation. */
+  readonly installed?: true
   readonly room?: Partial<Pick<RoomOptions, 'devices' | 'tmp' | 'freeMib'>>
   readonly env?: Readonly<Record<string, string>>
   /** Commands between the login and the README's. */
@@ -34,28 +36,32 @@ export const oddities = {
   'one-core': {
     about: 'one core and 1.5 GiB of memory',
     says: null,
+    installed: true,
     through: ['taskset', '--cpu-list', '0'],
     prepare: at => smallGroup(at, 1536),
   },
   'umask-077': { about: 'umask 077', says: null, through: throughShell('umask 077') },
-  'no-language': { about: 'no LANG', says: null, env: { LANG: '' } },
+  'no-language': { about: 'no LANG', says: null, installed: true, env: { LANG: '' } },
   'other-language': {
     about: 'LANG=tr_TR.UTF-8',
     says: null,
+    installed: true,
     env: { LANG: 'tr_TR.UTF-8' },
     prepare: at => withLocale(at, 'tr_TR'),
   },
   'missing-locale': {
     about: 'LANG and LC_ALL name a locale that is not installed, as ssh may bring them',
     says: null,
+    installed: true,
     env: { LANG: 'de_AT.UTF-8', LC_ALL: 'de_AT.UTF-8' },
   },
-  'no-ipv6': { about: 'IPv6 switched off', says: null, prepare: withoutIpv6 },
-  'no-tun': { about: 'no /dev/net/tun', says: null, room: { devices: ['kvm'] } },
+  'no-ipv6': { about: 'IPv6 switched off', says: null, installed: true, prepare: withoutIpv6 },
+  'no-tun': { about: 'no /dev/net/tun', says: null, installed: true, room: { devices: ['kvm'] } },
   'no-nftables': {
     // The kernel of the test machine has nf_tables: a program of that name that fails as nft does without it stands in.
     about: 'no nf_tables in the kernel (simulated by the program)',
     says: null,
+    installed: true,
     prepare: at => shadow(at, 'nft', 'Error: Could not process rule: Operation not supported'),
   },
   container: {
@@ -64,9 +70,13 @@ export const oddities = {
     room: { devices: [] },
     through: dropped,
   },
-  'port-7070': { about: 'port 7070 taken', says: /7070/, prepare: at => occupyPort(at, 7070) },
-  'port-7080': { about: 'port 7080 taken', says: /7080/, prepare: at => occupyPort(at, 7080) },
-  'small-disk': { about: '300 MiB of disk left', says: /space|disk/i, room: { freeMib: 300 } },
+  'port-7070': { about: 'port 7070 taken', says: /7070/, installed: true, prepare: at => occupyPort(at, 7070) },
+  'port-7080': { about: 'port 7080 taken', says: /7080/, installed: true, prepare: at => occupyPort(at, 7080) },
+  'small-disk': {
+    about: '300 MiB of disk left',
+    says: /(?:disk|free|insufficient) space|no space|space left/i,
+    room: { freeMib: 300 },
+  },
   proxy: {
     about: 'a proxy with a certificate authority of its own as the only way out',
     says: null,
@@ -90,7 +100,8 @@ export const oddities = {
   },
   'no-apt': {
     about: 'a distribution without apt',
-    says: /qemu[\s\S]*(?:install|package)|(?:install|package)[\s\S]*qemu/i,
+    // A list of programs; a command of apt would help nobody there.
+    says: /^(?![\s\S]*apt-get)[\s\S]*qemu/i,
     prepare: async ({ asRoot }) =>
       void (await asRoot(['sh', '-c', 'rm /usr/bin/apt /usr/bin/apt-get /usr/bin/apt-cache'])),
   },

@@ -8,7 +8,7 @@ import type { Distribution, NodeChoice } from './cells.ts'
 import { aptOptions, mirrors } from './host.ts'
 
 export const cacheDir = fileURLToPath(new URL('../../.cache/anywhere', import.meta.url))
-const checkout = fileURLToPath(new URL('../..', import.meta.url))
+export const checkout = fileURLToPath(new URL('../..', import.meta.url))
 
 const basePackages = ['ca-certificates', 'git', 'procps', 'sudo']
 const packagesOf = {

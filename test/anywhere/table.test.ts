@@ -46,13 +46,21 @@ describe('documents', () => {
     expect(text).toBe(rendered(text, storedResults()))
   })
 
-  const worked = ({ name }: Cell): StoredResult => ({ cell: name, failed: null, coldSeconds: 60, warmSeconds: 10 })
+  const worked = ({ name }: Cell): StoredResult => ({
+    cell: name,
+    outcome: 'works',
+    failed: null,
+    coldSeconds: 60,
+    warmSeconds: 10,
+  })
 
   it('the README names a distribution only when each of its cells works', () => {
     const all = cells.filter(({ odd }) => odd === null).map(worked)
     expect(testedSentence(all)).toContain('Debian 12, 13 and unstable;')
     const [first] = usualOf('trixie')
-    const broken = all.map(one => (one.cell === first?.name ? { ...one, failed: 'cold' } : one))
+    const broken = all.map(one =>
+      one.cell === first?.name ? { ...one, outcome: 'fails' as const, failed: 'cold' } : one,
+    )
     expect(testedSentence(broken)).toContain('Debian 12 and unstable;')
     expect(testedSentence([])).toContain('no release yet;')
   })
@@ -64,10 +72,11 @@ describe('documents', () => {
       cell: other.name,
       seconds: 20,
       steps: [{ name: 'cold: answer', seconds: 12 }],
+      outcome: 'fails',
       failed: 'mote logs: it ended with 1',
       log: '',
     }
-    const failed = { cell: other.name, failed: 'mote logs', coldSeconds: 12, warmSeconds: null }
+    const failed = { cell: other.name, outcome: 'fails', failed: 'mote logs', coldSeconds: 12, warmSeconds: null }
     expect(merged([worked(one), worked(other)], [run])).toEqual([worked(one), failed])
   })
 

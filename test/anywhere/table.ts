@@ -10,6 +10,7 @@ import { oddityOf } from './oddities.ts'
 const Stored = Type.Array(
   Type.Object({
     cell: Type.String(),
+    outcome: Type.Union([Type.Literal('works'), Type.Literal('refuses'), Type.Literal('fails')]),
     /** The step that failed; null: none did. */
     failed: Type.Union([Type.String(), Type.Null()]),
     /** From the command to the answer. */
@@ -34,12 +35,13 @@ export function merged(stored: readonly StoredResult[], run: readonly CellResult
   return cells.flatMap(({ name }) => all.get(name) ?? [])
 }
 
-function toStored({ cell, failed, steps }: CellResult): StoredResult {
-  const secondsOf = (...names: string[]) => steps.find(({ name }) => names.includes(name))?.seconds ?? null
+function toStored({ cell, outcome, failed, steps }: CellResult): StoredResult {
+  const secondsOf = (wanted: string) => steps.find(({ name }) => name === wanted)?.seconds ?? null
   return {
     cell,
+    outcome,
     failed: failed === null ? null : (failed.split(': ')[0] ?? failed),
-    coldSeconds: secondsOf('cold: answer', 'cold'),
+    coldSeconds: secondsOf('cold: answer'),
     warmSeconds: secondsOf('warm: answer'),
   }
 }
@@ -49,12 +51,16 @@ export function cellTable(results: readonly StoredResult[]): string {
   const seconds = (value: number | null | undefined) => (typeof value === 'number' ? `${value.toFixed(0)} s` : '')
   const rows = cells.map(cell => {
     const result = resultOf.get(cell.name)
-    const outcome = result === undefined ? 'not run' : result.failed === null ? 'works' : `fails at "${result.failed}"`
-    const columns = [...about(cell), outcome, seconds(result?.coldSeconds), seconds(result?.warmSeconds)]
+    const columns = [...about(cell), verdict(result), seconds(result?.coldSeconds), seconds(result?.warmSeconds)]
     return `| ${columns.join(' | ')} |`
   })
   const head = ['machine', 'Node', 'who and where', 'path', 'result', 'first answer', 'the second time']
   return [`| ${head.join(' | ')} |`, `|${head.map(() => '---|').join('')}`, ...rows].join('\n')
+}
+
+function verdict(result: StoredResult | undefined): string {
+  if (result === undefined) return 'not run'
+  return { works: 'works', refuses: 'says what is missing', fails: `fails at "${result.failed}"` }[result.outcome]
 }
 
 function about({ distribution, node, place, path, odd }: Cell): string[] {
@@ -64,7 +70,7 @@ function about({ distribution, node, place, path, odd }: Cell): string[] {
 
 /** For the README: distributions on which each usual cell works. */
 export function testedSentence(results: readonly StoredResult[]): string {
-  const working = new Set(results.filter(({ failed }) => failed === null).map(({ cell }) => cell))
+  const working = new Set(results.filter(({ outcome }) => outcome === 'works').map(({ cell }) => cell))
   const names = (Object.keys(distributions) as Distribution[]).filter(distribution =>
     cells.every(cell => cell.odd !== null || cell.distribution !== distribution || working.has(cell.name)),
   )

@@ -61,9 +61,9 @@ async function runAll(): Promise<void> {
     if (!stop.signal.aborted) results.push(result)
   }
   const failed = results.filter(result => result.failed !== null)
-  for (const { cell, seconds, failed: why } of results)
+  for (const { cell, seconds, outcome, failed: why } of results)
     say(
-      `${why === null ? 'ok  ' : 'FAIL'} ${cell.padEnd(32)} ${seconds.toFixed(0).padStart(5)} s${why === null ? '' : `  ${firstLine(why)}`}`,
+      `${outcome.padEnd(8)} ${cell.padEnd(32)} ${seconds.toFixed(0).padStart(5)} s  ${firstLine(why ?? '')}`.trimEnd(),
     )
   if (flags.table) await writeDocuments(results)
   if (flags.json) process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`)

@@ -15,6 +15,8 @@ const inputs = [
   'scripts/bootstrap.mjs',
 ]
 
+const templates = '/root/.cache/mote/templates'
+
 /**
  * The tarball of that root, made when there is none for these packages.
  * @param make makes the root in a directory that does not exist yet
@@ -34,8 +36,9 @@ export async function installedTarball(
   const root = join(cacheDir, 'cells', `installed-${process.pid}`)
   try {
     await make(root)
-    const args = ['-C', root, '--numeric-owner', '--xattrs', '-cf', `${tarball}.partial`, '.']
-    await run('tar', args, { signal })
+    // Without templates: an odd machine boots its first VM itself.
+    const options = ['--numeric-owner', '--xattrs', '--sparse', `--exclude=.${templates}`]
+    await run('tar', ['-C', root, ...options, '-cf', `${tarball}.partial`, '.'], { signal })
     await rename(`${tarball}.partial`, tarball)
   } finally {
     await rm(root, { recursive: true, force: true })

@@ -30,6 +30,8 @@ export interface Oddity {
 }
 
 const throughShell = (script: string) => ['sh', '-c', `${script}; exec "$@"`, 'sh']
+/** What is wrong and what to change are both said, in either order. */
+const named = (wrong: string, change: string) => new RegExp(`^(?=[\\s\\S]*${wrong})[\\s\\S]*(?:${change})`, 'i')
 const tmp = 'nosuid,nodev,mode=1777'
 
 export const oddities = {
@@ -70,8 +72,18 @@ export const oddities = {
     room: { devices: [] },
     through: dropped,
   },
-  'port-7070': { about: 'port 7070 taken', says: /7070/, installed: true, prepare: at => occupyPort(at, 7070) },
-  'port-7080': { about: 'port 7080 taken', says: /7080/, installed: true, prepare: at => occupyPort(at, 7080) },
+  'port-7070': {
+    about: 'port 7070 taken',
+    says: named('7070', '--port|MOTE_PORT'),
+    installed: true,
+    prepare: at => occupyPort(at, 7070),
+  },
+  'port-7080': {
+    about: 'port 7080 taken',
+    says: named('7080', '--gateway-port|MOTE_GATEWAY_PORT'),
+    installed: true,
+    prepare: at => occupyPort(at, 7080),
+  },
   'small-disk': {
     about: '300 MiB of disk left',
     says: /(?:disk|free|insufficient) space|no space|space left/i,
@@ -83,7 +95,7 @@ export const oddities = {
     prepare: behindProxy,
   },
   'tmp-noexec': { about: '/tmp mounted noexec', says: null, room: { tmp: `${tmp},noexec` } },
-  'small-tmp': { about: '/tmp of 10 MiB', says: /\/tmp|TMPDIR|space/i, room: { tmp: `${tmp},size=10m` } },
+  'small-tmp': { about: '/tmp of 10 MiB', says: named('/tmp', 'space'), room: { tmp: `${tmp},size=10m` } },
   'clock-behind': {
     about: 'a clock one year behind',
     says: /clock|date|time/i,

@@ -4,6 +4,7 @@ import { chmod, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { run } from '../../src/lib/exec.ts'
+import { machineLock } from '../../src/lib/machine-lock.ts'
 import { databaseImageDir } from '../support/database-image.ts'
 import { type Cell, checkoutOf } from './cells.ts'
 import { carriedEnvironment, certificatePaths, npmrc, resolverFile } from './host.ts'
@@ -38,7 +39,6 @@ export async function runCell(cell: Cell, say: (line: string) => void, stop: Abo
   const log = createWriteStream(logFile)
   const late = AbortSignal.timeout(cellMs)
   say(cell.name)
-  await sweep()
   const steps = openSteps(
     line => {
       say(line)
@@ -66,6 +66,10 @@ async function explanation(failed: string, logFile: string): Promise<string> {
 
 async function carryOut(cell: Cell, step: Step, write: (text: string) => void): Promise<Outcome> {
   await using undo = new AsyncDisposableStack()
+  // Two runs of one checkout would share what they download.
+  const lock = await step('turn', cellMs / 1000, signal => machineLock(`cells in ${cacheDir}`, signal))
+  undo.defer(() => lock.release())
+  await sweep()
   const root = join(cacheDir, 'cells', `${cell.name}-${process.pid}`)
   undo.defer(() => rm(root, { recursive: true, force: true }))
   const oddity: Oddity | null = cell.odd === null ? null : oddityOf(cell.odd)

@@ -115,7 +115,12 @@ export async function byHand(journey: Journey, hasDatabases: boolean): Promise<v
   await mote('stop', ['deployments', 'stop', newestOf(text), '--app', 'web'])
   await mote('apps delete', ['apps', 'delete', 'web', '--yes'])
   if (hasDatabases) {
-    await mote('db create', ['db', 'create', 'main', '--version', String(databaseVersion)], /answers/, warmSeconds)
+    const create = ['db', 'create', 'main', '--version', String(databaseVersion)] as const
+    await mote('db create', create, /answers/, warmSeconds).catch(async (cause: unknown) => {
+      // Into the log: they say why. Not a step, which would be taken for the one that failed.
+      await session.run(['bin/mote', 'notifications'], { cwd: dir, signal: AbortSignal.timeout(30_000) })
+      throw cause
+    })
     await mote('db delete', ['db', 'delete', 'main', '--yes'])
   }
   await stopDemo(journey, demo, room)

@@ -1278,6 +1278,16 @@ export const createOperations = (transport: Transport) => ({
   receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
   /** Events of the source host integration. `POST /v1/webhooks/scm` */
   receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
+  /** Mails a link that verifies the e-mail address; at most one a minute. `POST /v1/auth/email/verification` */
+  sendVerification: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verification` }, options),
+  /** Verifies an address, or completes a change of it, with the secret of a mailed link. `POST /v1/auth/email/verify` */
+  verifyEmail: (input: { readonly body: VerifyEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verify`, body: input.body, open: true }, options),
+  /** Mails a link to a new address, which the account gets once it is opened; the old one is notified. `POST /v1/auth/email` */
+  changeEmail: (input: { readonly body: ChangeEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email`, body: input.body }, options),
+  /** Mails a link that resets the password, if there is such an account; the answer is always the same. `POST /v1/auth/password/forgot` */
+  forgotPassword: (input: { readonly body: ForgotPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/forgot`, body: input.body, open: true }, options),
+  /** Sets a new password with the secret of a mailed link and ends every session. `POST /v1/auth/password/reset` */
+  resetPassword: (input: { readonly body: ResetPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/reset`, body: input.body, open: true }, options),
   /** A captcha for one registration, good for five minutes. `GET /v1/auth/captcha` */
   getCaptcha: (input: { readonly query?: {
   /** `text`: a question in words instead of a picture. */
@@ -1299,16 +1309,6 @@ export const createOperations = (transport: Transport) => ({
   deleteMe: (input: { readonly body?: DeleteMeRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/me`, body: input.body }, options),
   /** Changes the password and ends every session. `POST /v1/auth/password` */
   changePassword: (input: { readonly body: ChangePasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password`, body: input.body }, options),
-  /** Mails a link that verifies the e-mail address; at most one a minute. `POST /v1/auth/email/verification` */
-  sendVerification: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verification` }, options),
-  /** Verifies an address, or completes a change of it, with the secret of a mailed link. `POST /v1/auth/email/verify` */
-  verifyEmail: (input: { readonly body: VerifyEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verify`, body: input.body, open: true }, options),
-  /** Mails a link to a new address, which the account gets once it is opened; the old one is notified. `POST /v1/auth/email` */
-  changeEmail: (input: { readonly body: ChangeEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email`, body: input.body }, options),
-  /** Mails a link that resets the password, if there is such an account; the answer is always the same. `POST /v1/auth/password/forgot` */
-  forgotPassword: (input: { readonly body: ForgotPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/forgot`, body: input.body, open: true }, options),
-  /** Sets a new password with the secret of a mailed link and ends every session. `POST /v1/auth/password/reset` */
-  resetPassword: (input: { readonly body: ResetPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/reset`, body: input.body, open: true }, options),
   /** A new secret for an authenticator; not in force before it is verified. `GET /v1/auth/2fa/setup` */
   setupTotp: (options?: CallOptions) => transport.json<TotpSetup>({ method: 'GET', path: `/v1/auth/2fa/setup` }, options),
   /** The same as GET. `POST /v1/auth/2fa/setup` */

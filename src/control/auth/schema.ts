@@ -14,6 +14,8 @@ import {
   text,
   uuid,
 } from '../http/types.ts'
+import { emailOperations } from './email-schema.ts'
+import { code, email, open, own, password, personName, proof } from './fields.ts'
 import {
   AuthResponse,
   Captcha,
@@ -28,22 +30,6 @@ import {
   User,
 } from './resources.ts'
 
-const email = (options = {}) => text({ minLength: 3, maxLength: 254, format: 'email', ...options })
-const personName = () => text({ maxLength: 100 })
-/** Lengths are checked by the rules of the feature, which also know the list of common passwords. */
-const password = () => rawText({ maxLength: 1024 })
-const code = (options = {}) => text({ minLength: 1, maxLength: 64, ...options })
-
-/** What stands behind the `#` of a mailed link. */
-const linkToken = () => text({ maxLength: 200 })
-
-/** Either of them, or neither after a sign-in of the last ten minutes (step-up.ts). */
-const proof = () => ({
-  password: maybe(password()),
-  code: maybe(code({ description: 'A code of the authenticator, or a recovery code.' })),
-})
-
-const open = { tag: 'Authentication', auth: 'none', scope: 'write', project: 'none' } as const
 export const SshKey = resource('SshKey', {
   id: uuid(),
   name: text(),
@@ -53,9 +39,8 @@ export const SshKey = resource('SshKey', {
 })
 export type SshKey = Static<typeof SshKey>
 
-const own = { tag: 'Account', auth: 'bearer', project: 'none' } as const
-
 export const authOperations = operations({
+  ...emailOperations,
   getCaptcha: {
     secretAnswer: true,
     method: 'GET',
@@ -169,59 +154,6 @@ export const authOperations = operations({
     stepUp: true,
     body: resource('ChangePasswordRequest', { current_password: password(), new_password: password() }),
     answer: Acknowledgement,
-  },
-  sendVerification: {
-    method: 'POST',
-    path: '/v1/auth/email/verification',
-    summary: 'Mails a link that verifies the e-mail address; at most one a minute',
-    ...own,
-    scope: 'admin',
-    answer: Acknowledgement,
-    addition: true,
-  },
-  verifyEmail: {
-    throttle: 'login',
-    method: 'POST',
-    path: '/v1/auth/email/verify',
-    summary: 'Verifies an address, or completes a change of it, with the secret of a mailed link',
-    ...open,
-    proof: 'secret of a mailed link',
-    body: resource('VerifyEmailRequest', { token: linkToken() }),
-    answer: Acknowledgement,
-    addition: true,
-  },
-  changeEmail: {
-    method: 'POST',
-    path: '/v1/auth/email',
-    summary: 'Mails a link to a new address, which the account gets once it is opened; the old one is notified',
-    ...own,
-    scope: 'admin',
-    stepUp: true,
-    body: resource('ChangeEmailRequest', { email: email(), ...proof() }),
-    answer: Acknowledgement,
-    addition: true,
-  },
-  forgotPassword: {
-    throttle: 'login',
-    method: 'POST',
-    path: '/v1/auth/password/forgot',
-    summary: 'Mails a link that resets the password, if there is such an account; the answer is always the same',
-    ...open,
-    proof: 'none: the link goes to the address',
-    body: resource('ForgotPasswordRequest', { email: email() }),
-    answer: Acknowledgement,
-    addition: true,
-  },
-  resetPassword: {
-    throttle: 'login',
-    method: 'POST',
-    path: '/v1/auth/password/reset',
-    summary: 'Sets a new password with the secret of a mailed link and ends every session',
-    ...open,
-    proof: 'secret of a mailed link',
-    body: resource('ResetPasswordRequest', { token: linkToken(), new_password: password() }),
-    answer: Acknowledgement,
-    addition: true,
   },
   setupTotp: {
     secretAnswer: true,

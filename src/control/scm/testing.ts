@@ -39,7 +39,12 @@ export async function fakeHost(): Promise<FakeHost> {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
   })
   const host = {
-    ...{ installations: new Map(), repositories: [], statuses: [], tokensFor: [], codes: new Map(), isDown: false },
+    installations: new Map(),
+    repositories: [],
+    statuses: [],
+    tokensFor: [],
+    codes: new Map(),
+    isDown: false,
   } as Pick<FakeHost, 'installations' | 'repositories' | 'statuses' | 'tokensFor' | 'codes'> & { isDown: boolean }
   const people = new Map<string, SourcePerson>()
   const exchange = async (request: IncomingMessage) => {

@@ -91,4 +91,16 @@ describe('layers', () => {
     expect(found.sort()).toEqual(starters.sort())
     for (const file of own) expect(readFileSync(file, 'utf8'), file).toMatch(/\benv\b/)
   })
+
+  it('every thread is built as a file of its own', () => {
+    const isThread = (file: string) =>
+      /\bworkerData\b|\banswerJob[<(]|\bparentPort\?\.on/.test(readFileSync(file, 'utf8'))
+    const built = /const threads = \[([^\]]*)\]/.exec(readFileSync('scripts/build.mjs', 'utf8'))?.[1] ?? ''
+    const listed = [...built.matchAll(/'([^']+)'/g)].map(match => match[1])
+    const threads = sources.filter(file => isThread(file) && file !== 'src/lib/archive/thread.ts')
+    expect(threads.length).toBeGreaterThan(3)
+    expect(listed.toSorted()).toEqual(threads.toSorted())
+    const names = listed.map(file => file?.split('/').at(-1))
+    expect(new Set(names).size, 'they lie beside each other').toBe(names.length)
+  })
 })

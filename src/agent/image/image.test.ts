@@ -247,6 +247,19 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     }
   })
 
+  test('a configuration with labels of hundreds of KiB is read; one that has too much beside them is refused', async () => {
+    await using dir = await testDir()
+    const labels = { metadata: 'x'.repeat(600_000) }
+    await layout(join(dir.path, 'labels'), { Cmd: ['/x'], Labels: labels }, tar => void tar.entry({ name: 'x' }, 'x'))
+    expect((await storeIn(dir.path).base('oci:labels', context())).config.argv.cmd).toEqual(['/x'])
+    const env = Array.from({ length: 20_000 }, (_, n) => `NAME_${n}=x`)
+    await layout(join(dir.path, 'long'), { Cmd: ['/x'], Env: env }, tar => void tar.entry({ name: 'y' }, 'y'))
+    await expect(storeIn(dir.path).base('oci:long', context())).rejects.toMatchObject({ code: 'image_unusable' })
+    const manyTags = JSON.stringify({ schemaVersion: 2, manifests: [], more: 'x'.repeat(1 << 20) })
+    await writeFile(join(dir.path, 'long/index.json'), manyTags)
+    await expect(storeIn(dir.path).base('oci:long', context())).rejects.toMatchObject({ code: 'image_unusable' })
+  })
+
   const isRoot = process.getuid?.() === 0
   const volumeFiles = (tar: Pack) => {
     const at = 'usr/share/mote/volume'

@@ -105,7 +105,7 @@ const mayBeQuery = (message: Buffer) =>
   message.readUInt16BE(10) <= 2
 
 /** Undefined for what is not a query: nobody is owed an answer to it. */
-function decoded(message: Buffer): DecodedPacket | undefined {
+export function decoded(message: Buffer): DecodedPacket | undefined {
   if (!mayBeQuery(message)) return undefined
   try {
     const query = packet.decode(message)

@@ -34,6 +34,8 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
     resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: 32 },
   })
   const gone = new AbortController()
+  // One that comes after the answer, or after we gave up, is nobody's any more.
+  worker.on('error', () => undefined)
   worker.once('exit', () => gone.abort(new Error('the thread ended without an answer')))
   try {
     const [answer]: Answer[] = await once(worker, 'message', { signal: AbortSignal.any([signal, late, gone.signal]) })

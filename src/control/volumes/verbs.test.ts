@@ -1,0 +1,175 @@
+/** Every verb of volumes and their snapshots in every state, before a step and during one: it takes effect in the end, or is refused. */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { testLog } from '../../../test/support/log.ts'
+import type { Tx } from '../../db/db.ts'
+import type { AnyMachine } from '../../engine/machine.ts'
+import { createRunner } from '../../engine/runner.ts'
+import { ApiError } from '../http/errors.ts'
+import {
+  cloneVolume,
+  createVolume,
+  createVolumeSnapshot,
+  deleteVolume,
+  deleteVolumeSnapshot,
+  findVolume,
+  findVolumeSnapshot,
+  growVolume,
+  restoreVolume,
+} from './index.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, projectId } = world
+const host = await world.addHost({ diskMib: 1_000_000 })
+const { volumes: stored, snapshots: kept } = host.storage
+
+let made = 0
+const name = () => `v${++made}`
+interface Subject {
+  readonly id: string
+  /** Holds `one`, where it could be made. */
+  readonly snapshotId: string
+}
+const phaseOf = async (id: string) =>
+  (await world.rows<{ phase: string }>(`SELECT phase FROM machine WHERE id = $1`, id))[0]?.phase
+const fresh = async (): Promise<Subject> => {
+  const { id } = await db.tx(tx => createVolume(tx, { projectId, name: name(), sizeMib: 64 }))
+  return { id, snapshotId: id }
+}
+const ready = async (): Promise<Subject> => {
+  const { id } = await fresh()
+  const first = await db.tx(tx => createVolumeSnapshot(tx, id, { name: name() }))
+  await world.until(async () => (await findVolumeSnapshot(db, first.id))?.state === 'ready')
+  const volume = stored.get(id)
+  if (!volume) throw new Error('BUG: a ready volume is on its host')
+  volume.content = 'one'
+  const { id: snapshotId } = await db.tx(tx => createVolumeSnapshot(tx, id, { name: name() }))
+  await world.until(async () => (await findVolumeSnapshot(db, snapshotId))?.state === 'ready')
+  volume.content = 'two'
+  return { id, snapshotId }
+}
+const stepInto = async (id: string, phase: string) => {
+  for (let round = 0; (await phaseOf(id)) !== phase; round++) {
+    if (round === 10) throw new Error(`not ${phase} but ${await phaseOf(id)}`)
+    await world.run('volume')
+  }
+}
+const after = (act: (tx: Tx, subject: Subject) => Promise<unknown>, phase?: string) => async () => {
+  const subject = await ready()
+  await db.tx(tx => act(tx, subject))
+  if (phase) await stepInto(subject.id, phase)
+  return subject
+}
+
+const states: Readonly<Record<string, () => Promise<Subject>>> = {
+  placing: fresh,
+  creating: async () => {
+    const subject = await fresh()
+    await db.tx(tx => createVolumeSnapshot(tx, subject.id, { name: name() }))
+    await stepInto(subject.id, 'creating')
+    return subject
+  },
+  keeping: ready,
+  'keeping, a snapshot is being made': after((tx, { id }) => createVolumeSnapshot(tx, id, { name: name() })),
+  'keeping, a clone is being made': after((tx, { snapshotId }) =>
+    cloneVolume(tx, snapshotId, { projectId, name: name() }),
+  ),
+  'keeping, its snapshot is being removed': after((tx, { snapshotId }) => deleteVolumeSnapshot(tx, snapshotId)),
+  'restoring, not yet seen': after((tx, { id, snapshotId }) => restoreVolume(tx, id, snapshotId)),
+  restoring: after((tx, { id, snapshotId }) => restoreVolume(tx, id, snapshotId), 'restoring'),
+  'growing, not yet seen': after((tx, { id }) => growVolume(tx, id, 80)),
+  growing: after((tx, { id }) => growVolume(tx, id, 80), 'growing'),
+  'removing, not yet seen': after((tx, { id }) => deleteVolume(tx, id)),
+  removing: after((tx, { id }) => deleteVolume(tx, id), 'removing'),
+}
+
+interface Verb {
+  readonly act: (tx: Tx, subject: Subject) => Promise<{ readonly id: string } | void>
+  /** @param id of what the verb made, else of the volume */
+  readonly hasEffect: (subject: Subject, id: string) => Promise<boolean>
+}
+const verbs: Readonly<Record<string, Verb>> = {
+  grow: {
+    act: (tx, { id }) => growVolume(tx, id, 96),
+    // One without a place is made in that size.
+    hasEffect: async ({ id }) => {
+      const volume = await findVolume(db, id)
+      return volume?.sizeMib === 96 && (volume.grownMib === 96 || volume.hostId === null)
+    },
+  },
+  snapshot: {
+    act: (tx, { id }) => createVolumeSnapshot(tx, id, { name: name() }),
+    hasEffect: async (_subject, id) => (await findVolumeSnapshot(db, id))?.state === 'ready' && kept.has(id),
+  },
+  restore: {
+    act: (tx, { id, snapshotId }) => restoreVolume(tx, id, snapshotId),
+    hasEffect: async ({ id }) => {
+      const volume = await findVolume(db, id)
+      return volume?.state === 'ready' && volume.error === null && stored.get(id)?.content === 'one'
+    },
+  },
+  clone: {
+    act: (tx, { snapshotId }) => cloneVolume(tx, snapshotId, { projectId, name: name() }),
+    hasEffect: async (_subject, id) =>
+      (await findVolume(db, id))?.state === 'ready' && stored.get(id)?.content === 'one',
+  },
+  delete: {
+    act: (tx, { id }) => deleteVolume(tx, id),
+    hasEffect: async ({ id }) => (await findVolume(db, id)) === undefined && !stored.has(id),
+  },
+  'delete its snapshot': {
+    act: (tx, { snapshotId }) => deleteVolumeSnapshot(tx, snapshotId),
+    hasEffect: async ({ snapshotId }) =>
+      (await findVolumeSnapshot(db, snapshotId)) === undefined && !kept.has(snapshotId),
+  },
+}
+
+type Outcome = { readonly made: string } | { readonly refused: unknown }
+const apply = (verb: Verb, subject: Subject): Promise<Outcome> =>
+  db
+    .tx(tx => verb.act(tx, subject))
+    .then(
+      answer => ({ made: answer?.id ?? subject.id }),
+      (refused: unknown) => ({ refused }),
+    )
+
+/** The verb comes between what a step of the volume looks at and what it writes. */
+async function during(verb: Verb, subject: Subject): Promise<Outcome> {
+  const volume: AnyMachine = world.machines.volume
+  let outcome: Outcome | undefined
+  const interrupted: AnyMachine = {
+    ...volume,
+    async load(id: string) {
+      const seen: unknown = await volume.load(id)
+      if (id === subject.id) outcome ??= await apply(verb, subject)
+      return seen
+    },
+  }
+  await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
+  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  return outcome ?? apply(verb, subject)
+}
+const moments = { 'before a step': apply, 'during a step': during }
+
+describe.each(Object.entries(states))('%s', (_state, bring) => {
+  it.each(
+    Object.entries(moments).flatMap(([when, how]) =>
+      Object.entries(verbs).map(([what, verb]) => ({ when, how, what, verb })),
+    ),
+  )('$what, $when', async ({ how, verb }) => {
+    const subject = await bring()
+    const outcome = await how(verb, subject)
+    if ('refused' in outcome) {
+      expect(outcome.refused).toBeInstanceOf(ApiError)
+      expect(['not_found', 'operation_in_progress', 'invalid_state']).toContain(Object(outcome.refused).code)
+      return
+    }
+    await world.until(() => verb.hasEffect(subject, outcome.made), 40)
+  })
+})
+
+it('knows every phase', () => {
+  const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
+  expect(named).toEqual(expect.arrayContaining(Object.keys(world.machines.volume.phases)))
+})

@@ -8,7 +8,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
-import { connect, createServer, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -19,22 +19,15 @@ import { outputLimits, readLayer, readLayout } from '../src/agent/build/output.t
 import { planBuild } from '../src/agent/build/plan.ts'
 import { fetchUpload } from '../src/agent/build/upload.ts'
 import { framed } from '../src/agent/dns/forward.ts'
-import { startResolver } from '../src/agent/dns/server.ts'
-import { openGuest } from '../src/agent/guest/channel.ts'
-import { execInGuest } from '../src/agent/guest/exec.ts'
-import { testPorts } from '../src/agent/guest/testing.ts'
-import { connectQmp } from '../src/agent/hypervisor/qemu/qmp.ts'
 import { vmmHttp } from '../src/agent/hypervisor/vmm-http.ts'
 import { buildBase } from '../src/agent/image/base.ts'
 import { runConfigOf } from '../src/agent/image/config.ts'
 import { blobPath, findManifest, readBlob } from '../src/agent/image/layout.ts'
-import { vmLog } from '../src/agent/logs/vm-log.ts'
-import { httpProbe } from '../src/agent/vm/health.ts'
 import { takeSource } from '../src/control/builds/source-archive.ts'
 import { endOfArchive, globalHeaderBomb, paxData, rawEntry } from '../src/lib/archive/testing.ts'
 import { run } from '../src/lib/exec.ts'
 import { lineReader } from '../src/lib/lines.ts'
-import { until } from './support/wait.ts'
+import { asked, pour, pourMs, settled, withApp, withGuest, withResolver, withVmm } from './support/hostile-peers.ts'
 
 let dir = ''
 beforeAll(async () => {
@@ -63,87 +56,6 @@ const manyHeaders = Buffer.concat([
 ])
 const archives = [manyKeys, smallKeys, manyHeaders, Buffer.alloc(300 << 20)] as const
 const packed = archives.map(data => gzipSync(data, { level: 1 }))
-const settled = (work: Promise<unknown>) =>
-  work.then(
-    () => undefined,
-    () => undefined,
-  )
-
-/** What reaches a reader at once is 64 KiB; this is enough of them to see each case, however slowly it is read. */
-const pourMs = 300
-
-/** Writes to the socket for as long as it is read, up to that many times. */
-async function pour(socket: Socket, data: Buffer, times: number): Promise<void> {
-  const all = async () => {
-    for (let n = 0; n < times && !socket.destroyed; n++)
-      await new Promise<void>(resolve => socket.write(data, () => resolve()))
-  }
-  await Promise.race([all(), sleep(pourMs)])
-}
-
-async function withGuest(
-  use: (hello: { control: Socket; log: Socket; nonce: string }) => Promise<void>,
-): Promise<void> {
-  await using both = await testPorts()
-  const log = vmLog({
-    ...{ vmId: 'v', dir: dir, onError: () => undefined, nowMs: () => Date.now(), publish: async () => undefined },
-    limits: { maxBytes: 1 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
-  })
-  const guest = await openGuest(both.ports, 0, {
-    onFrames: frames => log.frames(1, frames, () => undefined),
-    onStarted: () => undefined,
-    onExit: () => undefined,
-    onBroken: () => undefined,
-  })
-  guest.ready.catch(() => undefined)
-  settled(execInGuest(guest, ['yes'], 20_000))
-  const ends = await Promise.all([both.end('control'), both.end('log')])
-  const nonce = await until(() => /^from 0 (\w+)$/.exec(ends[1].lines()[1] ?? '')?.[1], { what: 'the host asks' })
-  await use({ control: ends[0].socket, log: ends[1].socket, nonce })
-  guest.close()
-  await log.flush()
-}
-
-const asked = async (own: string) => (await connectQmp(own, 'vmm.sock')).execute('query-status')
-
-/** A VMM on a unix socket that answers what is asked first with `greeting`, and then goes on for ever. */
-async function withVmm(
-  answer: (socket: Socket, asked: string) => Promise<void> | void,
-  use: (dir: string) => Promise<unknown>,
-): Promise<void> {
-  const own = await mkdtemp(join(dir, 'vmm-'))
-  const sockets = new Set<Socket>()
-  const server = createServer(socket => {
-    sockets.add(socket)
-    socket.on('error', () => undefined).on('data', data => void answer(socket, data.toString()))
-  })
-  server.listen(join(own, 'vmm.sock'))
-  await once(server, 'listening')
-  await settled(use(own))
-  for (const socket of sockets) socket.destroy()
-  server.close()
-}
-
-async function withApp(say: (socket: Socket) => Promise<void>): Promise<void> {
-  const server = createServer(socket => {
-    socket.on('error', () => undefined).on('data', () => undefined)
-    void say(socket)
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  const to = { host: '127.0.0.1', port: typeof address === 'object' && address ? address.port : 0 }
-  await httpProbe({ to, from: undefined }, '/')(AbortSignal.timeout(10_000))
-  server.close()
-}
-
-async function withResolver(use: (port: number) => Promise<void>): Promise<void> {
-  const client = { names: new Map([['shop', ['fd00::1']]]), mayAskOthers: false }
-  const options = { address: '127.0.0.1', port: 0, client: () => client, onError: () => undefined }
-  const resolver = await startResolver({ ...options, forward: () => Promise.reject(new Error('nobody')) })
-  await use(resolver.port)
-  await resolver.stop()
-}
-
 /** Names that point to each other, as deep as a message of 64 KiB lets them. */
 const pointers = (() => {
   const message = Buffer.alloc(65_000)

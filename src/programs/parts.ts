@@ -24,6 +24,7 @@ import { parseGatewayEnv } from '../gateway/config.ts'
 import type { Gateway } from '../gateway/main.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
+import { namingPorts } from './start-failure.ts'
 import { countOf, type ProgramSettings, mebibytesOf, portOf, programSettings, vmmProgramsOf } from './settings.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -99,8 +100,16 @@ export async function openControl(
   )
   // Each program is imported when it is started: two thirds of a start are imports.
   const { startControl } = await import('../control/main.ts')
-  const metrics = settings.metricsPort ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) } : {}
-  const control = await startControl({ ...parts, config, host: settings.listen, port, ...metrics })
+  const metrics: { metricsPort?: number } = settings.metricsPort
+    ? { metricsPort: portOf(programSettings.metricsPort, settings.metricsPort) }
+    : {}
+  const ports = [
+    [port, programSettings.port],
+    [metrics.metricsPort ?? 0, programSettings.metricsPort],
+  ] as const
+  const control = await namingPorts(ports, () =>
+    startControl({ ...parts, config, host: settings.listen, port, ...metrics }),
+  )
   scope.defer(() => control.stop())
   return control
 }
@@ -109,7 +118,7 @@ export async function openControl(
 export async function openWatch(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<void> {
   const { watchProcess } = await import('./watch.ts')
   const port = settings.metricsPort ? portOf(programSettings.metricsPort, settings.metricsPort) : undefined
-  const watch = await watchProcess(log, port)
+  const watch = await namingPorts([[port ?? 0, programSettings.metricsPort]], () => watchProcess(log, port))
   scope.defer(() => watch.stop())
 }
 
@@ -178,7 +187,13 @@ export async function openGateway(
       }
     : undefined
   const { startGateway } = await import('../gateway/main.ts')
-  const gateway = await startGateway({ ...parseGatewayEnv(env), host: settings.listen, port, bastion }, parts)
+  const ports = [
+    [port, programSettings.gatewayPort],
+    [bastion?.port ?? 0, programSettings.sshPort],
+  ] as const
+  const gateway = await namingPorts(ports, () =>
+    startGateway({ ...parseGatewayEnv(env), host: settings.listen, port, bastion }, parts),
+  )
   scope.defer(() => gateway.stop())
   return gateway
 }

@@ -1,5 +1,7 @@
 /** Why a program did not start, as one sentence for the person who started it. */
 
+import type { ProgramSetting } from './settings.ts'
+
 /** Its message is the sentence; the cause is for the log. */
 export class StartFailed extends Error {
   constructor(cause: unknown) {
@@ -38,6 +40,27 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   ENOTDIR: error => `${place(error)} is not a directory: ${elsewhere}.`,
   EEXIST: error => `${place(error)} is not a directory: ${elsewhere}.`,
   EMFILE: () => 'This process may not open more files: raise its limit (ulimit -n, LimitNOFILE).',
+}
+
+/**
+ * Starts something that listens, and names the setting of a port that another program has.
+ * @param ports those that it may listen on; 0 is any free one
+ */
+export async function namingPorts<T>(
+  ports: ReadonlyArray<readonly [port: number, setting: ProgramSetting]>,
+  start: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await start()
+  } catch (cause) {
+    const taken = isSystemError(cause) && cause.code === 'EADDRINUSE' && ports.find(([port]) => port === cause.port)
+    if (!taken) throw cause
+    const [port, { flag, env }] = taken
+    // Not the cause: its sentence would win, and it knows no setting.
+    throw new Error(
+      `Port ${port} is in use: stop the program that listens there, or choose another with ${flag.split(' ')[0]} (${env}).`,
+    )
+  }
 }
 
 /** The first error of the chain of causes that has a sentence of its own, else the message of the outermost one, in one line. */

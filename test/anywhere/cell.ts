@@ -92,7 +92,8 @@ async function carryOut(cell: Cell, step: Step, write: (text: string) => void): 
   const session = openSession({ room, user, home, env: { ...env, ...prepared?.env }, write, through })
   const journey: Journey = { room, session, dir, step }
   if (oddity !== null) return await oneCommand(journey, oddity.says)
-  if (user !== 'root') await installAsPrinted(journey, cell.place === 'sudo')
+  // Where sudo asks for no password, the first command installs the packages by itself.
+  if (cell.place === 'user') await installAsPrinted(journey)
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')
   await byHand(journey, await addDatabaseImage(cell, root))

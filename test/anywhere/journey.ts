@@ -44,23 +44,18 @@ export async function firstCommand(
   })
 }
 
-/**
- * The command that the first run of a user without root prints, run as it says.
- * @param hasSudo whether it works as it is printed; otherwise an administrator runs what follows "sudo"
- */
-export async function installAsPrinted({ session, dir, step }: Journey, hasSudo: boolean): Promise<void> {
+/** The command that the first run of a user who cannot become root prints, run by an administrator as it says. */
+export async function installAsPrinted({ session, dir, step }: Journey): Promise<void> {
   const printed = await step('demo names packages', coldSeconds, async signal => {
     const { code, text } = await session.run(demoOnce, { cwd: dir, signal })
-    const line = /^\s*sudo (.*apt-get install.*)$/m.exec(text)?.[1]
+    const line = /^\s*(?:sudo sh|su) -c '(.*apt-get install.*)'$/m.exec(text)?.[1]
     if (code === 0 || line === undefined)
       throw new Error(`no command to install packages is printed (exit code ${code})`)
     expectPlainWords(text)
     return line
   })
   await step('packages as printed', coldSeconds, async signal => {
-    const { code } = hasSudo
-      ? await session.run(['sh', '-c', `sudo ${printed}`], { signal })
-      : await session.asRoot.run(['sh', '-c', printed], { signal })
+    const { code } = await session.asRoot.run(['sh', '-c', printed], { signal })
     if (code !== 0) throw new Error(`the printed command ended with ${code}`)
   })
 }

@@ -8,6 +8,7 @@ import { type AllInOne, startAllInOne } from '../../programs/all-in-one.ts'
 import { createLog } from '../../programs/log.ts'
 import { runProgram } from '../../programs/run.ts'
 import { readSettings } from '../../programs/settings.ts'
+import { StartFailed } from '../../programs/start-failure.ts'
 import type { Client } from '../../client/index.ts'
 import { type Terminal, createTerminal } from '../progress.ts'
 import { type DemoAccount, demoAccount } from './account.ts'
@@ -54,7 +55,9 @@ export async function runDemo(flags: DemoFlags): Promise<void> {
   }
   try {
     if (flags.once) {
-      const up = await bringUp()
+      const up = await bringUp().catch((cause: unknown) => {
+        throw new StartFailed(cause)
+      })
       await terminal.step('Tearing down', () => tearDown(up.account.client, up.all, flags.git ? pushedApp : appName))
       return
     }

@@ -88,6 +88,9 @@ async function isPostmasterOf(pid: number, clusterDir: string): Promise<boolean>
     stat(clusterDir).catch(() => undefined),
   ])
   if (theirs !== undefined && ours !== undefined) return theirs.dev === ours.dev && theirs.ino === ours.ino
+  // Root in a container may not look into the processes of other users; the arguments of one are open to all.
+  const args = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined)
+  if (ours !== undefined && args !== undefined) return args.includes(`\0-D\0${clusterDir}\0`)
   return (await stat('/proc/self').catch(() => undefined)) === undefined && isAlive(pid)
 }
 

@@ -7,6 +7,7 @@ import { constants } from 'node:fs'
 import { access, readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
+import { childEnv } from '../../lib/child-env.ts'
 
 const run = promisify(execFile)
 
@@ -28,7 +29,9 @@ export async function serverAccount(clusterDir: string): Promise<Account | undef
   if (existing !== undefined && existing.uid !== 0) return { uid: existing.uid, gid: existing.gid }
   const known = (await passwdEntry('postgres')) ?? (await passwdEntry(ownAccount))
   if (known !== undefined) return known
-  await run('/usr/sbin/useradd', ['--system', '--no-create-home', '--shell', '/usr/sbin/nologin', ownAccount])
+  await run('/usr/sbin/useradd', ['--system', '--no-create-home', '--shell', '/usr/sbin/nologin', ownAccount], {
+    env: childEnv('useradd'),
+  })
   const made = await passwdEntry(ownAccount)
   if (made === undefined)
     throw new Error(`useradd ${ownAccount} left no entry in /etc/passwd; make that account by hand`)

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { constants } from 'node:fs'
+import { childEnv } from '../../lib/child-env.ts'
 import { type FileHandle, open, readFile } from 'node:fs/promises'
 
 export class DataDirInUse extends Error {
@@ -30,7 +31,10 @@ export async function takeOwnership(lockFile: string): Promise<{ release(): Prom
 }
 
 async function flock(handle: FileHandle): Promise<boolean> {
-  const child = spawn('flock', ['--exclusive', '--nonblock', '3'], { stdio: ['ignore', 'ignore', 'ignore', handle.fd] })
+  const child = spawn('flock', ['--exclusive', '--nonblock', '3'], {
+    stdio: ['ignore', 'ignore', 'ignore', handle.fd],
+    env: childEnv('flock'),
+  })
   const [code] = await once(child, 'exit')
   return code === 0
 }

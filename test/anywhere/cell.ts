@@ -9,7 +9,15 @@ import { databaseImageDir } from '../support/database-image.ts'
 import { type Cell, checkoutOf } from './cells.ts'
 import { carriedEnvironment, certificatePaths, npmrc, resolverFile } from './host.ts'
 import { installedTarball } from './installed.ts'
-import { byHand, firstCommand, installAsPrinted, type Journey, oneCommand, type Outcome } from './journey.ts'
+import {
+  byHand,
+  firstCommand,
+  installAsPrinted,
+  type Journey,
+  oneCommand,
+  type Outcome,
+  wholeSuite,
+} from './journey.ts'
 import { type Oddity, oddityOf } from './oddities.ts'
 import { openRoom, type Room } from './room.ts'
 import { cacheDir, copyCheckout, installNewerNode, rootTarball, unpackRoot } from './roots.ts'
@@ -27,17 +35,31 @@ export interface CellResult {
   readonly log: string
 }
 
+export interface CellOptions {
+  /** The whole test suite in place of the journey. */
+  readonly suite: boolean
+  /** Whether it has the host's /dev/kvm. */
+  readonly kvm: boolean
+}
+const usualOptions: CellOptions = { suite: false, kvm: true }
+
 /** More than all that a working cell does on a slow machine. */
 const cellMs = 45 * 60_000
+const suiteMs = 90 * 60_000
 const prepareSeconds = 20 * 60
 const tailLines = 30
 
-export async function runCell(cell: Cell, say: (line: string) => void, stop: AbortSignal): Promise<CellResult> {
+export async function runCell(
+  cell: Cell,
+  say: (line: string) => void,
+  stop: AbortSignal,
+  options: CellOptions = usualOptions,
+): Promise<CellResult> {
   const startedMs = performance.now()
   const logFile = join(cacheDir, 'logs', `${cell.name}.log`)
   await mkdir(join(cacheDir, 'logs'), { recursive: true })
   const log = createWriteStream(logFile)
-  const late = AbortSignal.timeout(cellMs)
+  const late = AbortSignal.timeout(options.suite ? suiteMs : cellMs)
   say(cell.name)
   const steps = openSteps(
     line => {
@@ -46,7 +68,7 @@ export async function runCell(cell: Cell, say: (line: string) => void, stop: Abo
     },
     AbortSignal.any([stop, late]),
   )
-  const { outcome, failed } = await carryOut(cell, steps.step, text => void log.write(text)).then(
+  const { outcome, failed } = await carryOut(cell, options, steps.step, text => void log.write(text)).then(
     done => ({ outcome: done, failed: null }),
     (cause: unknown) => ({
       outcome: 'fails' as const,
@@ -64,7 +86,12 @@ async function explanation(failed: string, logFile: string): Promise<string> {
   return [...lines.slice(-tailLines).map(line => `    | ${line}`), `  ${failed}`, `  All of it: ${logFile}`].join('\n')
 }
 
-async function carryOut(cell: Cell, step: Step, write: (text: string) => void): Promise<Outcome> {
+async function carryOut(
+  cell: Cell,
+  { suite, kvm }: CellOptions,
+  step: Step,
+  write: (text: string) => void,
+): Promise<Outcome> {
   await using undo = new AsyncDisposableStack()
   // Two runs of one checkout would share what they download.
   const lock = await step('turn', cellMs / 1000, signal => machineLock(`cells in ${cacheDir}`, signal))
@@ -81,7 +108,11 @@ async function carryOut(cell: Cell, step: Step, write: (text: string) => void): 
   const releases = undo.use(new AsyncDisposableStack())
   const room = await step('room', prepareSeconds, async () =>
     undo.use(
-      await openRoom({ ...usualRoom(cell, root), ...oddity?.room, binds: await caches(cell, home, user, root) }),
+      await openRoom({
+        ...usualRoom(cell, root, kvm),
+        ...oddity?.room,
+        binds: await caches(cell, home, user, root),
+      }),
     ),
   )
   const env = { ...usualEnvironment(), ...oddity?.env }
@@ -91,6 +122,7 @@ async function carryOut(cell: Cell, step: Step, write: (text: string) => void): 
   const through = [...(prepared?.through ?? []), ...(oddity?.through ?? [])]
   const session = openSession({ room, user, home, env: { ...env, ...prepared?.env }, write, through })
   const journey: Journey = { room, session, dir, step }
+  if (suite) return await wholeSuite(journey, suiteMs / 1000)
   if (oddity !== null) return await oneCommand(journey, oddity.says)
   // Where sudo asks for no password, the first command installs the packages by itself.
   if (cell.place === 'user') await installAsPrinted(journey)
@@ -100,12 +132,12 @@ async function carryOut(cell: Cell, step: Step, write: (text: string) => void): 
   return 'works'
 }
 
-const usualRoom = (cell: Cell, root: string) => ({
+const usualRoom = (cell: Cell, root: string, kvm = true) => ({
   root,
   hostname: 'anywhere',
   // Debian mounts it so since 13.
   tmp: cell.distribution === 'bookworm' ? null : 'nosuid,nodev,mode=1777,size=50%',
-  devices: ['net/tun', 'kvm'],
+  devices: kvm ? ['net/tun', 'kvm'] : ['net/tun'],
   freeMib: null,
 })
 

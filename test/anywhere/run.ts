@@ -1,7 +1,8 @@
 /**
  * `npm run test:anywhere [-- options]`: runs the cells of cells.ts one after the other, since each starts VMs on all cores.
  * `--list`: what there is. `--only <pattern>`: those whose name fits. `--cells a,b`: the named ones. `--json`: results.
- * `--table`: keeps the results, and writes them into docs/anywhere.md and the README.
+ * `--table`: keeps the results, and writes them into docs/anywhere.md and the README. `--suite`: the README's second command,
+ * `npm test`, in place of the journey. `--no-kvm`: without /dev/kvm.
  */
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -18,6 +19,8 @@ const { values: flags } = parseArgs({
     cells: { type: 'string' },
     json: { type: 'boolean', default: false },
     table: { type: 'boolean', default: false },
+    suite: { type: 'boolean', default: false },
+    'no-kvm': { type: 'boolean', default: false },
   },
 })
 
@@ -57,7 +60,7 @@ async function runAll(): Promise<void> {
   const results: CellResult[] = []
   for (const cell of wanted) {
     if (stop.signal.aborted) break
-    const result = await runCell(cell, say, stop.signal)
+    const result = await runCell(cell, say, stop.signal, { suite: flags.suite, kvm: !flags['no-kvm'] })
     if (!stop.signal.aborted) results.push(result)
   }
   const failed = results.filter(result => result.failed !== null)
@@ -65,7 +68,7 @@ async function runAll(): Promise<void> {
     say(
       `${outcome.padEnd(8)} ${cell.padEnd(32)} ${seconds.toFixed(0).padStart(5)} s  ${firstLine(why ?? '')}`.trimEnd(),
     )
-  if (flags.table) await writeDocuments(results)
+  if (flags.table && !flags.suite) await writeDocuments(results)
   if (flags.json) process.stdout.write(`${JSON.stringify(results, undefined, 2)}\n`)
   process.exitCode = failed.length > 0 || stop.signal.aborted ? 1 : 0
 }

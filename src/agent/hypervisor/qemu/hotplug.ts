@@ -67,7 +67,14 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
     if (await hasDevice(qmp, device)) return
     const place = at ? { channel: at.channel, 'scsi-id': at.id, lun: at.lun } : {}
     await qmp.execute('device_add', {
-      ...{ driver: 'scsi-hd', bus: 'scsi0.0', id: device, drive: node, serial: volumeId, ...place },
+      driver: 'scsi-hd',
+      bus: 'scsi0.0',
+      id: device,
+      drive: node,
+      serial: volumeId,
+      // Without one QEMU 10 takes the serial for it, and refuses one of more than 20 characters.
+      device_id: volumeId.replaceAll('-', '').slice(-20),
+      ...place,
       ...(use === 'exported' ? { 'share-rw': true } : {}),
     })
   }

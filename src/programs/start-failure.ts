@@ -42,6 +42,9 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   EMFILE: () => 'This process may not open more files: raise its limit (ulimit -n, LimitNOFILE).',
 }
 
+/** Says more than the system error behind it, which knows no setting. */
+class PortInUse extends Error {}
+
 /**
  * Starts something that listens, and names the setting of a port that another program has.
  * @param ports those that it may listen on; 0 is any free one
@@ -56,9 +59,9 @@ export async function namingPorts<T>(
     const taken = isSystemError(cause) && cause.code === 'EADDRINUSE' && ports.find(([port]) => port === cause.port)
     if (!taken) throw cause
     const [port, { flag, env }] = taken
-    // Not the cause: its sentence would win, and it knows no setting.
-    throw new Error(
+    throw new PortInUse(
       `Port ${port} is in use: stop the program that listens there, or choose another with ${flag.split(' ')[0]} (${env}).`,
+      { cause },
     )
   }
 }
@@ -67,6 +70,7 @@ export async function namingPorts<T>(
 export function startFailure(thrown: unknown): string {
   const cause = first(thrown)
   for (let error: unknown = cause; error instanceof Error; error = error.cause) {
+    if (error instanceof PortInUse) return error.message
     const sentence = isSystemError(error) ? sentences[error.code] : undefined
     if (sentence !== undefined && isSystemError(error)) return sentence(error)
   }

@@ -2,7 +2,7 @@
 /** The programs as they are shipped: built, they find what lies beside their sources, and start their threads. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, realpath, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -58,6 +58,14 @@ it('is a few files without a type to strip', async () => {
   expect(await run(process.execPath, [join(outDir, 'mote.js'), '--version'])).toBe(`${productVersion}\n`)
   expect((await readdir(outDir)).filter(name => !name.endsWith('.js'))).toEqual([])
   expect(programFile()).toMatch(/(?:dist\/mote\.js|src\/cli\/main\.ts)$/)
+})
+
+it('installs units that systemd accepts', async () => {
+  for (const program of ['control', 'gateway', 'agent']) {
+    const unit = await run(process.execPath, [join(outDir, 'mote.js'), 'install', program, '--print'])
+    const [, started = ''] = /^ExecStart="([^"]+)" /m.exec(unit) ?? []
+    expect(await realpath(started), program).toBe(join(await realpath('.'), 'bin', 'mote'))
+  }
 })
 
 it('finds pictures, pages, words and migrations, and hashes in a thread', async () => {

@@ -32,7 +32,7 @@ describe('mote install', () => {
       await installCommand().exitOverride().parseAsync(['node', 'mote', program, '--root', root])
       expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
       const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
-      expect(unit).toMatch(new RegExp(`^ExecStart=/.*/bin/mote ${program}`, 'm'))
+      expect(unit).toMatch(new RegExp(`^ExecStart="/.*/bin/mote" ${program}`, 'm'))
     } finally {
       await rm(root, { recursive: true, force: true })
     }

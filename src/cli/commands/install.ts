@@ -38,9 +38,10 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   const { join } = await import('node:path')
   const { run } = await import('../../lib/exec.ts')
   const name = `mote-${program}.service`
-  const template = await readFile(new URL(`../../../packaging/systemd/${name}`, import.meta.url), 'utf8')
-  const mote = new URL('../../../bin/mote', import.meta.url).pathname
-  const unit = template.replaceAll('@MOTE@', mote)
+  // Not `new URL(..., import.meta.url)`: the bundler takes that for a module, and the unit would run a file of its own.
+  const checkout = join(import.meta.dirname, '..', '..', '..')
+  const template = await readFile(join(checkout, 'packaging', 'systemd', name), 'utf8')
+  const unit = template.replaceAll('@MOTE@', systemdWord(join(checkout, 'bin', 'mote')))
   if (print) return out(`${unit}\n# ${program}.env\n${environment(program, '', set)}`)
   const unitFile = join(root, 'etc/systemd/system', name)
   const envFile = join(root, 'etc/mote', `${program}.env`)
@@ -59,6 +60,10 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
   await run('systemctl', ['enable', '--now', name])
   out(`${name} runs. Its log: journalctl -u ${name} -f\n`)
 }
+
+/** One word of an `ExecStart=` line: systemd.service(5), "Command lines", and systemd.unit(5) on specifiers. */
+export const systemdWord = (text: string) =>
+  `"${text.replaceAll('%', '%%').replaceAll('$', '$$$$').replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
 
 /** What is there stays; what is given is set; what the program cannot do without gets an empty line. */
 export function environment(program: Program, before: string, set: readonly string[]): string {

@@ -110,6 +110,7 @@ async function carryOut(
     undo.use(
       await openRoom({
         ...usualRoom(cell, root, kvm),
+        ...(suite ? { devices: [...usualRoom(cell, root, kvm).devices, ...disks] } : {}),
         ...oddity?.room,
         binds: await caches(cell, home, user, root),
       }),
@@ -131,6 +132,9 @@ async function carryOut(
   await byHand(journey, await addDatabaseImage(cell, root))
   return 'works'
 }
+
+/** What the suite's storage pools are made on. */
+const disks = ['fuse', 'loop-control', ...Array.from({ length: 8 }, (_, n) => `loop${n}`)]
 
 const usualRoom = (cell: Cell, root: string, kvm = true) => ({
   root,

@@ -15,6 +15,7 @@ export type LoopFileSystem = 'btrfs' | 'ext4' | 'xfs'
 /** Why there is none on this machine; undefined when there is. */
 export async function whyNoLoop(kind: LoopFileSystem): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'needs root'
+  if (!existsSync('/dev/loop-control')) return 'needs loop devices'
   return (await hasProgram(`mkfs.${kind}`)) ? undefined : `needs mkfs.${kind}`
 }
 
@@ -42,7 +43,8 @@ export async function loopFileSystem(
 export async function whyNoZfs(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'needs root'
   if (!(await hasProgram('zpool'))) return 'needs zpool'
-  return existsSync('/dev/zfs') || (await hasProgram('zfs-fuse')) ? undefined : 'needs the module or zfs-fuse'
+  const inUserSpace = existsSync('/dev/fuse') && (await hasProgram('zfs-fuse'))
+  return existsSync('/dev/zfs') || inUserSpace ? undefined : 'needs the module, or zfs-fuse and /dev/fuse'
 }
 
 /** A pool of ZFS in a file. One at a time on a machine: zfs-fuse has one socket. */

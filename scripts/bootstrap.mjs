@@ -2,11 +2,11 @@
 // over. Plain JavaScript for that reason; everything else is TypeScript that Node 24 runs as it is.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programFile, programFlags } from './build.mjs'
 import { ensureDashboard } from './dashboard.mjs'
-import { projectNode, root, tool, withProjectTools } from './project-node.mjs'
+import { isNewEnough, projectNode, root, starts, tool, withProjectTools } from './project-node.mjs'
 import { Failure, npmInstall, step } from './step.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 
@@ -14,6 +14,8 @@ import { ensureSystemPackages } from './system-packages.mjs'
 process.umask(0o022)
 
 const [verb = 'help', ...rest] = process.argv.slice(2)
+/** Of an installation that runs npm with a newer Node than the system's. */
+const firstNode = join(root, 'node_modules', '.first-node')
 
 try {
   await main()
@@ -115,11 +117,24 @@ function isInstalled() {
  */
 async function ensureNodePackages() {
   if (isInstalled()) return
-  await step('Installing npm packages (once, about a minute)', () => npmInstall(root))
+  await step('Installing npm packages (once, about a minute)', async () => npmInstall(root, await nodeForNpm()))
+  rmSync(firstNode, { recursive: true, force: true })
   writeFileSync(stampFile(), lockHash())
   const node = nodeOrFail()
   // Without it the sources run, which is slower and nothing else.
   spawnSync(node, [join(root, 'scripts', 'build.mjs')], { cwd: root, stdio: 'ignore' })
+}
+
+/** @returns the Node of this process when it is new enough, else the project's, fetched ahead of the other packages */
+async function nodeForNpm() {
+  const name = `node-${process.platform}-${process.arch}`
+  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  if (isNewEnough() || optionalDependencies[name] === undefined) return process.execPath
+  mkdirSync(firstNode, { recursive: true })
+  writeFileSync(join(firstNode, 'package.json'), '{ "private": true }\n')
+  await npmInstall(firstNode, process.execPath, [`${name}@${optionalDependencies[name]}`])
+  const node = join(firstNode, 'node_modules', name, 'bin', 'node')
+  return starts(node) ? node : process.execPath
 }
 
 /** Ends with the child's own exit code when it is not 0; signals reach the child, which decides. */

@@ -38,7 +38,7 @@ export async function ensureDashboard(node) {
   if (isDashboardFresh()) return true
   try {
     await step('Building the dashboard', async () => {
-      await install()
+      await install(node)
       await build(node)
     })
     return true
@@ -48,11 +48,11 @@ export async function ensureDashboard(node) {
   }
 }
 
-async function install() {
+async function install(node) {
   const lock = readFileSync(join(dashboard, 'package-lock.json'), 'utf8')
   const from = join(dashboard, 'node_modules', '.installed-from')
   if (existsSync(from) && readFileSync(from, 'utf8') === lock) return
-  await npmInstall(dashboard)
+  await npmInstall(dashboard, node)
   writeFileSync(from, lock)
 }
 

@@ -16,15 +16,19 @@ const oldestMajor = 24
  */
 const packaged = join(root, 'node_modules', `node-${process.platform}-${process.arch}`, 'bin', 'node')
 
+/** Whether the Node of this process can run the sources. */
+export const isNewEnough = () => Number(process.versions.node.split('.')[0]) >= oldestMajor
+
+/** The packaged one is built for glibc: on Alpine it is there and does not start. */
+export const starts = node => existsSync(node) && spawnSync(node, ['--version'], { stdio: 'ignore' }).status === 0
+
 /**
  * @returns the path of a Node that can run the sources: the packaged one, else the one that runs this script
  * @throws Error with one sentence that says what to do
  */
 export function projectNode() {
-  // It is built for glibc: on Alpine it is there and does not start.
-  if (existsSync(packaged) && spawnSync(packaged, ['--version'], { stdio: 'ignore' }).status === 0) return packaged
-  const [major] = process.versions.node.split('.').map(Number)
-  if (major >= oldestMajor) return process.execPath
+  if (starts(packaged)) return packaged
+  if (isNewEnough()) return process.execPath
   throw new Error(
     `Mote needs Node ${oldestMajor} on this system (${process.platform} ${process.arch}), where npm has no Node to bring along: install Node ${oldestMajor} or newer, then run the command again. This is Node ${process.versions.node}.`,
   )

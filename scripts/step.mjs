@@ -1,6 +1,8 @@
 // Runs a program as one named step: says at once what has begun, shows that it goes on, keeps its output for when it fails.
 // Plain JavaScript: see bootstrap.mjs.
 import { spawn } from 'node:child_process'
+import { existsSync, realpathSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 
 const tickMs = 5_000
 const keptChars = 20_000
@@ -43,12 +45,32 @@ export function program(command, args, options = {}) {
   })
 }
 
-/** npm in a folder of the project, without what an outer npm has set for its own children. */
-export async function npmInstall(cwd) {
+/**
+ * Installs packages in a folder of the project, without what an outer npm has set for its own children.
+ * @param node the Node to run npm with. npm leaves out optional packages that its own Node is too old for, such as the
+ *   native parts of the bundlers under Debian 12's Node 18, although another Node will run them.
+ * @param wanted packages to install in place of those of the folder
+ */
+export async function npmInstall(cwd, node = process.execPath, wanted = []) {
+  const cli = npmCli()
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
-  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error']
-  const { status, output } = await program('npm', args, { cwd, env })
+  // Scripts of packages run by this Node, too; Debian's npm finds its own modules only with Debian's Node or like this.
+  env.PATH = [dirname(node), env.PATH].join(delimiter)
+  if (cli?.startsWith(debianModules)) env.NODE_PATH = debianModules
+  const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error', ...wanted]
+  const isOther = cli !== undefined && node !== process.execPath
+  const { status, output } = await program(isOther ? node : 'npm', isOther ? [cli, ...args] : args, { cwd, env })
   if (status !== 0) throw new Failure(`npm could not install the packages in ${cwd}. ${reasonOf(output)}`)
+}
+
+const debianModules = '/usr/share/nodejs'
+
+/** The script behind `npm`; undefined: it is something else, or not installed. */
+function npmCli() {
+  const onPath = (process.env.PATH ?? '').split(delimiter).map(dir => join(dir, 'npm'))
+  const found = onPath.find(path => existsSync(path))
+  const script = found === undefined ? '' : realpathSync(found)
+  return script.endsWith('npm-cli.js') ? script : undefined
 }
 
 /** What to do about the failure of an installer, from what it printed. */

@@ -129,7 +129,7 @@ async function carryOut(
   if (cell.place === 'user') await installAsPrinted(journey)
   await firstCommand(journey, 'cold')
   await firstCommand(journey, 'warm')
-  await byHand(journey, await addDatabaseImage(cell, root))
+  await byHand(journey, await addDatabaseImage(cell, root), user === 'root')
   return 'works'
 }
 

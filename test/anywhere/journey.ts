@@ -101,8 +101,9 @@ export function expectPlainWords(text: string): void {
 /**
  * Everything by hand while the demo runs.
  * @param hasDatabases whether the image of databases is there
+ * @param isRoot whether the agent is root, as databases need
  */
-export async function byHand(journey: Journey, hasDatabases: boolean): Promise<void> {
+export async function byHand(journey: Journey, hasDatabases: boolean, isRoot: boolean): Promise<void> {
   const { session, dir, step, room } = journey
   const demo = session.start(['npm', 'run', 'demo'], { cwd: dir })
   const [, email = '', password = ''] = await step('demo that stays', warmSeconds, signal =>
@@ -119,7 +120,14 @@ export async function byHand(journey: Journey, hasDatabases: boolean): Promise<v
   const { text } = await mote('deployments list', ['deployments', 'list', '--app', 'web', '--json'])
   await mote('stop', ['deployments', 'stop', newestOf(text), '--app', 'web'])
   await mote('apps delete', ['apps', 'delete', 'web', '--yes'])
-  if (hasDatabases) {
+  if (hasDatabases && !isRoot) {
+    const { code, text } = await session.run(['bin/mote', 'db', 'create', 'main'], {
+      cwd: dir,
+      signal: AbortSignal.timeout(60_000),
+    })
+    if (code === 0 || !/agent that runs as root/.test(text))
+      throw new Error('db create does not say that it needs root')
+  } else if (hasDatabases) {
     const create = ['db', 'create', 'main', '--version', String(databaseVersion)] as const
     await mote('db create', create, /answers/, warmSeconds).catch(async (cause: unknown) => {
       // Into the log: they say why. Not a step, which would be taken for the one that failed.

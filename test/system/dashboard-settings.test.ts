@@ -188,6 +188,7 @@ browserSuite('settings in the dashboard', () => {
     await other.says('The password was changed')
     await other.open('/account', 'Account')
     await other.button('Delete account').click()
+    await other.dialog.getByLabel('Password', { exact: true }).fill('a-lantern-for-the-otter-43')
     await other.confirm('Delete', 'leaver@example.com')
     await other.page.waitForURL('**/signin**')
     await other[Symbol.asyncDispose]()

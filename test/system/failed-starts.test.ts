@@ -159,7 +159,7 @@ const noDirectory: Expected = {
 }
 const portOf = (flag: string): Expected => ({
   fault: () => flags(flag, takenPort),
-  says: /^Port \d+ of 127\.0\.0\.1 is in use/,
+  says: flag === '' ? /^Port \d+ of 127\.0\.0\.1 is in use/ : new RegExp(`^Port \\d+ is in use: .*${flag} `),
 })
 
 const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {

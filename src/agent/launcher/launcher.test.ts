@@ -1,4 +1,4 @@
-import { mkdir, readFile, readlink, rmdir } from 'node:fs/promises'
+import { mkdir, readFile, readlink, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
@@ -37,11 +37,14 @@ describe.each(both)('a command %s', (_, { run }) => {
     expect(run('no-such-program', [])).rejects.toMatchObject({ code: 'ENOENT' }))
 
   test('does not wait for others', async () => {
-    let slow = true
-    const first = run('sleep', ['1']).then(() => (slow = false))
+    await using dir = await testDir()
+    const pipe = join(dir.path, 'pipe')
+    await run('mkfifo', [pipe])
+    // Ends once something is written for it.
+    const first = run('cat', [pipe])
     await Promise.all(Array.from({ length: 20 }, (_, n) => run('echo', [String(n)])))
-    expect(slow).toBe(true)
-    await first
+    await writeFile(pipe, 'done')
+    expect(await first).toBe('done')
   })
 })
 

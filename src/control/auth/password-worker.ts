@@ -1,16 +1,16 @@
 /**
- * A thread that hashes passwords, one at a time. Its priority is low: on Linux `setPriority(0)` is about the calling
- * thread alone, so requests of others are served first when cores are few.
+ * A thread that hashes passwords, one at a time. Its priority is low, so requests of others are served first when cores
+ * are few.
  */
-import { setPriority } from 'node:os'
 import { parentPort } from 'node:worker_threads'
 import { hashSync, verifySync } from '@node-rs/argon2'
+import { lowerOwnPriority } from '../../lib/low-priority.ts'
 import type { HashJob, HashResult } from './hash-threads.ts'
 
 /** A tenth of a core against busy neighbours: a login then takes 0.1 s rather than 0.01 s, but it is never starved. */
 const niceness = 10
 
-if (process.platform === 'linux') setPriority(0, niceness)
+lowerOwnPriority(niceness)
 
 function perform(job: HashJob): HashResult {
   try {

@@ -21,7 +21,10 @@ export async function offeredVersions(sql: Sql, engine: EngineName, configured: 
   )
   if (offered.length > 0) return offered
   const build = `mote image build ${engine} --version ${configured[0]}`
-  throw new ApiError('no_capacity', `No host has an image of ${engine}. On a host: ${build}`)
+  throw new ApiError(
+    'no_capacity',
+    `No host can run ${engine}: it needs an agent that runs as root and has the image. On such a host: ${build}`,
+  )
 }
 
 /** @param hosts images of each host; null: it does not say */

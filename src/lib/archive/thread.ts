@@ -2,11 +2,11 @@
  * One job in a thread of its own: whatever an archive makes its reader do, the main loop goes on, and the time limit and
  * an abort end it in the middle of a computation.
  */
-import { setPriority } from 'node:os'
 import { once } from 'node:events'
 import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { hasCode } from '../files.ts'
 import { ArchiveFault, type ArchiveFaultCode } from './fault.ts'
+import { lowerOwnPriority } from '../low-priority.ts'
 
 export interface ThreadLimits {
   readonly signal: AbortSignal
@@ -53,12 +53,12 @@ export async function inThread<Job>(file: URL, job: Job, { signal, timeoutMs }: 
   }
 }
 
-/** A tenth of a core against busy neighbors: on Linux this is about the calling thread alone. */
+/** A tenth of a core against busy neighbors. */
 const niceness = 10
 
 /** In the thread: answers with what `perform` resolves to. */
 export function answerJob<Job>(perform: (job: Job) => Promise<unknown>): void {
-  if (process.platform === 'linux') setPriority(0, niceness)
+  lowerOwnPriority(niceness)
   const job: Job = workerData
   perform(job).then(
     value => say({ ok: true, value }),

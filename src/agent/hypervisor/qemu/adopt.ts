@@ -1,7 +1,7 @@
 import { readlink, realpath } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isRunning } from '../../../lib/process-identity.ts'
-import type { Machine, Running, VmHome, Watcher } from '../driver.ts'
+import type { Machine, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
 import { openConsole } from '../console.ts'
 import { parseWorkload } from '../machine.ts'
 import { endProcess } from '../process.ts'
@@ -31,9 +31,13 @@ export async function adoptVm(
     const console = await openConsole(home.dir)
     const { tap } = readNotes(running.prepared)
     // A paused guest answers nothing; its workload can only be running or have been reported.
-    const status = await Promise.race([links.guest.ready, sleep(2_000, 'running', { ref: false })])
+    const unanswered: WorkloadState = { state: 'running' }
+    const workload = await Promise.race([
+      links.guest.ready.then(parseWorkload),
+      sleep(2_000, unanswered, { ref: false }),
+    ])
     return qemuMachine({
-      ...{ running, ...links, workload: parseWorkload(status), console, watcher, tap, madeBy, dir: home.dir, fromSeq },
+      ...{ running, ...links, workload, console, watcher, tap, madeBy, dir: home.dir, fromSeq },
       ...{ memoryMib: home.spec.memoryMib, isolation, vmId: home.vmId },
       cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
     })

@@ -3,7 +3,6 @@ import { isRunning } from '../../../lib/process-identity.ts'
 import { unbindBelow } from '../bind.ts'
 import type { Driver, Machine, Running, VmHome } from '../driver.ts'
 import type { Isolation } from '../isolation.ts'
-import { parseWorkload } from '../machine.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import { hostCpu } from '../snapshot-files.ts'
@@ -89,8 +88,8 @@ async function adoptVm(
     if (hasMark(home.dir, 'arriving')) throw new Error('half of a VM')
     const state = await platform.inspect(platform.api(home.dir))
     const guest = connectGuest(platform, home.dir, running, follow)
-    const status = await adoptedWorkload(guest, state)
-    return machineFor(platform, { home, running, guest, ...follow }, parseWorkload(status))
+    const workload = await adoptedWorkload(guest, state)
+    return machineFor(platform, { home, running, guest, ...follow }, workload)
   } catch {
     // Alive but not ours to talk to: without its socket it cannot be run, only ended.
     await endProcess(running)

@@ -7,7 +7,7 @@ import { lastingGuest } from '../../guest/lasting.ts'
 import type { TapsApart } from '../../net/net.ts'
 import type { Machine, PrepareContext, Prepared, Running, VmHome, Watcher, WorkloadState } from '../driver.ts'
 import { confine, type Isolation } from '../isolation.ts'
-import { machineOf } from '../machine.ts'
+import { machineOf, parseWorkload } from '../machine.ts'
 import { readNotes } from '../prepare.ts'
 import { endProcess } from '../process.ts'
 import type { VmmHttp } from '../vmm-http.ts'
@@ -147,12 +147,13 @@ export async function untilAnswers(api: VmmHttp, greeting: string, signal: Abort
 }
 
 /** How a paused or busy guest counts when an agent finds it: what it said before was reported then. */
-export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<string> {
-  if (state === 'paused') return 'running'
+export async function adoptedWorkload(guest: GuestChannel, state: 'running' | 'paused'): Promise<WorkloadState> {
+  const unanswered: WorkloadState = { state: 'running' }
+  if (state === 'paused') return unanswered
   const late = new AbortController()
-  const waited = sleep(adoptMs, 'running', { signal: late.signal, ref: false })
+  const waited = sleep(adoptMs, unanswered, { signal: late.signal, ref: false })
   waited.catch(() => undefined)
-  return Promise.race([guest.ready, waited]).finally(() => late.abort())
+  return Promise.race([guest.ready.then(parseWorkload), waited]).finally(() => late.abort())
 }
 
 const adoptMs = 5_000

@@ -185,7 +185,7 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     const { pathname, hash } = new URL(String(made.link))
     await grace.page.goto(`${pathname}${hash}`)
     await grace.button('Accept').click()
-    await grace.says(/You are a member of/)
+    await grace.page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor()
     const { body } = await ada.user.get(`/v1/projects/${ada.user.project}/members`)
     expect(JSON.stringify(body)).toContain('grace@example.com')
     expect(grace.complaints).toEqual([])

@@ -18,7 +18,7 @@ const certificates = [
 const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificates]
 
 /** They fetch from the network whatever they are run for. */
-const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebstrap', 'skopeo'])
+const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebstrap', 'npm', 'skopeo'])
 
 export interface ChildEnv {
   /** Whether the program goes to the network by itself; default: as it is known to. */

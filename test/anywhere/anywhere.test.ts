@@ -9,7 +9,8 @@ import { cellInTurn } from './turn.ts'
 const limitMs = 25 * 60_000
 
 const isOffline = () =>
-  run('npm', ['ping', '--loglevel=error'], { timeoutMs: 30_000 }).then(
+  // Not `npm ping`: mirrors answer for packages only.
+  run('npm', ['view', 'npm', 'version', '--loglevel=error'], { timeoutMs: 30_000 }).then(
     () => false,
     () => true,
   )

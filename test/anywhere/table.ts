@@ -68,13 +68,20 @@ function about({ distribution, node, place, path, odd }: Cell): string[] {
   return [machine, node === 'newer' ? 'newer' : 'its own', places[place], path === 'plain' ? 'plain' : 'space, umlaut']
 }
 
-/** For the README: distributions on which each usual cell works. */
+/** For the README: the distributions, and how many of their usual cells work where not all do. */
 export function testedSentence(results: readonly StoredResult[]): string {
   const working = new Set(results.filter(({ outcome }) => outcome === 'works').map(({ cell }) => cell))
-  const names = (Object.keys(distributions) as Distribution[]).filter(distribution =>
-    cells.every(cell => cell.odd !== null || cell.distribution !== distribution || working.has(cell.name)),
-  )
-  const tested = names.length === 0 ? 'no release yet' : listed(names.map(name => distributions[name]))
+  const names = (Object.keys(distributions) as Distribution[]).flatMap(distribution => {
+    const usual = cells.filter(cell => cell.odd === null && cell.distribution === distribution)
+    const count = usual.filter(({ name }) => working.has(name)).length
+    if (count === 0) return []
+    return [
+      count === usual.length
+        ? distributions[distribution]
+        : `${distributions[distribution]} (${count} of ${usual.length} machines)`,
+    ]
+  })
+  const tested = names.length === 0 ? 'no release yet' : listed(names)
   return `[Tested](docs/anywhere.md) on ${tested}; not on Ubuntu.`
 }
 

@@ -62,7 +62,7 @@ void end_proof(void) {
   char asked[4];
   if (!kernel_argument("proof", asked, sizeof asked)) return;
   dprintf(2, "mote-init: proof\n");
-  /* The host ends the machine: one that ends by itself may be gone before its last line was read. */
+  /* Wait for the host to kill the VM: a VM that powers off may be gone before the host has read this line. */
   for (;;) pause();
 }
 

@@ -1,4 +1,4 @@
-// Runs a program as one named step: says at once what has begun, shows that it goes on, keeps its output for when it fails.
+// Runs a program as one named step: prints its name at once and the elapsed time every 5 s, and keeps its output for errors.
 // Plain JavaScript: see bootstrap.mjs.
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'

@@ -78,7 +78,7 @@ const isMissing = ({ probe }) => !probe.some(present)
 
 /**
  * Installs what is missing of the groups. With `mandatory` it fails when virtual machines cannot run without a missing
- * package; otherwise it names the missing ones and goes on.
+ * package; otherwise it prints the missing packages and returns.
  * @throws Failure that names the packages and the command to run
  */
 export async function ensureSystemPackages(groups, { mandatory = false } = {}) {
@@ -100,7 +100,7 @@ export async function ensureSystemPackages(groups, { mandatory = false } = {}) {
 
 const notLinux = `Virtual machines need Linux; this is ${process.platform}. What works here: the command line ("bin/mote login --url <address of a Mote>") and a cloud of simulated machines ("npm start -- --hypervisor fake").`
 
-/** What a command is put behind to run as root without a question; undefined: there is no such way. */
+/** Returns the prefix that runs a command as root without asking for a password; undefined when there is none. */
 function rootCommand() {
   if (process.getuid() === 0) return []
   const sudo = spawnSync('sudo', ['-n', 'true'], { stdio: 'ignore' })

@@ -42,7 +42,7 @@ const sentences: Readonly<Record<string, (error: SystemError) => string>> = {
   EMFILE: () => 'This process may not open more files: raise its limit (ulimit -n, LimitNOFILE).',
 }
 
-/** Says more than the system error behind it, which knows no setting. */
+/** Takes precedence over the system error that caused it, because it names the setting. */
 class PortInUse extends Error {}
 
 /**

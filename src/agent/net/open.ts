@@ -9,7 +9,7 @@ import { userNetwork } from './user.ts'
 type NetworkConfig = Pick<AgentConfig, 'hypervisor' | 'network' | 'dataDir' | 'subnet' | 'egressAllow' | 'egressDeny'>
 
 interface NetworkEvents extends Pick<TapOptions, 'onHealed' | 'onError' | 'ownerOf' | 'runs'> {
-  /** Root asked for what works best, and taps do not work here. */
+  /** Called when the agent is root, the mode is `auto` and taps do not work: user networking is used instead. */
   readonly onNoTaps?: (reason: string) => void
 }
 

@@ -132,7 +132,8 @@ const cases: readonly Case[] = [
         const found = await findManifest(layout, 'latest')
         const target = place()
         await run('mkdir', [target])
-        const options = { maxBytes: 256 << 20, withSeed: false }
+        const unprivileged = { program: undefined, reason: 'not of interest here' }
+        const options = { maxBytes: 256 << 20, withSeed: false, unprivileged }
         await settled(buildBase(layout, found, found.digest, target, options, AbortSignal.timeout(20_000)))
       }
     },

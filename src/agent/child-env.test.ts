@@ -12,6 +12,7 @@ import { startWaiting } from './hypervisor/qemu/pool/waiting.ts'
 import { qemuBinary, spawnQemu } from './hypervisor/qemu/spawn.ts'
 import { openLauncher, noLauncher } from './launcher/launcher.ts'
 import { testDir } from './testing.ts'
+import { openWorker } from './worker/worker.ts'
 
 const secret = 'hunter2-of-the-agent'
 /** As an operator may set them, by hand or in the unit's file. */
@@ -77,9 +78,12 @@ describe('a program of a moment', () => {
 
   test('in the name of git, under its limit', async () => {
     const limits = { maxBytes: 1 << 20, timeoutMs: 10_000, signal: AbortSignal.timeout(10_000) }
-    check(await limited(['cat', '/proc/self/environ'], limits, { GIT_TERMINAL_PROMPT: '0' }), ['GIT_TERMINAL_PROMPT'])
+    using worker = await openWorker({ program: undefined, reason: '' }, '/', { signal: limits.signal })
+    check(await limited(worker, ['cat', '/proc/self/environ'], limits, { GIT_TERMINAL_PROMPT: '0' }), [
+      'GIT_TERMINAL_PROMPT',
+    ])
     const program = ['git', '-c', 'alias.show-env=!cat /proc/self/environ', 'show-env']
-    const environ = await limited(program, limits, { HOME: '/nonexistent' })
+    const environ = await limited(worker, program, limits, { HOME: '/nonexistent' })
     expect(environ).not.toContain(secret)
     expect(environ.split('\0')).toContain(`HTTPS_PROXY=${forNetwork.HTTPS_PROXY}`)
   })

@@ -11,6 +11,7 @@ import { inspectQemu, testedQemu, untestedQemu } from './hypervisor/qemu/program
 import { probeQemu } from './hypervisor/qemu/probe.ts'
 import { type Finding, inspectTools } from './host-tools.ts'
 import { probeVmm } from './hypervisor/vmm/probe.ts'
+import { findUnprivileged } from './worker/worker.ts'
 import { run } from '../lib/exec.ts'
 import { hasCode } from '../lib/files.ts'
 
@@ -23,7 +24,8 @@ export async function inspectHost(
   onProgress: (line: string) => void = () => undefined,
 ): Promise<Finding[]> {
   const findings = [await qemuFinding(), ...(await inspectTools())]
-  findings.push(await tapFinding(), await wayOutFinding(config.cacheDir), await reflinkFinding(config.cacheDir))
+  findings.push(await tapFinding(), await wayOutFinding(config.cacheDir), await workerFinding(config.cacheDir))
+  findings.push(await reflinkFinding(config.cacheDir))
   const kernel = () => ensureKernel(config.cacheDir, onProgress, config.kernel)
   const made = await kernel().then(
     ({ version }): Finding => ({
@@ -97,6 +99,25 @@ async function wayOutFinding(cacheDir: string): Promise<Finding> {
     return { name: 'registries', ok: 'yes', detail: 'are reached from a network of their own', fix: null }
   const detail = `a registry can have skopeo ask a port of this host's loopback: ${found.reason}`
   return { name: 'registries', ok: 'limited', detail, fix: 'run the agent as root, or let users make user namespaces' }
+}
+
+/** Images and repositories of users are unpacked by programs that have no rights on this host (worker/worker.ts). */
+async function workerFinding(cacheDir: string): Promise<Finding> {
+  const found = await findUnprivileged(cacheDir)
+  if (found.program !== undefined)
+    return {
+      name: 'unpacking',
+      ok: 'yes',
+      detail: 'images and sources are unpacked without rights on this host',
+      fix: null,
+    }
+  const detail = `git, umoci and mkfs.erofs run as the agent's own user: ${found.reason}`
+  return {
+    name: 'unpacking',
+    ok: 'limited',
+    detail,
+    fix: 'run the agent as root where it may make namespaces and mounts',
+  }
 }
 
 /** Tries it where the disks are made: the name of a file system does not say how it was formatted. */

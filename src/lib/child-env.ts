@@ -8,14 +8,8 @@ const everywhere = ['HOME', 'TMPDIR', 'TZ'] as const
 
 /** How the host goes to the network: a proxy, and the certificates that it trusts. */
 const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'] as const
-const certificates = [
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'GIT_SSL_CAINFO',
-  'CURL_CA_BUNDLE',
-  'NODE_EXTRA_CA_CERTS',
-] as const
-const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificates]
+const certificateFiles = ['SSL_CERT_FILE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE', 'NODE_EXTRA_CA_CERTS'] as const
+const ofNetwork = [...proxies, ...proxies.map(name => name.toLowerCase()), ...certificateFiles, 'SSL_CERT_DIR']
 
 /** They fetch from the network whatever they are run for. */
 const networkPrograms: ReadonlySet<string> = new Set(['apt-get', 'git', 'mmdebstrap', 'npm', 'skopeo'])
@@ -58,6 +52,13 @@ export function hostProxies(): Record<string, string> {
   }
   return found
 }
+
+/** The files of authorities that the host trusts, by the variable that names them. */
+export const hostCertificates = (): ReadonlyArray<readonly [variable: string, file: string]> =>
+  certificateFiles.flatMap(name => {
+    const file = process.env[name] ?? ''
+    return file === '' ? [] : [[name, file] as const]
+  })
 
 /** The proxy for HTTPS that programs of the network find in their environment: the host's own way out. */
 export function hostProxy(): URL | undefined {

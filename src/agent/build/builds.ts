@@ -14,6 +14,7 @@ import type { LogLimits } from '../logs/limit.ts'
 import { type VmLog, vmLog } from '../logs/vm-log.ts'
 import { isVmId } from '../state.ts'
 import { StepError } from '../vm/errors.ts'
+import { unprivilegedIn } from '../worker/worker.ts'
 import { BuildFault } from './fault.ts'
 import { build } from './job.ts'
 
@@ -174,7 +175,7 @@ async function work(
     await rm(workDir, { recursive: true, force: true })
     await mkdir(workDir, { mode: 0o700 })
     const image = await build(
-      { ...deps, driver, cachesDir: join(deps.dataDir, 'build-cache') },
+      { ...deps, driver, cachesDir: join(deps.dataDir, 'build-cache'), unprivileged: unprivilegedIn(deps.cacheDir) },
       {
         ...{ buildId, spec, log, work: workDir, vmDir: deps.vmDir(buildId) },
         onCommit: commit => publish({ commit }),

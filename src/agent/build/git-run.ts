@@ -1,5 +1,9 @@
 /** git as it is run here: without hooks, other transports, redirects, helpers, or any configuration of this machine. */
-import { run } from '../../lib/exec.ts'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hostCertificates } from '../../lib/child-env.ts'
+import { readIfExists } from '../../lib/files.ts'
+import type { Worker } from '../worker/worker.ts'
 import { type CheckedUrl, curlResolve } from './address.ts'
 
 export type Git = (args: readonly string[]) => Promise<string>
@@ -16,12 +20,12 @@ const outputBytes = 2 << 20
 
 /** `prlimit` ends it with SIGXFSZ when a file grows too large: a small repository can announce a huge one. */
 export const limited = (
+  worker: Worker,
   program: readonly string[],
   { maxBytes, timeoutMs, signal }: FetchLimits,
   env: Readonly<Record<string, string>> = {},
 ) =>
-  run('prlimit', [`--fsize=${maxBytes}`, '--', ...program], {
-    cwd: '/',
+  worker.run('prlimit', [`--fsize=${maxBytes}`, '--', ...program], {
     env,
     network: program[0] === 'git',
     outputBytes,
@@ -29,10 +33,27 @@ export const limited = (
     signal,
   })
 
+/** @param dir of the repository, below the worker's */
 export const gitIn =
-  (dir: string, env: Readonly<Record<string, string>>, limits: FetchLimits): Git =>
+  (worker: Worker, dir: string, env: Readonly<Record<string, string>>, limits: FetchLimits): Git =>
   args =>
-    limited(['git', '--git-dir', dir, ...args], limits, env)
+    limited(worker, ['git', `--git-dir=${worker.path(dir)}`, ...args], limits, env)
+
+/** The authorities that the host trusts, as files that the worker may read wherever they are; what is missing is left out. */
+export async function certificatesFor(worker: Worker): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  await mkdir(join(worker.dir, 'trust'))
+  await worker.give('trust')
+  for (const [variable, file] of hostCertificates()) {
+    const name = `trust/${variable}.pem`
+    const text = await readIfExists(file)
+    if (text === undefined) continue
+    await writeFile(join(worker.dir, name), text)
+    await worker.give(name)
+    found[variable] = worker.path(name)
+  }
+  return found
+}
 
 /** Settings and password by environment: neither arguments nor files ever hold them. */
 export function gitEnvironment(

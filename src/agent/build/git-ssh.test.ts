@@ -9,7 +9,7 @@ import { hasProgram } from '../../lib/programs.ts'
 import { testDir } from '../testing.ts'
 import { submoduleUrl } from './address.ts'
 import { fetchSource, type Source } from './git.ts'
-import { type GitServer, gitServer } from './testing.ts'
+import { type GitServer, gitServer, gitWorker } from './testing.ts'
 import { type SshGitHost, sshGitHost } from './ssh-testing.ts'
 
 const needed = ['sshd', 'ssh', 'ssh-keygen', 'git']
@@ -35,16 +35,17 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
   })
   const fetched = async (change: Partial<Source> = {}) => {
     await using dir = await testDir()
-    const repository = await fetchSource(source(change), join(dir.path, 'git'), limits)
+    using worker = await gitWorker(dir.path, limits.signal)
+    const repository = await fetchSource(source(change), worker, limits)
     return {
       text: await repository.read('index.html'),
-      left: await readdir(dir.path),
+      left: await readdir(worker.dir),
       branch: repository.commit.branch,
     }
   }
 
   test('reads with the key of the app, and leaves no file of it', async () => {
-    expect(await fetched()).toEqual({ text: 'over ssh', left: ['git'], branch: 'main' })
+    expect(await fetched()).toEqual({ text: 'over ssh', left: ['git', 'trust'], branch: 'main' })
   })
 
   test.skipIf(!isRoot)('reads user@host:path, too (port 22 needs root)', async () => {
@@ -75,9 +76,10 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
   test('a private address needs leave, and no key means no ssh', async () => {
     await expect(fetched({ allowPrivate: false })).rejects.toThrow(/private address/)
     await using dir = await testDir()
+    using worker = await gitWorker(dir.path, limits.signal)
     const { ssh: _, ...bare } = source()
-    await expect(fetchSource(bare, join(dir.path, 'git'), limits)).rejects.toThrow(/deploy key/)
-    expect(existsSync(join(dir.path, 'git.ssh'))).toBe(false)
+    await expect(fetchSource(bare, worker, limits)).rejects.toThrow(/deploy key/)
+    expect(existsSync(join(worker.dir, 'ssh'))).toBe(false)
   })
 
   test('the key is one that OpenSSH understands', async () => {
@@ -103,8 +105,9 @@ describe('submodules', () => {
   }
   const listing = async (change: Partial<Source>) => {
     await using dir = await testDir()
+    using worker = await gitWorker(dir.path, limits.signal)
     const source = { url: server.url, branch: 'main', commit: '', allowPrivate: true, ...change }
-    const repository = await fetchSource(source, join(dir.path, 'git'), limits)
+    const repository = await fetchSource(source, worker, limits)
     const file = join(dir.path, 'source.tar')
     await repository.archive(file)
     return (await run('tar', ['-tf', file])).trim().split('\n')

@@ -8,6 +8,7 @@ import { run } from '../../lib/exec.ts'
 import { testDir } from '../testing.ts'
 import { BuildFault } from './fault.ts'
 import { fetchSource } from './git.ts'
+import { gitWorker } from './testing.ts'
 
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 const commit = '1'.repeat(40)
@@ -48,8 +49,9 @@ async function hostile() {
 test('objects that are said to be on another host are not looked for there', async () => {
   using server = await hostile()
   await using dir = await testDir()
+  using worker = await gitWorker(dir.path, limits.signal)
   const source = { url: server.url, branch: 'main', commit: '', allowPrivate: true }
-  await expect(fetchSource(source, join(dir.path, 'git'), limits)).rejects.toBeInstanceOf(BuildFault)
+  await expect(fetchSource(source, worker, limits)).rejects.toBeInstanceOf(BuildFault)
   expect(server.asked).toContain('/x.git/info/refs')
   expect(server.strays()).toBe(0)
   // A git that follows redirects would have gone there.

@@ -6,7 +6,7 @@ import { run } from '../../lib/exec.ts'
 import { testDir } from '../testing.ts'
 import { BuildFault } from './fault.ts'
 import { fetchSource, type Source } from './git.ts'
-import { type GitServer, gitServer } from './testing.ts'
+import { type GitServer, gitServer, gitWorker } from './testing.ts'
 
 let server: GitServer
 let first = ''
@@ -25,7 +25,8 @@ const source = (change: Partial<Source> = {}): Source => ({
 })
 const fetched = async (change: Partial<Source> = {}) => {
   await using dir = await testDir()
-  const repository = await fetchSource(source(change), join(dir.path, 'git'), limits)
+  using worker = await gitWorker(dir.path, limits.signal)
+  const repository = await fetchSource(source(change), worker, limits)
   const names = await repository.list()
   await repository.archive(join(dir.path, 'source.tar'))
   const tar = await run('tar', ['-tf', join(dir.path, 'source.tar')])
@@ -46,8 +47,10 @@ describe('a fetch over smart HTTP', () => {
 
   test('nothing of the repository is checked out', async () => {
     await using dir = await testDir()
-    await fetchSource(source(), join(dir.path, 'git'), limits)
-    expect(await readdir(dir.path)).toEqual(['git'])
+    using worker = await gitWorker(dir.path, limits.signal)
+    await fetchSource(source(), worker, limits)
+    expect(await readdir(worker.dir)).toEqual(['git', 'trust'])
+    expect(await readdir(join(worker.dir, 'git'))).not.toContain('index')
   })
 
   test.each([
@@ -69,9 +72,12 @@ describe('a fetch over smart HTTP', () => {
     // Random, so that no compression makes it small.
     await large.push({ 'index.html': randomBytes(400_000).toString('base64') })
     await using dir = await testDir()
+    using worker = await gitWorker(dir.path, limits.signal)
     const small = { ...limits, maxBytes: 100_000 }
-    await expect(fetchSource(source({ url: large.url }), join(dir.path, 'git'), small)).rejects.toThrow(/larger/)
-    const fits = await fetchSource(source({ url: large.url }), join(dir.path, 'other'), {
+    await expect(fetchSource(source({ url: large.url }), worker, small)).rejects.toThrow(/larger/)
+    await using other = await testDir()
+    using second = await gitWorker(other.path, limits.signal)
+    const fits = await fetchSource(source({ url: large.url }), second, {
       ...limits,
       maxBytes: 500_000,
     })
@@ -93,11 +99,12 @@ describe('a fetch over smart HTTP', () => {
     await using guarded = await gitServer({ auth: 'x-access-token:s3cret-token' })
     await guarded.push({ 'index.html': 'private' })
     await using dir = await testDir()
+    using worker = await gitWorker(dir.path, limits.signal)
     await expect(fetched({ url: guarded.url })).rejects.toThrow(/may not be read/)
     const auth = { username: 'x-access-token', password: 's3cret-token' }
     const wrong = { ...auth, password: 'guessed-token' }
     await expect(fetched({ url: guarded.url, auth: wrong })).rejects.toThrow(/may not be read/)
-    const repository = await fetchSource(source({ url: guarded.url, auth }), join(dir.path, 'git'), limits)
+    const repository = await fetchSource(source({ url: guarded.url, auth }), worker, limits)
     expect(await repository.read('index.html')).toBe('private')
     const found = await run('grep', ['-rlE', 's3cret-token|eC1hY2Nlc3', dir.path]).catch(() => '')
     expect(found).toBe('')

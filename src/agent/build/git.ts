@@ -1,10 +1,12 @@
 /** Fetches one commit of a repository that nobody has reason to trust. Nothing of it is ever checked out on the host. */
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { BuildPut } from '../../contract/agent.ts'
 import { CommandError } from '../../lib/exec.ts'
 import { type CheckedUrl, checkUrl } from './address.ts'
 import { BuildFault } from './fault.ts'
-import { type FetchLimits, type Git, gitEnvironment, gitIn, limited } from './git-run.ts'
+import { takeOver, type Worker } from '../worker/worker.ts'
+import { certificatesFor, type FetchLimits, type Git, gitEnvironment, gitIn, limited } from './git-run.ts'
 import { sshEnvironment } from './ssh.ts'
 import { deepestSubmodule, mostSubmodules, submodulesOf } from './submodules.ts'
 
@@ -16,10 +18,10 @@ export interface Commit {
   readonly message: string
 }
 
-/** What is to be built, as far as the host looks at it. */
 /** Of a file that a plan is made by. */
 const mostTextBytes = 256 << 10
 
+/** What is to be built, as far as the host looks at it. */
 export interface SourceTree {
   /** Names at the top of the tree, and of the directories that were asked for. */
   list(dir?: string): Promise<string[]>
@@ -43,35 +45,46 @@ interface Fetched {
 }
 
 /**
- * Bare repositories in `dir` and beside it, with the wanted commit and those of its submodules. No hooks, no other
+ * Bare repositories in the worker's directory, with the wanted commit and those of its submodules. No hooks, no other
  * transport than the one of the URL, no redirects, no credential helpers, no configuration of this machine; the address
  * that was checked is the one that is used.
  * @throws BuildFault when there is no such repository, branch or commit, or it may not be reached
  */
-export async function fetchSource(source: Source, dir: string, limits: FetchLimits): Promise<Repository> {
-  const keyDir = `${dir}.ssh`
+export async function fetchSource(source: Source, worker: Worker, limits: FetchLimits): Promise<Repository> {
   try {
-    const top = await fetchOne(source, { dir, keyDir, prefix: '' }, limits)
-    const below = source.submodules ? await fetchSubmodules(source, top, { dir, keyDir }, limits, deepestSubmodule) : []
+    const trusted = await certificatesFor(worker)
+    const place: Place = { worker, trusted, dir: 'git', prefix: '' }
+    const top = await fetchOne(source, place, limits)
+    const below = source.submodules ? await fetchSubmodules(source, top, place, limits, deepestSubmodule) : []
     const message = await top.git(['show', '--no-patch', '--format=%B', top.hash])
-    return repositoryOf(top, below, message.trim().slice(0, 2000), limits)
+    return repositoryOf(worker, top, below, message.trim().slice(0, 2000), limits)
   } finally {
-    await rm(keyDir, { recursive: true, force: true })
+    await rm(join(worker.dir, keyDir), { recursive: true, force: true })
   }
 }
 
 interface Place {
+  readonly worker: Worker
+  /** Environment that names the authorities. */
+  readonly trusted: Readonly<Record<string, string>>
+  /** Of the repository, below the worker's. */
   readonly dir: string
-  readonly keyDir: string
   readonly prefix: string
 }
 
-async function fetchOne(source: Source, { dir, keyDir, prefix }: Place, limits: FetchLimits): Promise<Fetched> {
+const keyDir = 'ssh'
+
+async function fetchOne(
+  source: Source,
+  { worker, trusted, dir, prefix }: Place,
+  limits: FetchLimits,
+): Promise<Fetched> {
   const url = await checkUrl(source.url, source.allowPrivate, source.ssh !== undefined)
-  const ssh = source.ssh && url.scheme === 'ssh' ? await sshEnvironment(keyDir, url, source.ssh) : {}
-  const git = gitIn(dir, { ...gitEnvironment(url, source.auth), ...ssh }, limits)
-  await mkdir(dir, { recursive: true, mode: 0o700 })
-  await git(['init', '--bare', '--quiet', dir])
+  const ssh = source.ssh && url.scheme === 'ssh' ? await sshEnvironment(worker, keyDir, url, source.ssh) : {}
+  const git = gitIn(worker, dir, { ...gitEnvironment(url, source.auth), ...ssh, ...trusted }, limits)
+  await mkdir(join(worker.dir, dir), { mode: 0o700 })
+  await worker.give(dir)
+  await git(['init', '--bare', '--quiet', worker.path(dir)])
   const branch = source.branch || (prefix === '' ? await defaultBranch(git, url) : '')
   return { git, hash: await fetchCommit(git, url, branch, source.commit), branch, prefix }
 }
@@ -79,14 +92,14 @@ async function fetchOne(source: Source, { dir, keyDir, prefix }: Place, limits: 
 async function fetchSubmodules(
   source: Source,
   parent: Fetched,
-  { dir, keyDir }: Omit<Place, 'prefix'>,
+  above: Place,
   limits: FetchLimits,
   depth: number,
 ): Promise<Fetched[]> {
   const found: Fetched[] = []
   for (const [n, { path, url, commit }] of (await submodulesOf(parent.git, parent.hash, source.url)).entries()) {
     if (depth === 0) throw new BuildFault(`Submodules are fetched ${deepestSubmodule} deep; ${path} is deeper.`)
-    const place = { dir: `${dir}.${n}`, keyDir, prefix: `${parent.prefix}${path}/` }
+    const place = { ...above, dir: `${above.dir}.${n}`, prefix: `${parent.prefix}${path}/` }
     const its: Source = { ...source, url, branch: '', commit }
     const one = await fetchOne(its, place, limits)
     found.push(one, ...(await fetchSubmodules(its, one, place, limits, depth - 1)))
@@ -95,7 +108,13 @@ async function fetchSubmodules(
   return found
 }
 
-function repositoryOf(top: Fetched, below: readonly Fetched[], message: string, limits: FetchLimits): Repository {
+function repositoryOf(
+  worker: Worker,
+  top: Fetched,
+  below: readonly Fetched[],
+  message: string,
+  limits: FetchLimits,
+): Repository {
   const { git, hash, branch } = top
   return {
     commit: { branch, hash, message },
@@ -108,13 +127,16 @@ function repositoryOf(top: Fetched, below: readonly Fetched[], message: string, 
       return size <= mostTextBytes ? git(['cat-file', 'blob', `${hash}:${path}`]) : undefined
     },
     archive: async file => {
-      await archiveOf(top, file)
+      const [all, part] = ['source.tar', 'part.tar']
+      await archiveOf(top, worker.path(all))
       for (const one of below) {
-        const part = `${file}.part`
-        await archiveOf(one, part)
-        await limited(['tar', '--concatenate', `--file=${file}`, part], limits).catch(sayTooLarge)
-        await rm(part)
+        await archiveOf(one, worker.path(part))
+        const add = ['tar', '--concatenate', `--file=${worker.path(all)}`, worker.path(part)]
+        await limited(worker, add, limits).catch(sayTooLarge)
+        await rm(join(worker.dir, part))
       }
+      await takeOver(join(worker.dir, all))
+      await rename(join(worker.dir, all), file)
     },
   }
 }

@@ -19,6 +19,7 @@ import { type Recipe, recipeOf } from './recipe.ts'
 import { buildTrust } from './trust.ts'
 import { ensureToolImage, type ToolImageDirs, toolReference } from './tool-images.ts'
 import { fetchUpload, partsOf } from './upload.ts'
+import { openWorker, type Unprivileged, type Worker } from '../worker/worker.ts'
 import { runInVm } from './vm.ts'
 
 export interface JobDeps extends ToolImageDirs {
@@ -27,6 +28,7 @@ export interface JobDeps extends ToolImageDirs {
   readonly driver: Driver
   readonly bootSlots: Semaphore
   readonly registries: readonly RegistryConfig[]
+  readonly unprivileged: () => Promise<Unprivileged>
   /** See `buildTrust`. */
   readonly buildCa: string | null
   /** Caches of the apps. */
@@ -55,12 +57,7 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
   job.onState('fetching')
-  const source = await (spec.source.upload === undefined ? fetchCommit(job, signal) : fetchSent(deps, job, signal))
-  const plan = planBuild(await look(source))
-  say(`found ${describe(plan)}`)
-  const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
-  const recipe = recipeOf(plan, plainHttp)
-  await makeDisks(deps, job, source)
+  const recipe = await prepare(deps, job, signal)
   job.onState('building')
   await inVm(deps, job, recipe, signal)
   job.onState('pushing')
@@ -73,12 +70,28 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   return image
 }
 
-async function fetchCommit({ spec, work, log, onCommit }: Job, signal: AbortSignal): Promise<SourceTree> {
+/** Fetches the source, decides how it is built, and makes the builder's disks. */
+async function prepare(deps: JobDeps, job: Job, signal: AbortSignal): Promise<Recipe> {
+  const { spec, work, log } = job
+  const dir = join(work, 'git')
+  await mkdir(dir)
+  using worker = await openWorker(await deps.unprivileged(), dir, { network: 'host', signal })
+  const source = await (spec.source.upload === undefined
+    ? fetchCommit(job, worker, signal)
+    : fetchSent(deps, job, signal))
+  const plan = planBuild(await look(source))
+  log.say(`found ${describe(plan)}`)
+  const plainHttp = deps.registries.flatMap(registry => (registry.plainHttp ? [registry.host] : []))
+  await makeDisks(deps, job, source)
+  await rm(dir, { recursive: true, force: true })
+  return recipeOf(plan, plainHttp)
+}
+
+async function fetchCommit({ spec, log, onCommit }: Job, worker: Worker, signal: AbortSignal): Promise<SourceTree> {
   const { url, branch } = spec.source
   log.say(`fetching ${withoutUser(url)}${branch ? ` (${branch})` : ''}`)
-  const repository = await fetchSource(spec.source, join(work, 'git'), {
-    ...{ maxBytes: maxSourceBytes, timeoutMs: spec.timeLimitMs, signal },
-  })
+  const limits = { maxBytes: maxSourceBytes, timeoutMs: spec.timeLimitMs, signal }
+  const repository = await fetchSource(spec.source, worker, limits)
   const { commit } = repository
   onCommit(commit)
   log.say(`commit ${commit.hash.slice(0, 12)} of ${commit.branch}: ${commit.message.split('\n')[0]}`)
@@ -118,7 +131,6 @@ const disksOf = (work: string) => ({ source: join(work, 'source.tar'), output: j
 async function makeDisks(deps: JobDeps, { spec, work }: Job, source: SourceTree): Promise<void> {
   const disks = disksOf(work)
   await source.archive(disks.source)
-  await rm(join(work, 'git'), { recursive: true, force: true })
   const { size } = await stat(disks.source)
   if (size > spec.diskMib * 2 ** 19)
     throw new BuildFault(

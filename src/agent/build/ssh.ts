@@ -1,6 +1,7 @@
 /** How git speaks SSH here: one key, one host that is known beforehand, at the address that was checked, and nothing else. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Worker } from '../worker/worker.ts'
 
 export interface SshHost {
   readonly hostname: string
@@ -16,24 +17,32 @@ export interface SshCredential {
 }
 
 /**
- * The environment for git, whose key is a file in `dir` (0600 in 0700): ssh takes it in no other way without an agent
- * process. To be removed as soon as everything is fetched.
+ * The environment for git, whose key is a file in `dir` of the worker's directory (0600 in 0700): ssh takes it in no other
+ * way without an agent process. To be removed as soon as everything is fetched.
  */
 export async function sshEnvironment(
+  worker: Worker,
   dir: string,
   host: SshHost,
   { privateKey, knownHosts }: SshCredential,
 ): Promise<Record<string, string>> {
-  await rm(dir, { recursive: true, force: true })
-  await mkdir(dir, { recursive: true, mode: 0o700 })
+  await rm(join(worker.dir, dir), { recursive: true, force: true })
+  await mkdir(join(worker.dir, dir), { recursive: true, mode: 0o700 })
+  await worker.give(dir)
   const [key, known, config] = ['key', 'known_hosts', 'config'].map(name => join(dir, name)) as [string, string, string]
-  await writeFile(key, privateKey, { mode: 0o600 })
-  await writeFile(known, knownHosts, { mode: 0o600 })
-  await writeFile(config, configText(host, key, known), { mode: 0o600 })
+  const files = {
+    [key]: privateKey,
+    [known]: knownHosts,
+    [config]: configText(host, worker.path(key), worker.path(known)),
+  }
+  for (const [file, text] of Object.entries(files)) {
+    await writeFile(join(worker.dir, file), text, { mode: 0o600 })
+    await worker.give(file)
+  }
   return {
     // A shell runs this: it is a constant, what differs is in the environment.
     GIT_SSH_COMMAND: 'exec ssh -F "$MOTE_SSH_CONFIG"',
-    ...{ GIT_SSH_VARIANT: 'ssh', MOTE_SSH_CONFIG: config, SSH_AUTH_SOCK: '' },
+    ...{ GIT_SSH_VARIANT: 'ssh', MOTE_SSH_CONFIG: worker.path(config), SSH_AUTH_SOCK: '' },
   }
 }
 

@@ -1,9 +1,17 @@
 /** A real git repository behind real smart HTTP, for tests. */
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { basic, type GitHostOptions, pushDelivery, startGitHost } from '../../cli/demo/git-host.ts'
+import { findUnprivileged, openWorker, type Worker } from '../worker/worker.ts'
 import { workTree, type WorkTree } from '../../cli/demo/work-tree.ts'
+
+/** Who runs git in a new directory `git` below this one, as on a host that has what this machine has. */
+export async function gitWorker(path: string, signal: AbortSignal): Promise<Worker> {
+  const dir = join(path, 'git')
+  await mkdir(dir)
+  return openWorker(await findUnprivileged(join(path, 'native')), dir, { network: 'host', signal })
+}
 
 export interface GitServer extends AsyncDisposable, WorkTree {
   /** `http://127.0.0.1:port/app.git` */

@@ -1,10 +1,9 @@
-import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join, relative, resolve } from 'node:path'
 import { ArchiveFault } from '../../lib/archive/fault.ts'
 import { inThread } from '../../lib/archive/thread.ts'
 import { minutes } from '../../lib/duration.ts'
-import { run } from '../../lib/exec.ts'
-import { hasCode } from '../../lib/files.ts'
+import { CommandError } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import { type RunConfig, runConfigOf } from './config.ts'
 import {
@@ -19,6 +18,7 @@ import {
 import type { LayersJob } from './layer-count.ts'
 import { ImageError } from './reference.ts'
 import { keepSeed } from './seed.ts'
+import { mostImageIds, openWorker, type Shown, takeOver, type Unprivileged, type Worker } from '../worker/worker.ts'
 
 /** One value for all: the same image gives the same file on every host. */
 const fixedUuid = '6d6f7465-0000-4000-8000-000000000001'
@@ -28,6 +28,8 @@ export interface BaseOptions {
   readonly maxBytes: number
   /** The platform trusts the image, and keeps what it has for volumes. */
   readonly withSeed: boolean
+  /** How the programs that unpack it are started, unless the platform trusts it. */
+  readonly unprivileged: Unprivileged
 }
 
 /**
@@ -41,19 +43,24 @@ export async function buildBase(
   found: FoundManifest,
   digest: string,
   dir: string,
-  { maxBytes, withSeed }: BaseOptions,
+  { maxBytes, withSeed, unprivileged }: BaseOptions,
   signal: AbortSignal,
 ): Promise<void> {
   await checkSize(layoutDir, found.manifest.layers, maxBytes, signal)
+  const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
   const work = join(dir, 'work')
-  await mkdir(work)
+  const rootfs = join(work, 'rootfs')
+  // Only as root are the owners of the files known that are kept for volumes.
+  const how = withSeed ? { program: undefined, reason: 'the platform trusts it' } : unprivileged
   try {
-    const rootfs = await unpack(layoutDir, found, work, maxBytes, signal)
-    const config = parseDocument(ImageConfig, await readBlob(layoutDir, found.manifest.config.digest), 'image config')
-    const run = await runConfigOf(rootfs, config)
-    const baseType = await makeFileSystem(rootfs, join(dir, 'base.img'), signal)
+    const shown = await layoutOfOne(layoutDir, found, work)
+    using worker = await openWorker(how, work, { shown, signal })
+    await unpack(worker, maxBytes, signal)
+    const baseType = await makeFileSystem(worker, signal)
+    await takeOver(join(work, 'base.img'))
+    await rename(join(work, 'base.img'), join(dir, 'base.img'))
     if (withSeed) await keepSeed(rootfs, dir, signal)
-    const stored: RunConfig = { digest, baseType, ...run }
+    const stored: RunConfig = { digest, baseType, ...(await runConfigOf(rootfs, config)) }
     await writeFile(join(dir, 'image.json'), JSON.stringify(stored), { mode: 0o600 })
   } finally {
     await rm(work, { recursive: true, force: true })
@@ -92,56 +99,66 @@ function explained(cause: ArchiveFault, maxBytes: number): ImageError {
 }
 
 /**
- * umoci sees a layout of our own with this one manifest in it: no tag to choose, no index to walk. It checks every
- * blob's digest and keeps paths, links and whiteouts inside the root.
+ * A layout of our own in `work`, with this one manifest in it: no tag to choose, no index to walk.
+ * @returns its blobs, which are to be shown there
  */
-async function unpack(
-  layoutDir: string,
-  found: FoundManifest,
-  work: string,
-  maxBytes: number,
-  signal: AbortSignal,
-): Promise<string> {
+async function layoutOfOne(layoutDir: string, found: FoundManifest, work: string): Promise<Shown[]> {
   const view = join(work, 'layout')
-  await mkdir(view)
-  await symlink(resolve(layoutDir, 'blobs'), join(view, 'blobs'))
-  await writeFile(join(view, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
+  const blobs = join(view, 'blobs', 'sha256')
+  await mkdir(blobs, { recursive: true })
   const entry = {
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
     digest: found.digest,
     size: found.size,
     annotations: { [refName]: 'image' },
   }
-  await writeFile(join(view, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
-  const rootfs = join(work, 'rootfs')
-  const rootless = process.getuid?.() === 0 ? [] : ['--rootless']
-  const args = ['raw', 'unpack', ...rootless, '--image', `${view}:image`, rootfs]
-  // Should it read a layer in another way than we did: no file of it becomes larger than the image may be.
-  const limited = await hasProgram('prlimit')
-  if (limited) await run('prlimit', [`--fsize=${maxBytes}`, '--', 'umoci', ...args], { signal })
-  else await run('umoci', args, { signal })
-  return rootfs
+  const documents = {
+    'oci-layout': { imageLayoutVersion: '1.0.0' },
+    'index.json': { schemaVersion: 2, manifests: [entry] },
+  }
+  for (const [name, document] of Object.entries(documents)) {
+    await writeFile(join(view, name), JSON.stringify(document))
+    await chmod(join(view, name), 0o644)
+  }
+  for (const dir of [view, join(view, 'blobs'), blobs]) await chmod(dir, 0o755)
+  const { config, layers } = found.manifest
+  const digests = new Set([found.digest, config.digest, ...layers.map(layer => layer.digest)])
+  return [...digests].map(digest => [resolve(blobPath(layoutDir, digest)), relative(work, blobPath(view, digest))])
 }
 
-async function makeFileSystem(rootfs: string, target: string, signal: AbortSignal): Promise<RunConfig['baseType']> {
-  const owner = process.getuid?.() === 0 ? [] : ['--all-root']
+/** umoci checks every blob's digest and keeps paths, links and whiteouts inside the root. */
+async function unpack(worker: Worker, maxBytes: number, signal: AbortSignal): Promise<void> {
+  const rootless = worker.givesFilesAway ? [] : ['--rootless']
+  const args = ['raw', 'unpack', ...rootless, '--image', 'layout:image', 'rootfs']
+  // Should it read a layer in another way than we did: no file of it becomes larger than the image may be.
+  const limit = (await hasProgram('prlimit')) ? ['prlimit', `--fsize=${maxBytes}`, '--'] : []
+  const [program = 'umoci', ...rest] = [...limit, 'umoci', ...args]
   try {
-    await run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...owner, target, rootfs], { signal })
-    return 'erofs'
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
+    await worker.run(program, rest, { signal })
+  } catch (cause) {
+    const isOwner = cause instanceof CommandError && /chown.*invalid argument/.test(cause.stderr)
+    if (!isOwner) throw cause
+    const reason = `a file of the image has an owner or group above ${mostImageIds - 1}`
+    throw new ImageError('image_unusable', reason, { cause })
   }
-  await makeExt4(rootfs, target, signal)
+}
+
+async function makeFileSystem(worker: Worker, signal: AbortSignal): Promise<RunConfig['baseType']> {
+  if (await hasProgram('mkfs.erofs')) {
+    const owner = worker.givesFilesAway ? [] : ['--all-root']
+    await worker.run('mkfs.erofs', ['-T0', '-U', fixedUuid, ...owner, 'base.img', 'rootfs'], { signal })
+    return 'erofs'
+  }
+  await makeExt4(worker, signal)
   return 'ext4'
 }
 
-async function makeExt4(rootfs: string, target: string, signal: AbortSignal): Promise<void> {
-  const usedKib = Number((await run('du', ['-sk', '--apparent-size', rootfs], { signal })).split('\t')[0])
-  const files = Number((await run('du', ['-s', '--inodes', rootfs], { signal })).split('\t')[0])
+async function makeExt4(worker: Worker, signal: AbortSignal): Promise<void> {
+  const usedKib = Number((await worker.run('du', ['-sk', '--apparent-size', 'rootfs'], { signal })).split('\t')[0])
+  const files = Number((await worker.run('du', ['-s', '--inodes', 'rootfs'], { signal })).split('\t')[0])
   const sizeKib = Math.ceil(usedKib * 1.25) + files * 5 + 8192
   const options = `lazy_itable_init=1,root_owner=0:0,hash_seed=${fixedUuid}`
   const features = ['-O', '^has_journal,^resize_inode', '-m', '0', '-N', String(files + 64), '-E', options]
-  await run('mke2fs', ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', rootfs, target, `${sizeKib}k`], {
-    signal,
-  })
+  const args = ['-q', '-t', 'ext4', ...features, '-U', fixedUuid, '-d', 'rootfs', 'base.img', `${sizeKib}k`]
+  await worker.run('mke2fs', args, { signal })
 }

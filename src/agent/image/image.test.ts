@@ -114,6 +114,9 @@ const deepNames = () =>
     endOfArchive,
   ])
 
+/** Of an inode of EROFS, whose tools leave set-user-ID out: erofs_fs.h, `meta_blkaddr` and `i_mode`. */
+const modeIn = (image: Buffer, nid: number) => image.readUInt16LE(image.readUInt32LE(1024 + 40) * 4096 + nid * 32 + 4)
+
 /** How many files below this directory are open in this process. */
 function openBelow(dir: string): number {
   const targets = readdirSync('/proc/self/fd').map(fd => {
@@ -167,6 +170,27 @@ describe.skipIf(!tools)('bases (need skopeo, umoci)', () => {
     expect(await run('')).toMatchObject({ uid: 0, gid: 0, env: { HOME: '/root' } })
     await expect(run('nobody')).rejects.toMatchObject({ code: 'image_unusable' })
   })
+
+  test.skipIf(process.getuid?.() !== 0 || !existsSync('/usr/bin/dump.erofs'))(
+    'files keep their owners and bits in the base, and an owner that nobody can have is a clear fault (needs root)',
+    async () => {
+      await using dir = await testDir()
+      const store = storeIn(dir.path)
+      await layout(join(dir.path, 'owned'), {}, tar => {
+        tar.entry({ name: 'tool', mode: 0o4755, uid: 1000, gid: 70_000 }, 'tool')
+        tar.entry({ name: 'null', type: 'character-device', devmajor: 1, devminor: 3 })
+      })
+      const { file } = await store.base('oci:owned', context())
+      const about = await run('dump.erofs', ['--path=/tool', file])
+      expect(about).toMatch(/Uid: 1000\s+Gid: 70000\s/)
+      expect(modeIn(await readFile(file), Number(/NID: (\d+)/.exec(about)?.[1]))).toBe(0o104755)
+      await layout(join(dir.path, 'high'), {}, tar => void tar.entry({ name: 'x', pax: { uid: '2000000000' } }, 'x'))
+      await expect(store.base('oci:high', context())).rejects.toMatchObject({
+        code: 'image_unusable',
+        message: expect.stringContaining('an owner or group above 4194303'),
+      })
+    },
+  )
 
   test('a layer cannot write outside its root, nor read a host file as its /etc/passwd', async () => {
     await using dir = await testDir()

@@ -5,6 +5,7 @@ import { privateDir } from '../../lib/files.ts'
 import { cachedDir } from '../guest/cache.ts'
 import type { PrepareContext } from '../hypervisor/driver.ts'
 import { type ImageUser, isKnownWay, registriesFor, rememberWay, wayOf } from './access.ts'
+import { type Unprivileged, unprivilegedIn } from '../worker/worker.ts'
 import { buildBase } from './base.ts'
 import { RunConfig } from './config.ts'
 import { type FoundManifest, findManifest, parseDocument } from './layout.ts'
@@ -30,6 +31,7 @@ export interface ImageStoreConfig {
 
 interface StoreDeps extends ImageStoreConfig {
   readonly oneWay: () => Promise<OneWay>
+  readonly unprivileged: () => Promise<Unprivileged>
 }
 
 export interface ImageStore {
@@ -46,7 +48,8 @@ export interface ImageStore {
  * is built once however many deploys ask at the same time, in this process or another.
  */
 export function imageStore(config: ImageStoreConfig): ImageStore {
-  const deps: StoreDeps = { ...config, oneWay: oneWayIn(config.cacheDir) }
+  const { cacheDir } = config
+  const deps: StoreDeps = { ...config, oneWay: oneWayIn(cacheDir), unprivileged: unprivilegedIn(cacheDir) }
   return {
     async base(image, context, user) {
       const reference = parseImage(image)
@@ -60,11 +63,7 @@ export function imageStore(config: ImageStoreConfig): ImageStore {
 type LayoutReference = Extract<ImageReference, { kind: 'layout' }>
 type RegistryReference = Extract<ImageReference, { kind: 'registry' }>
 
-async function fromLayout(
-  config: ImageStoreConfig,
-  reference: LayoutReference,
-  context: PrepareContext,
-): Promise<Base> {
+async function fromLayout(config: StoreDeps, reference: LayoutReference, context: PrepareContext): Promise<Base> {
   const layoutDir = join(config.imageDir, reference.name)
   const found = await context.time('image', () => findManifest(layoutDir, reference.tag))
   return context.time('base', () =>
@@ -112,7 +111,7 @@ const baseDir = ({ cacheDir }: ImageStoreConfig, digest: string, withSeed: boole
 type WithLayout = (partial: string, use: (layoutDir: string, found: FoundManifest) => Promise<void>) => Promise<void>
 
 async function ensureBase(
-  config: ImageStoreConfig,
+  config: StoreDeps,
   { digest, withSeed }: { readonly digest: string; readonly withSeed: boolean },
   context: PrepareContext,
   withLayout: WithLayout,
@@ -121,19 +120,13 @@ async function ensureBase(
   await privateDir(join(config.cacheDir, 'bases'))
   const target = baseDir(config, digest, withSeed)
   if (!existsSync(target)) context.say(`building the base of ${digest.slice(0, 19)}`)
-  const dir = await cachedDir(target, partial =>
+  const dir = await cachedDir(target, async partial => {
+    const options = { maxBytes: config.maxImageMib * 2 ** 20, withSeed, unprivileged: await config.unprivileged() }
     // Not under the signal of the VM that happened to ask first: others may wait for the same base.
-    withLayout(partial, (layoutDir, found) =>
-      buildBase(
-        layoutDir,
-        found,
-        digest,
-        partial,
-        { maxBytes: config.maxImageMib * 2 ** 20, withSeed },
-        AbortSignal.timeout(buildLimitMs),
-      ),
-    ),
-  )
+    await withLayout(partial, (layoutDir, found) =>
+      buildBase(layoutDir, found, digest, partial, options, AbortSignal.timeout(buildLimitMs)),
+    )
+  })
   const text = await readFile(join(dir, 'image.json'), 'utf8')
   const seed = withSeed ? seedOf(dir) : undefined
   const base = { file: join(dir, 'base.img'), config: parseDocument(RunConfig, text, 'image.json') }

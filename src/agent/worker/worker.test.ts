@@ -1,0 +1,108 @@
+/** What a program that works on a tenant's bytes can reach of the host. */
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
+import { link, mkdir, symlink, writeFile } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { run } from '../../lib/exec.ts'
+import { testDir } from '../testing.ts'
+import { findUnprivileged, openWorker, takeOver, type Worker } from './worker.ts'
+
+const root = process.getuid?.() === 0
+const signal = AbortSignal.timeout(60_000)
+
+/** A worker of a new directory, beside a file of the agent's that is nobody else's business. */
+async function worker<T>(use: (worker: Worker, secret: string) => Promise<T>): Promise<T> {
+  await using parent = await testDir()
+  const found = await findUnprivileged(parent.path)
+  expect(found).toEqual({ program: expect.any(String) })
+  const dir = join(parent.path, 'work')
+  const secret = join(parent.path, 'secret')
+  const blob = join(parent.path, 'blob')
+  await mkdir(dir)
+  await writeFile(secret, 'secret', { mode: 0o600 })
+  await writeFile(blob, 'blob', { mode: 0o600 })
+  using its = await openWorker(found, dir, { shown: [[blob, 'shown']], signal })
+  return await use(its, secret)
+}
+
+describe.skipIf(!root)('a program for the bytes of tenants (needs root)', () => {
+  const sh = (its: Worker, script: string) => its.run('sh', ['-c', script], { signal })
+  const cannot: Readonly<Record<string, (secret: string, port: number) => string>> = {
+    'read files of the agent': secret => `cat ${secret}`,
+    'read what only root reads': () => 'cat /etc/shadow',
+    'change what it is shown': () => 'echo changed > shown',
+    'make a device': () => 'mknod device c 1 3',
+    'mount anything': () => 'mount -t tmpfs none /mnt',
+    'leave its root': () => 'chroot / true',
+    'speak to the host': (_, port) => `node -e "fetch('http://127.0.0.1:${port}').catch(() => process.exit(1))"`,
+    'signal processes of the host': () => `kill -0 ${process.pid}`,
+  }
+
+  test.each(Object.keys(cannot))('cannot %s', async name => {
+    const server = createServer((_, response) => response.end()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    using _closing = { [Symbol.dispose]: () => void server.close() }
+    const { port } = server.address() as AddressInfo
+    await worker(async (its, secret) => {
+      await expect(sh(its, cannot[name]?.(secret, port) ?? 'true')).rejects.toMatchObject({ name: 'CommandError' })
+    })
+  })
+
+  test('may read what it is shown, and give its files to every user of an image', async () => {
+    await worker(async its => {
+      const said = await sh(
+        its,
+        'id -u; cat shown; touch file; chown 1000:70000 file; chmod 4755 file; stat -c %u:%g file',
+      )
+      expect(said).toBe('0\nblob1000:70000\n')
+      const { uid, gid } = statSync(join(its.dir, 'file'))
+      const owner = statSync(its.dir).uid
+      expect([uid, gid]).toEqual([1000 + owner, 70_000 + owner])
+      expect(owner).toBeGreaterThan(2_000_000_000)
+    })
+  })
+
+  test('two at a time have no id in common', async () => {
+    const owners = await worker(first => worker(async second => [first, second].map(({ dir }) => statSync(dir).uid)))
+    expect(new Set(owners).size).toBe(2)
+  })
+
+  test('ends with the one that asked for it', async () => {
+    await worker(async its => {
+      const stop = new AbortController()
+      const ran = its.run('sh', ['-c', 'touch started; exec sleep 1000'], { signal: stop.signal })
+      ran.catch(() => undefined)
+      stop.abort()
+      await expect(ran).rejects.toMatchObject({ name: 'AbortError' })
+    })
+  })
+})
+
+test('without namespaces it is the agent itself that works, on the same paths', async () => {
+  await using dir = await testDir()
+  await writeFile(join(dir.path, 'blob'), 'blob')
+  await mkdir(join(dir.path, 'work'))
+  const none = { program: undefined, reason: 'a container' }
+  using its = await openWorker(none, join(dir.path, 'work'), { shown: [[join(dir.path, 'blob'), 'shown']], signal })
+  const said = await its.run('cat', ['shown'], { signal })
+  expect(said).toBe('blob')
+})
+
+describe('a file that a worker made', () => {
+  test.each(['a symbolic link', 'a second name', 'a directory', 'a pipe'])(
+    'is not taken over when it is %s',
+    async kind => {
+      await using dir = await testDir()
+      const [made, other] = [join(dir.path, 'made'), join(dir.path, 'other')]
+      await writeFile(other, '')
+      if (kind === 'a symbolic link') await symlink(other, made)
+      else if (kind === 'a second name') await link(other, made)
+      else if (kind === 'a directory') await mkdir(made)
+      else await run('mkfifo', [made])
+      await expect(takeOver(made)).rejects.toThrow('is not the file that was to be made')
+    },
+  )
+})

@@ -56,10 +56,12 @@ export async function build(deps: JobDeps, job: Job, signal: AbortSignal): Promi
   if (deps.driver.name === 'fake') throw new BuildFault('This host only simulates VMs: it cannot build.')
   const { spec, work, log } = job
   const say = (line: string) => log.say(line)
+  // First, since a setting that is wrong is wrong for every build.
+  const trust = await buildTrust(deps.buildCa)
   job.onState('fetching')
   const recipe = await prepare(deps, job, signal)
   job.onState('building')
-  await inVm(deps, job, recipe, signal)
+  await inVm(deps, job, { recipe, trust }, signal)
   job.onState('pushing')
   const layout = await imageOf(deps, recipe, work, signal, say)
   const image =
@@ -151,7 +153,13 @@ async function ensureCache(file: string): Promise<void> {
   await rename(`${file}.partial`, file)
 }
 
-async function inVm(deps: JobDeps, job: Job, recipe: Recipe, signal: AbortSignal): Promise<void> {
+interface Planned {
+  readonly recipe: Recipe
+  /** Environment of the builder, see `buildTrust`. */
+  readonly trust: Readonly<Record<string, string>>
+}
+
+async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal: AbortSignal): Promise<void> {
   const { spec, work, log, buildId, vmDir } = job
   const say = (line: string) => log.say(line)
   await ensureToolImage(deps, recipe.builder, say)
@@ -159,7 +167,7 @@ async function inVm(deps: JobDeps, job: Job, recipe: Recipe, signal: AbortSignal
   const code = await runInVm(
     deps,
     {
-      ...{ vmId: buildId, dir: vmDir, spec: vmSpec(job, recipe, await buildTrust(deps.buildCa)), say },
+      ...{ vmId: buildId, dir: vmDir, spec: vmSpec(job, recipe, trust), say },
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
         { serial: 'output', file: disks.output, readOnly: false },

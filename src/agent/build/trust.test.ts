@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import { promisify } from 'node:util'
 import { afterEach, expect, test, vi } from 'vitest'
 import { testDir } from '../testing.ts'
@@ -30,6 +31,15 @@ test('a file that cannot be read, holds no certificate or is too large is refuse
   await expect(buildTrust(file)).rejects.toThrow(/MOTE_BUILD_CA: .* holds no certificate/)
   await writeFile(file, pem('x'.repeat(100_000)))
   await expect(buildTrust(file)).rejects.toThrow(/at most .*MOTE_BUILD_CA/)
+})
+
+test('of a bundle of the whole system only what the builder does not have anyway is passed on', async () => {
+  await using dir = await testDir()
+  const file = join(dir.path, 'ca-certificates.crt')
+  // As Debian writes them: with other line breaks than Node.
+  const wrapped = rootCertificates.map(text => text.replace(/\n(?!-)/g, '').replace(/(.{64})(?=[^-])/g, '$1\n'))
+  await writeFile(file, [...wrapped, pem('own')].join('\n'))
+  expect((await buildTrust(file)).MOTE_CA).toBe(pem('own'))
 })
 
 test('the proxy of the host is passed on in both spellings, unless it is on loopback', async () => {

@@ -1,6 +1,7 @@
 /** How a build reaches the network the way its host does: through the same proxy, trusting the same authorities. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { rootCertificates } from 'node:tls'
 import { hostProxies } from '../../lib/child-env.ts'
 
 /** Where administrators of Debian and Fedora put certificate authorities of their own. */
@@ -19,7 +20,7 @@ export async function buildTrust(
   dirs: readonly string[] = adminDirs,
 ): Promise<Record<string, string>> {
   const texts = file === null ? await inDirs(dirs) : [await read(file)]
-  const authorities = [...new Set(texts.flatMap(certificatesIn))].join('\n')
+  const authorities = [...new Set(texts.flatMap(certificatesIn))].filter(text => !isPublic(text)).join('\n')
   if (authorities.length > maxBytes)
     throw new Error(
       `builds cannot take ${authorities.length} bytes of certificate authorities (at most ${maxBytes}): set MOTE_BUILD_CA to a file with only the ones that they need`,
@@ -44,6 +45,13 @@ async function inDirs(dirs: readonly string[]): Promise<string[]> {
   }
   return texts
 }
+
+/** A bundle of the whole system is mostly those of Mozilla, which the builder's image has as well. */
+const isPublic = (certificate: string) => publicOnes().has(bare(certificate))
+
+let found: ReadonlySet<string> | undefined
+const publicOnes = () => (found ??= new Set(rootCertificates.map(bare)))
+const bare = (certificate: string) => certificate.replace(/\s/g, '')
 
 const certificatesIn = (text: string): string[] =>
   text.match(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g) ?? []

@@ -1,6 +1,6 @@
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
+import { homeDir } from '../lib/home.ts'
 import { defaultPools, PoolConfig } from './disk/config.ts'
 import { RegistryConfig } from './image/registry.ts'
 
@@ -84,7 +84,7 @@ export type AgentConfig = Readonly<Static<typeof AgentConfig>>
 /** All settings of an agent, with defaults for what is not given. */
 export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dataDir' | 'hostName'>): AgentConfig {
   return Object.freeze({
-    cacheDir: join(homedir(), '.cache', 'mote'),
+    cacheDir: join(homeDir(), '.cache', 'mote'),
     imageDir: join(given.dataDir, 'images'),
     hostId: null,
     hypervisor: 'auto',

@@ -1,8 +1,8 @@
 /** Who the command line is, where, and in which project: from flags, then the environment, then what `mote login` kept. */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Client } from '../client/index.ts'
+import { homeDir } from '../lib/home.ts'
 
 /** What is kept in `~/.config/mote/config.json`, readable by its owner only. */
 export interface Kept {
@@ -29,7 +29,7 @@ export const defaultUrl = 'http://localhost:7070'
 
 /** $XDG_CONFIG_HOME/mote/config.json (XDG Base Directory 0.8). */
 export const configFile = (env: NodeJS.ProcessEnv = process.env) =>
-  join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'mote', 'config.json')
+  join(env.XDG_CONFIG_HOME || join(env.HOME || homeDir(), '.config'), 'mote', 'config.json')
 
 export async function readKept(): Promise<Kept> {
   const text = await readFile(configFile(), 'utf8').catch((cause: NodeJS.ErrnoException) => {

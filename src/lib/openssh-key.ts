@@ -1,16 +1,17 @@
 /** A key pair as OpenSSH keeps it (PROTOCOL.key of OpenSSH), so that the private half is never a file on this side. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 
-export interface DeployKey {
+export interface KeyPair {
   /** PEM-like, unencrypted. */
   readonly privateKey: string
-  /** One line for the git host. */
+  /** One line, as servers know it. */
   readonly publicKey: string
 }
 
 const kind = 'ssh-ed25519'
 
-export function makeDeployKey(comment: string): DeployKey {
+/** Ed25519. */
+export function makeKeyPair(comment: string): KeyPair {
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const [seed, point] = [jwk.d, jwk.x].map(part => Buffer.from(part ?? '', 'base64url'))
   if (seed?.length !== 32 || point?.length !== 32) throw new Error('BUG: an ed25519 key has two halves of 32 bytes')

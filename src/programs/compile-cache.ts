@@ -1,6 +1,6 @@
 import { enableCompileCache } from 'node:module'
-import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { homeDir } from '../lib/home.ts'
 import type { ProgramSettings } from './settings.ts'
 
 /**
@@ -9,5 +9,5 @@ import type { ProgramSettings } from './settings.ts'
  * Does nothing where it cannot be written.
  */
 export function keepCompiledCode({ cache }: Pick<ProgramSettings, 'cache'>): void {
-  enableCompileCache(join(cache ? resolve(cache) : join(homedir(), '.cache', 'mote'), 'compiled'))
+  enableCompileCache(join(cache ? resolve(cache) : join(homeDir(), '.cache', 'mote'), 'compiled'))
 }

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeDeployKey } from '../../control/scm/deploy-key.ts'
+import { makeKeyPair } from '../../lib/openssh-key.ts'
 import { run } from '../../lib/exec.ts'
 import { hasProgram } from '../../lib/programs.ts'
 import { testDir } from '../testing.ts'
@@ -19,7 +19,7 @@ const isRoot = process.getuid?.() === 0
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 
 describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join(' ') || 'nothing'})`, () => {
-  const key = makeDeployKey('mote test')
+  const key = makeKeyPair('mote test')
   let host: SshGitHost
   beforeAll(async () => {
     host = await sshGitHost(isRoot ? 22 : undefined)
@@ -53,14 +53,14 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
   })
 
   test('a host with another key than it shall have is refused before anything is said to it', async () => {
-    const other = makeDeployKey('').publicKey.trim()
+    const other = makeKeyPair('').publicKey.trim()
     const knownHosts = host.knownHosts.replace(/ssh-ed25519 .*/, other)
     await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts } })).rejects.toThrow(/known_hosts/)
     await expect(fetched({ ssh: { privateKey: key.privateKey, knownHosts: '' } })).rejects.toThrow(/known_hosts/)
   })
 
   test('a key that the host does not know is refused, and the way out is told', async () => {
-    const { privateKey } = makeDeployKey('')
+    const { privateKey } = makeKeyPair('')
     await expect(fetched({ ssh: { privateKey, knownHosts: host.knownHosts } })).rejects.toThrow(/deploy key/)
   })
 

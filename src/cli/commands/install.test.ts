@@ -2,12 +2,22 @@ import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { hasProgram } from '../../lib/programs.ts'
 import { environment, installCommand } from './install.ts'
 
 const hasSystemd = await hasProgram('systemd-analyze')
+const units = ['control', 'gateway', 'agent'] as const
+const unitFile = (program: string) =>
+  fileURLToPath(new URL(`../../../packaging/systemd/mote-${program}.service`, import.meta.url))
+const main = fileURLToPath(new URL('../main.ts', import.meta.url))
+const asNobody = ['--user', '--map-user=64999', '--map-group=64999']
+const canRename = await promisify(execFile)('unshare', [...asNobody, 'true']).then(
+  () => true,
+  () => false,
+)
 
 describe('mote install', () => {
   it('keeps what was set, sets what is given, and leaves the rest to fill in', () => {
@@ -37,6 +47,31 @@ describe('mote install', () => {
       await rm(root, { recursive: true, force: true })
     }
   })
+
+  it('gives each unit a directory of its own, and tries again for ever', async () => {
+    const texts = await Promise.all(units.map(program => readFile(unitFile(program), 'utf8')))
+    const directories = texts.map(text => /^StateDirectory=(.+)$/m.exec(text)?.[1])
+    expect(new Set(directories).size).toBe(units.length)
+    for (const text of texts) expect(text).toMatch(/^StartLimitIntervalSec=0$/m)
+  })
+
+  it.skipIf(!canRename).each(['control', 'gateway'])(
+    '%s starts as a user without a name and a home, as systemd gives it one (needs user namespaces)',
+    async program => {
+      // Nothing listens there; it gets as far as to say so.
+      const env = {
+        NATS_URL: 'nats://127.0.0.1:1',
+        DATABASE_URL: 'postgres://127.0.0.1:1/x',
+        MOTE_SECRET_KEY: 'k'.repeat(32),
+      }
+      const args = [...asNobody, process.execPath, main, program]
+      const failure = await promisify(execFile)('unshare', args, { env: { PATH: process.env.PATH, ...env } }).catch(
+        error => error,
+      )
+      expect(String(failure.stderr).trim().split('\n').at(-1)).toMatch(/cannot reach|does not answer|refused|was lost/i)
+    },
+    30_000,
+  )
 
   it.skipIf(!hasSystemd).each(['control', 'gateway', 'agent'])(
     'the unit of %s is one that systemd understands (needs systemd)',

@@ -57,7 +57,9 @@ async function install(program: Program, { print, set, root }: Flags): Promise<v
     return out(`Fill in ${missing.join(', ')}, then: systemctl enable --now ${basename(unitFile)}\n`)
   if (root !== '/') return
   await run('systemctl', ['daemon-reload'])
-  await run('systemctl', ['enable', '--now', name])
+  await run('systemctl', ['enable', name])
+  // What runs already shall have the new unit and settings.
+  await run('systemctl', ['restart', name])
   out(`${name} runs. Its log: journalctl -u ${name} -f\n`)
 }
 

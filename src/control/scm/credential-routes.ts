@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import * as store from './credential-store.ts'
-import { makeDeployKey } from './deploy-key.ts'
+import { makeKeyPair } from '../../lib/openssh-key.ts'
 import { checkKnownHosts } from './rules.ts'
 import type { GitCredential, PutGitCredential, scmOperations } from './schema.ts'
 
@@ -61,7 +61,7 @@ function prepared({ vault, config }: Pick<Deps, 'vault' | 'config'>, body: PutGi
   }
   if (body.token) throw invalidField('token', 'is only for the kind "token"; keys are made here')
   const knownHosts = checkKnownHosts(body.known_hosts ?? '')
-  const { privateKey, publicKey } = makeDeployKey(comment)
+  const { privateKey, publicKey } = makeKeyPair(comment)
   const secret = vault.seal('git.credential', privateKey)
   return (gitUrl: string) => {
     const { host } = placeOf(gitUrl, 'ssh')

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { startWholeApi } from '../../../test/security/cases.ts'
 import type { Identity } from '../../../test/support/identity.ts'
+import { statement } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { type Owner, owner } from '../billing/testing.ts'
 
@@ -18,6 +19,8 @@ async function appOf(person: Owner): Promise<{ readonly name: string; readonly i
   expect(status).toBe(200)
   return { name, id: String(body['id']) }
 }
+
+const setImage = statement('test.setImage', 'UPDATE deployment SET image = $2 WHERE id = $1')
 
 const digest = `sha256:${'a'.repeat(64)}`
 const references = (appId: string) => [
@@ -57,5 +60,22 @@ it('a built image of another project is refused like one that does not exist, on
       expect([status, body['code']]).toEqual([400, 'invalid_request'])
       expect(body['error']).toBe(first?.body['error'])
     }
+  }
+})
+
+it('a deployment that has a built image of another project, from before that was refused, does not serve again', async () => {
+  const [person, stranger] = [await owner(api), await owner(api)]
+  const foreign = await appOf(person)
+  const own = await appOf(stranger)
+  const deploy = { token: stranger.token, body: { image: `oci:app-${own.id}` } }
+  const { body } = await api.call('POST', `/v1/apps/${own.name}/deploy`, deploy)
+  const activate = () =>
+    api.call('POST', `/v1/apps/${own.name}/deployments/${String(body['deployment_id'])}/activate`, {
+      token: stranger.token,
+    })
+  expect((await activate()).status).toBe(200)
+  for (const image of references(foreign.id)) {
+    await api.deps.db.run(setImage, [body['deployment_id'], image])
+    expect(await activate()).toMatchObject({ status: 409, body: { code: 'invalid_state' } })
   }
 })

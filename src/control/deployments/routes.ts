@@ -2,10 +2,11 @@ import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { feed, projectEvents } from '../events/index.ts'
 import type { LiveStats } from '../hosts/index.ts'
-import { notFound } from '../http/errors.ts'
+import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { isFor } from '../notifications/index.ts'
 import { pageOf } from '../http/paging.ts'
+import { isUsable } from './image-access.ts'
 import { streamLogs } from './logs.ts'
 import { streamMetrics } from './metrics.ts'
 import { type Verb, statusOf } from './rules.ts'
@@ -77,6 +78,8 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
       write: async call => async tx => {
         const d = await store.lockInApp(tx, call.project.id, call.params.app_name, call.params.deployment_id)
         if (!d) throw notFound()
+        if (!(await isUsable(tx, deps.config.registry, call.project.id, d.image)))
+          throw invalidState('Its image was not built in this project. Deploy another image.')
         await apply(tx, 'activate', d)
         call.audit({
           action: 'deployment.activate',

@@ -68,6 +68,7 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
   const state = await openStateDir(dataDir, config.hostId, err =>
     log.warn({ err }, 'cannot remove the directory of a VM that has gone; tried again with the next'),
   )
+  starting.defer(() => state.settled())
   const incarnation = newId()
   const userOf = vmUsers(dataDir)
   const launcher = await launcherFor(config, log)

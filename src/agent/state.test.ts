@@ -1,8 +1,11 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { until } from '../../test/support/wait.ts'
 import { run } from '../lib/exec.ts'
+import { bind, mountedBelow, unbindBelow } from './hypervisor/bind.ts'
 import { openStateDir } from './state.ts'
 import { testDir } from './testing.ts'
 import { newRecord } from './vm/record.ts'
@@ -20,24 +23,58 @@ test.skipIf(process.getuid?.() !== 0)(
     }
     const left = () => readdir(join(dir.path, 'leaving'))
     await make('vm-1')
-    // Of a directory that something is mounted on, the kernel says EBUSY.
-    await run('mount', ['-t', 'tmpfs', 'none', join(state.vmDir('vm-1'), 'busy')])
-    const unmount = async () => {
-      for (const name of await left()) await run('umount', ['-q', join(dir.path, 'leaving', name, 'busy')])
+    // A file system that a process works in is not unmounted.
+    const busy = join(state.vmDir('vm-1'), 'busy')
+    await run('mount', ['-t', 'tmpfs', 'none', busy])
+    const user = spawn('sleep', ['600'], { cwd: busy })
+    const ended = once(user, 'exit')
+    await using _unmounted = {
+      [Symbol.asyncDispose]: async () => {
+        user.kill('SIGKILL')
+        await ended
+        await unbindBelow(dir.path)
+      },
     }
-    await using _mounted = { [Symbol.asyncDispose]: () => unmount().catch(() => undefined) }
     await state.bury('vm-1', 1, [])
     await until(() => errors.length === 1, { what: 'the first error' })
-    expect(String(errors[0])).toContain('EBUSY')
+    expect(String(errors[0])).toContain('busy')
     const [name = ''] = await left()
 
     await (await open()).prune([])
     expect([errors.length, await left()], 'the agent starts all the same').toEqual([2, [name]])
-    await unmount()
+    user.kill('SIGKILL')
+    await ended
     await make('vm-2')
     await state.bury('vm-2', 1, [])
     await until(async () => (await left()).length === 0, { what: 'both to go' })
     expect([errors.length, await state.buriedGeneration('vm-1')]).toEqual([2, 1])
+  },
+)
+
+test.skipIf(process.getuid?.() !== 0)(
+  'a volume that is still mounted in the directory of a VM that has gone is unmounted, and nothing of it is removed (needs root)',
+  async () => {
+    await using dir = await testDir()
+    const link = join(dir.path, 'link')
+    await mkdir(join(dir.path, 'data'))
+    await symlink('data', link)
+    await using _unmounted = { [Symbol.asyncDispose]: () => unbindBelow(dir.path) }
+    const errors: unknown[] = []
+    const state = await openStateDir(link, null, error => errors.push(error))
+    const volume = join(dir.path, 'volume')
+    await writeFile(volume, 'data')
+    const show = async (vmId: string) => {
+      await mkdir(state.vmDir(vmId), { recursive: true })
+      await bind(volume, join(state.vmDir(vmId), 'v-1'))
+    }
+    await show('vm-1')
+    await state.bury('vm-1', 1, [])
+    await state.settled()
+    await show('rubbish')
+    await state.prune(['rubbish'])
+    expect(await mountedBelow(dir.path)).toEqual([])
+    expect([await readdir(join(link, 'vms')), await readdir(join(link, 'leaving')), errors]).toEqual([[], [], []])
+    expect(await readFile(volume, 'utf8')).toBe('data')
   },
 )
 

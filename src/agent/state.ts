@@ -6,6 +6,7 @@ import { VmPut } from '../contract/agent.ts'
 import { hasCode, readIfExists, writeFileAtomic } from '../lib/files.ts'
 import { newId } from '../lib/ids.ts'
 import { createTurns } from '../lib/turns.ts'
+import { unbindBelow } from './hypervisor/bind.ts'
 import { parseLines } from './logs/file.ts'
 import { formatLine, type StoredLine } from './logs/line.ts'
 import { newRecord, VmRecord } from './vm/record.ts'
@@ -32,6 +33,8 @@ export interface StateDir {
   lastLines(vmId: string): Promise<StoredLine[]>
   /** Removes last lines and tombstones that are too old to matter, and half-made folders. */
   prune(rubbish: readonly string[]): Promise<void>
+  /** Resolves when no directory is being removed any more. */
+  settled(): Promise<void>
 }
 
 /** Long after any message about the VM can still be under way. */
@@ -98,18 +101,25 @@ export async function openStateDir(
     },
     lastLines: async vmId => parseLines(await readIfExists(tailFile(vmId))),
     async prune(rubbish) {
-      for (const name of rubbish) await rm(join(dirs.vms, name), { recursive: true, force: true })
+      for (const name of rubbish) await removeTree(join(dirs.vms, name))
       await clearLeaving()
       await removeOlder(dirs.tails, tailMs)
       await removeOlder(dirs.gone, tombstoneMs)
     },
+    settled: () => turns.settled(),
   }
 }
 
 /** One that stays holds back neither the others nor the agent's start. */
 async function clear(dir: string, onLeft: (error: unknown) => void): Promise<void> {
   const names = await readdir(dir).catch((error: unknown) => onLeft(error))
-  await Promise.all((names ?? []).map(name => rm(join(dir, name), { recursive: true, force: true }).catch(onLeft)))
+  await Promise.all((names ?? []).map(name => removeTree(join(dir, name)).catch(onLeft)))
+}
+
+/** A volume that was shown in there while its VM went is a mount, which moved along with the directory. */
+async function removeTree(path: string): Promise<void> {
+  await unbindBelow(path)
+  await rm(path, { recursive: true, force: true })
 }
 
 async function loadAll(dir: string): Promise<{ vms: StoredVm[]; rubbish: string[] }> {

@@ -116,6 +116,7 @@ function factsOf({ wish, record, workload, disks }: SimVm, snapshots: SimWorld['
     ...{ want, workload, machine: record.running === null ? 'none' : record.paused ? 'paused' : 'running' },
     ...{ current: bootKey(spec) === record.bootKey, crashed: isCrashed(wish, record) },
     ...{ restartsLeft: record.recentRestarts < spec.maxRestarts, migration: migrationFact(spec, record) },
+    cleared: true, // a simulated process has no mounts
     kept: record.keptFor !== undefined && snapshots.get(record.keptFor)?.put.want === 'present',
     adjusted:
       disks.length === spec.disks.length &&

@@ -1,4 +1,4 @@
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { readFile, realpath, rm, stat, writeFile } from 'node:fs/promises'
 import { sep } from 'node:path'
 import { run } from '../../lib/exec.ts'
 
@@ -30,8 +30,13 @@ export async function unbind(path: string): Promise<void> {
 
 /** Nothing at or below the path is a mount any more: it can be removed without touching what was shown there. */
 export async function unbindBelow(path: string): Promise<void> {
-  for (const mounted of (await mountPoints()).filter(one => one === path || one.startsWith(path + sep)))
-    await run('umount', [mounted])
+  for (const mounted of await mountedBelow(path)) await run('umount', [mounted])
+}
+
+/** Mount points at or below the path, newest first. The kernel names them without symbolic links. */
+export async function mountedBelow(path: string): Promise<string[]> {
+  const root = await realpath(path).catch(() => path)
+  return (await mountPoints()).filter(one => one === root || one.startsWith(root + sep))
 }
 
 /** Newest first. Blanks and backslashes are written as octal numbers (proc_pid_mountinfo(5)). */

@@ -3,7 +3,7 @@ import type { SnapshotPut, VmExec, VmExecAnswer, VmObserved, VmPut, VmStats } fr
 import type { SnapshotMade } from '../hypervisor/driver.ts'
 import { Adjuster } from './adjust.ts'
 import { Body } from './body.ts'
-import { decide, type VmAction, type VmFacts } from './decide.ts'
+import { canWait, decide, type VmAction, type VmFacts } from './decide.ts'
 import type { ActorDeps } from './deps.ts'
 import { StepError } from './errors.ts'
 import { Jobs, notRunning } from './jobs.ts'
@@ -189,7 +189,7 @@ export class VmActor {
     this.#loop = this.#run()
   }
 
-  /** Ends the loop. The VM lives on, unless `stopVm`. */
+  /** Ends the loop. The VM lives on, unless `stopVm`. What has no process and shall be absent goes even now. */
   async stop(stopVm: boolean): Promise<void> {
     this.#end.abort(superseded)
     this.#step?.abort.abort(superseded)
@@ -201,6 +201,7 @@ export class VmActor {
       await machine.stop(this.#deps.stopGraceMs)
       await this.#steps.lost()
     } else machine?.detach()
+    if (this.#stage !== 'absent' && (stopVm || !machine)) await this.#steps.leaveHost(stopVm)
     await this.#deps.vmLog.flush()
   }
 
@@ -208,7 +209,7 @@ export class VmActor {
     while (!this.#end.signal.aborted && this.#stage !== 'absent') {
       const wake = this.#wake.promise
       const action = decide(this.#facts())
-      if (this.#jobs.any && (action === 'rest' || action === 'adjust')) await this.#jobs.runNext(this.#body.machine)
+      if (this.#jobs.any && canWait(action)) await this.#jobs.runNext(this.#body.machine)
       else if (action === 'rest') await wake
       else await this.#try(action, wake).catch((error: unknown) => this.#broken(error))
     }
@@ -273,6 +274,7 @@ export class VmActor {
       ...{ restartsLeft: this.#notebook.restartsLeft(spec.maxRestarts), migration: migrationFact(spec, record) },
       adjusted: this.#adjuster.isDone(spec),
       kept: this.#steps.isKept(),
+      cleared: this.#steps.cleared,
     }
   }
 

@@ -13,7 +13,18 @@ const every: VmFacts[] = wants.flatMap(want =>
           flags.flatMap(restartsLeft =>
             flags.flatMap(adjusted =>
               migrations.map(migration => ({
-                ...{ want, machine, workload, current, crashed, restartsLeft, adjusted, migration, kept: false },
+                ...{
+                  want,
+                  machine,
+                  workload,
+                  current,
+                  crashed,
+                  restartsLeft,
+                  adjusted,
+                  migration,
+                  kept: false,
+                  cleared: false,
+                },
               })),
             ),
           ),
@@ -34,6 +45,7 @@ function perform(facts: VmFacts, action: VmAction): VmFacts {
     'hand-over': { machine: 'none', migration: 'left' },
     adjust: { adjusted: true },
     restart: { workload: 'running' },
+    clear: { cleared: true },
     crash: { crashed: true },
     pause: { machine: 'paused' },
     resume: { machine: 'running' },
@@ -54,11 +66,14 @@ test.each(every)(
     const goal = { running: 'running', paused: 'paused', stopped: 'none', absent: 'none' } as const
     const nowhere = facts.crashed || facts.migration === 'left'
     expect(facts.machine).toBe(nowhere ? 'none' : goal[facts.want])
-    if (start.migration === 'left') expect(taken.filter(action => action !== 'stop')).toEqual([])
+    const begun = taken.filter(action => action !== 'stop' && action !== 'clear')
+    if (start.migration === 'left') expect(begun).toEqual([])
+    // What has ended and stays has nothing open; one that goes for good is released, which clears too.
+    if (facts.machine === 'none' && facts.want !== 'absent') expect(facts.cleared).toBe(true)
     if (facts.machine === 'running') expect(facts.adjusted).toBe(true)
     if (facts.want === 'absent') expect(decide(facts)).toBe('release')
     if (facts.want === 'absent' || facts.want === 'stopped') expect(taken).not.toContain('boot')
-    if (start.crashed) expect(taken.filter(action => action !== 'stop')).toEqual([])
+    if (start.crashed) expect(begun).toEqual([])
   },
 )
 
@@ -67,8 +82,8 @@ test.each(every)(
   start => {
     let facts: VmFacts = { ...start, kept: true }
     for (let n = 0, action = decide(facts); action !== 'rest' && action !== 'release'; action = decide(facts)) {
-      expect(action).toBe('stop')
-      expect((n += 1)).toBeLessThan(2)
+      expect(['stop', 'clear']).toContain(action)
+      expect((n += 1)).toBeLessThan(3)
       facts = perform(facts, action)
     }
   },

@@ -16,11 +16,17 @@ export interface VmFacts {
   readonly kept: boolean
   /** Balloon and volumes are as wished. */
   readonly adjusted: boolean
+  /** No mount and no volume of an earlier process is left: counts where there is no machine. */
+  readonly cleared: boolean
 }
 
-/** The one next step. `boot` includes image, disk and network; `restart` starts the workload again in the same machine. */
+/**
+ * The one next step. `boot` includes image, disk and network; `restart` starts the workload again in the same machine; `clear`
+ * takes away what an ended process had open.
+ */
 export type VmAction =
   | 'release'
+  | 'clear'
   | 'stop'
   | 'boot'
   | 'receive'
@@ -36,8 +42,9 @@ export type VmAction =
 export function decide(facts: VmFacts): VmAction {
   const { machine, migration } = facts
   if (facts.want === 'absent') return machine === 'none' ? 'release' : 'stop'
-  if (facts.want === 'stopped' || facts.crashed || migration === 'left') return machine === 'none' ? 'rest' : 'stop'
-  if (facts.kept) return 'rest'
+  const atRest = machine === 'none' && !facts.cleared ? 'clear' : 'rest'
+  if (facts.want === 'stopped' || facts.crashed || migration === 'left') return machine === 'none' ? atRest : 'stop'
+  if (facts.kept) return atRest
   if (machine === 'none') return migration === 'incoming' ? 'receive' : 'boot'
   // Before anything else is done to a machine that may be half-way elsewhere.
   if (migration === 'outgoing') return 'hand-over'
@@ -47,3 +54,6 @@ export function decide(facts: VmFacts): VmAction {
   if (machine === 'paused') return 'resume'
   return facts.adjusted ? 'rest' : 'adjust'
 }
+
+/** Neither ends nor begins a process: what was asked of the running one comes first. */
+export const canWait = (action: VmAction): boolean => action === 'rest' || action === 'adjust' || action === 'clear'

@@ -33,6 +33,8 @@ export interface StepsDeps extends ActorDeps {
 /** How each decision is carried out. */
 export class Steps {
   readonly #deps: StepsDeps
+  /** False at the start: an earlier agent may have ended before it cleared. */
+  #cleared = false
 
   constructor(deps: StepsDeps) {
     this.#deps = deps
@@ -46,6 +48,7 @@ export class Steps {
     if (action === 'boot' || action === 'receive') return this.#bring(action, signal)
     if (action === 'stop') return this.#stopMachine()
     if (action === 'release') return this.#release()
+    if (action === 'clear') return this.#clear()
     if (action === 'crash') return this.crash('exited', `the workload ended with code ${exitCode}`)
     if (machine === undefined) return
     if (action === 'restart') return this.#restart(machine, signal)
@@ -68,6 +71,7 @@ export class Steps {
     const { driver, bootSlots, vmLog } = this.#deps
     const boot = this.#deps.notebook.record.boot + 1
     this.#deps.onStage('preparing')
+    this.#cleared = false
     await this.#deps.notebook.restartPause(signal)
     await abortable(this.#deps.ready, signal)
     this.#deps.adjuster.forget()
@@ -242,10 +246,40 @@ export class Steps {
     else await this.crash('vm_died', 'the VM ended unexpectedly, more often than it may')
   }
 
+  get cleared(): boolean {
+    return this.#cleared
+  }
+
+  /** Takes away what is there, not what the record names: it lacks a volume whose attach was cut short. */
+  async #clear(): Promise<void> {
+    this.#deps.adjuster.forget()
+    await unbindBelow(this.#deps.dir)
+    this.#cleared = true
+  }
+
+  /**
+   * The agent ends, and the VM has no process: there may be no agent after this one to take away what is left.
+   * @param stopVm the agent ends its VMs: the host keeps nothing but the directories of those that shall start again
+   */
+  async leaveHost(stopVm: boolean): Promise<void> {
+    const { vmId, want } = this.#deps.wish()
+    try {
+      if (want === 'absent') await this.#release()
+      else if (stopVm) await this.#giveBack()
+    } catch (err) {
+      this.#deps.log.warn({ vmId, err }, 'a VM that has ended left something on the host: the next start removes it')
+    }
+  }
+
+  /** Mounts, tap, rules and cgroup. Idempotent. */
+  async #giveBack(): Promise<void> {
+    await this.#deps.driver.release(this.#deps.wish().vmId, this.#deps.dir)
+    await this.#clear()
+  }
+
   async #release(): Promise<void> {
     this.#deps.onStage('stopping')
-    await this.#deps.driver.release(this.#deps.wish().vmId, this.#deps.dir)
-    await unbindBelow(this.#deps.dir)
+    await this.#giveBack()
     await this.#deps.vmLog.flush()
     await this.#deps.bury(this.#deps.wish().generation)
     this.#deps.notebook.note({ running: null, crash: null })

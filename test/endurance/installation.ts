@@ -1,0 +1,149 @@
+/** An installation of several machines as built programs: two of each, on one PostgreSQL and one NATS. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { programFlags } from '../../scripts/build.mjs'
+import { natsAuthorization } from '../../src/bus/permissions.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { recordOutput } from '../support/log.ts'
+import { startNatsServer } from '../support/nats.ts'
+import { startReaper } from '../support/reaper.ts'
+import { until } from '../support/wait.ts'
+
+const password = 'secret'
+
+export interface RunningProgram {
+  readonly name: string
+  readonly pid: number
+  /** Of its Prometheus metrics. */
+  readonly metricsUrl: string
+  /** False once it has ended. */
+  runs(): boolean
+}
+
+export interface Installation extends AsyncDisposable {
+  readonly programs: readonly RunningProgram[]
+  readonly databaseUrl: string
+  /** Base addresses. */
+  readonly planes: readonly string[]
+  readonly gatewayPorts: readonly number[]
+  /** NATS' own numbers. */
+  readonly natsUrl: string
+  /** What the programs wrote last, for a failure's explanation. */
+  lately(): string
+}
+
+/**
+ * @param main the built file of the programs
+ * @param databaseUrl a migrated database
+ */
+export async function startInstallation(main: string, databaseUrl: string): Promise<Installation> {
+  await using cleanup = new AsyncDisposableStack()
+  const reaper = startReaper()
+  cleanup.defer(() => reaper.finish())
+  const dir = await mkdtemp(join(tmpdir(), 'mote-endurance-'))
+  cleanup.defer(() => rm(dir, { recursive: true, force: true }))
+  const hostIds = [newId(), newId()]
+  const roles = [
+    { kind: 'control' } as const,
+    ...['edge-0', 'edge-1'].map(id => ({ kind: 'gateway', id }) as const),
+    ...hostIds.map(id => ({ kind: 'host', id }) as const),
+  ]
+  const monitorPort = await freePort()
+  const authorization = natsAuthorization(roles.map(role => ({ role, password })))
+  const nats = cleanup.use(await startNatsServer({ config: `http: 127.0.0.1:${monitorPort}\n${authorization}` }))
+  const natsAs = (user: string) => ({ NATS_URL: nats.url.replace('//', `//${user}:${password}@`) })
+  const output: string[] = []
+  const children: ChildProcess[] = []
+  cleanup.defer(async () => void (await Promise.all(children.map(ended))))
+
+  const start = async (name: string, args: readonly string[], env: Readonly<Record<string, string>>) => {
+    const metricsPort = await freePort()
+    const child = spawn(process.execPath, [...programFlags, main, ...args, '--metrics-port', String(metricsPort)], {
+      env: { PATH: process.env['PATH'], HOME: dir, MOTE_LOG_LEVEL: 'info', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    children.push(child)
+    reaper.killAtEnd(child.pid ?? 0)
+    for (const stream of [child.stdout, child.stderr])
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        recordOutput(text)
+        output.push(`${name}: ${text}`)
+        if (output.length > 200) output.shift()
+      })
+    return {
+      name,
+      pid: child.pid ?? 0,
+      metricsUrl: `http://127.0.0.1:${metricsPort}/metrics`,
+      runs: () => child.exitCode === null && child.signalCode === null,
+    }
+  }
+  const numbers = [0, 1] as const
+  const planePorts = await Promise.all(numbers.map(freePort))
+  const gatewayPorts = await Promise.all(numbers.map(freePort))
+  const rates = Object.fromEntries(
+    ['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(limit => [`MOTE_RATE_${limit}`, '1000000']),
+  )
+  const planeEnv = {
+    DATABASE_URL: databaseUrl,
+    MOTE_SECRET_KEY: 'endurance-'.repeat(4),
+    MOTE_SOURCES: join(dir, 'sources'),
+    MOTE_CAPTCHA: 'off',
+    ...natsAs('control'),
+    ...rates,
+  }
+  const startPlane = (n: number) => start(`control-${n}`, ['control', '--port', String(planePorts[n])], planeEnv)
+  const startAgent = (n: number) => {
+    const place = ['--host-id', hostIds[n] ?? '', '--host-name', `host-${n}`, '--data', join(dir, `host-${n}`)]
+    return start(`agent-${n}`, ['agent', '--hypervisor', 'fake', ...place], natsAs(`host-${hostIds[n]}`))
+  }
+  const startGateway = (n: number) => {
+    const place = ['--gateway-port', String(gatewayPorts[n]), '--data', join(dir, `gateway-${n}`), '--ssh-port', '0']
+    return start(`gateway-${n}`, ['gateway', ...place], natsAs(`gateway-edge-${n}`))
+  }
+  const started = await Promise.all([
+    ...numbers.map(startPlane),
+    ...numbers.map(startAgent),
+    ...numbers.map(startGateway),
+  ])
+  const planes = planePorts.map(port => `http://127.0.0.1:${port}`)
+  const lately = () => output.slice(-20).join('')
+  for (const plane of planes)
+    await until(async () => (await fetch(`${plane}/v1/health/ready`)).status === 200, {
+      timeoutMs: 60_000,
+      everyMs: 50,
+      what: `${plane} is ready`,
+    }).catch((cause: unknown) => Promise.reject(new Error(lately(), { cause })))
+  const all = cleanup.move()
+  return {
+    programs: started,
+    databaseUrl,
+    planes,
+    gatewayPorts,
+    natsUrl: `http://127.0.0.1:${monitorPort}`,
+    lately,
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  child.kill('SIGTERM')
+  const late = setTimeout(() => child.kill('SIGKILL'), 10_000)
+  await exit
+  clearTimeout(late)
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('BUG: no port')
+  return address.port
+}

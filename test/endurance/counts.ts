@@ -30,6 +30,7 @@ async function countProgram({ name, pid, metricsUrl, runs }: RunningProgram): Pr
     [`${name}: sockets`]: links.filter(link => link.startsWith('socket:')).length,
     [`${name}: timers`]: Number(/^mote_nodejs_active_resources\{type="Timeout"\} (\d+)$/m.exec(metrics)?.[1] ?? 0),
     [`${name}: threads`]: numberIn(status, /^Threads:\s+(\d+)$/m),
+    [`${name}: heap MiB`]: Math.round(numberIn(metrics, /^mote_nodejs_heap_size_used_bytes (\S+)$/m) / 2 ** 20),
     [`${name}: MiB`]: Math.round(numberIn(status, /^VmRSS:\s+(\d+) kB$/m) / 1024),
   }
 }

@@ -43,6 +43,9 @@ describe('mote install', () => {
       expect((await stat(join(root, 'etc/mote', `${program}.env`))).mode & 0o777).toBe(0o600)
       const unit = await readFile(join(root, 'etc/systemd/system', `mote-${program}.service`), 'utf8')
       expect(unit).toMatch(new RegExp(`^ExecStart="/.*/bin/mote" ${program}`, 'm'))
+      // By default systemd gives up after five starts in ten seconds, which a start that fails at once soon reaches.
+      expect(unit).toMatch(/^Restart=always\nRestartSec=1$/m)
+      expect(unit).toMatch(/^\[Unit\]$[^[]*^StartLimitIntervalSec=0$/m)
     } finally {
       await rm(root, { recursive: true, force: true })
     }

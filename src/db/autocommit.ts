@@ -3,6 +3,7 @@
  * measured 1.3 to 1.6 times a pool of 32 for reads. A pipelined connection must never hold a transaction, since the
  * statements of others would become part of it; transactions have a pool of their own.
  */
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import type { Param, Statement } from './db.ts'
@@ -13,13 +14,15 @@ import { DbUnavailable, fromDriver } from './errors.ts'
 class Lane {
   readonly #url: string
   readonly #log: Logger
+  readonly #sockets: Set<Socket>
   #client: Promise<pg.Client> | undefined
   #closed = false
   pending = 0
 
-  constructor(url: string, log: Logger) {
+  constructor(url: string, log: Logger, sockets: Set<Socket>) {
     this.#url = url
     this.#log = log
+    this.#sockets = sockets
   }
 
   async query<Row extends pg.QueryResultRow>(statement: Statement<unknown>, params: readonly Param[]) {
@@ -53,7 +56,7 @@ class Lane {
   }
 
   async #connect(forget: () => void): Promise<pg.Client> {
-    const client = new pg.Client({ ...clientConfig(this.#url, 'mote'), pipeline: true })
+    const client = new pg.Client({ ...clientConfig(this.#url, 'mote', this.#sockets), pipeline: true })
     client.on('error', error => {
       forget()
       this.#log.warn({ err: error.message }, 'database connection lost; the next statement makes a new one')
@@ -86,8 +89,8 @@ export interface Autocommit {
  * same turn of the event loop as one that leads goes along with it: one system call, and one process that has to wake. Not
  * behind any other: it may take long, and whoever is behind it waits for that.
  */
-export function createAutocommit(url: string, lanes: number, log: Logger): Autocommit {
-  const all = Array.from({ length: lanes }, () => new Lane(url, log))
+export function createAutocommit(url: string, lanes: number, log: Logger, sockets: Set<Socket>): Autocommit {
+  const all = Array.from({ length: lanes }, () => new Lane(url, log, sockets))
   /** Has one statement to send at the end of this turn, which leads, and takes so many more. */
   let open: { readonly lane: Lane; places: number } | undefined
   const choose = ({ leads = 0 }: Statement<unknown>): Lane => {

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { pino } from 'pino'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { cutWhen } from '../../test/support/cut.ts'
 import { describeEachPostgres, type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { until } from '../../test/support/wait.ts'
 import { connectDb } from './connect.ts'
@@ -31,6 +33,7 @@ const sql = {
     'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE $1',
   ),
   notify: statement('t.notify', 'SELECT pg_notify($1, $2)'),
+  long: statement('t.long', 'SELECT pg_sleep(1.5)'),
   now: statement<{ now: Date }>('t.now', 'SELECT now() AS now'),
 }
 
@@ -269,5 +272,35 @@ describeEachPostgres('connectDb', which => {
     await small.close()
     expect(await caught(small.rows(sql.ids))).toMatchObject({ reason: 'closed' })
     expect(await caught(small.tx(tx => tx.rows(sql.ids)))).toMatchObject({ name: 'DbUnavailable' })
+  })
+
+  describe('a server that hangs', () => {
+    /** By TCP, through a proxy that lets nothing pass once a client has sent `at`. */
+    const hanging = async (at: RegExp) => {
+      const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
+      const cut = await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, 'hang')
+      return Object.assign(cut, { url: `postgresql://${user}@127.0.0.1:${cut.port}/${name}` })
+    }
+
+    test('does not keep the program from closing its sessions', async () => {
+      await using server = await hanging(/t\.insert/)
+      const own = await connectDb({ url: server.url, log, txConnections: 1 })
+      await own.rows(sql.pid)
+      const waiting = caught(own.tx(tx => tx.run(sql.insert, [100, 1])))
+      await until(() => server.happened(), { what: 'the hang' })
+      await own.close()
+      expect(await waiting).toBeInstanceOf(DbUnavailable)
+    })
+
+    test('ends work that waits for it, and not work that waits for others', async () => {
+      await using server = await hanging(/t\.ids/)
+      const own = await connectDb({ url: server.url, log })
+      expect(await own.whileAnswering(() => own.rows(sql.long))).toHaveLength(1)
+      expect(await caught(own.whileAnswering(() => own.rows(sql.ids)))).toMatchObject({
+        reason: 'connect',
+        message: expect.stringContaining('did not answer within 4 s'),
+      })
+      await own.close()
+    })
   })
 })

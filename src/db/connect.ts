@@ -1,5 +1,8 @@
+import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Logger } from 'pino'
+import { whileAnswering } from './answering.ts'
 import { createAutocommit } from './autocommit.ts'
 import type { Db, Tx } from './db.ts'
 import { clientConfig, connectTimeoutMs } from './driver.ts'
@@ -19,15 +22,30 @@ export interface ConnectOptions {
   readonly txConnections?: number
 }
 
+/** A server that hangs does not end its sessions: then the connections are broken. */
+const closeLimitMs = 1_000
+
 /** Opens the database. @throws DbUnavailable `connect` when it cannot be reached now; later losses heal by themselves. */
 export async function connectDb(options: ConnectOptions): Promise<Db> {
   const { url, log } = options
-  const autocommit = createAutocommit(url, options.autocommitConnections ?? 4, log)
-  const pool = new pg.Pool({ ...clientConfig(url, 'mote-tx'), pipeline: true, max: options.txConnections ?? 10 })
+  const sockets = new Set<Socket>()
+  const autocommit = createAutocommit(url, options.autocommitConnections ?? 4, log, sockets)
+  const pool = new pg.Pool({
+    ...clientConfig(url, 'mote-tx', sockets),
+    pipeline: true,
+    max: options.txConnections ?? 10,
+  })
   pool.on('error', error => log.warn({ err: error.message }, 'idle transaction connection lost'))
-  const listener = new Listener(url, log)
+  const listener = new Listener(url, log, sockets)
   const close = async () => {
-    await Promise.all([autocommit.close(), listener.close(), pool.end()])
+    const closed = Promise.all([autocommit.close(), listener.close(), pool.end()])
+    const late = new AbortController()
+    const limit = delay(closeLimitMs, undefined, { signal: late.signal }).then(
+      () => sockets.forEach(socket => socket.destroy()),
+      () => undefined,
+    )
+    await closed.finally(() => late.abort())
+    await limit
   }
   try {
     await autocommit.query({ name: 'db.ping', text: 'SELECT 1' }, [])
@@ -41,6 +59,7 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
     tx: work => transaction(pool, work),
     listen: (channel, onEvent) => listener.listen(channel, onEvent),
     withLock: (name, work) => withAdvisoryLock(url, name, work),
+    whileAnswering: work => whileAnswering(url, work),
     close: () => (closing ??= close()),
   }
 }

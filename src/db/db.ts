@@ -75,5 +75,7 @@ export interface Db extends Sql {
    * The signal aborts when the connection that holds the lock is lost.
    */
   withLock<T>(name: string, work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined>
+  /** See answering.ts. @throws DbUnavailable `connect` when the server hangs meanwhile */
+  whileAnswering<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }

@@ -1,4 +1,5 @@
 /** How every connection of ours is configured, whoever opens it. */
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import { BatchingSocket } from './socket.ts'
 
@@ -38,12 +39,17 @@ const statementTimeoutMs = 30_000
 const idleInTransactionMs = 60_000
 export const connectTimeoutMs = 5_000
 
-export function clientConfig(url: string, applicationName: string): pg.ClientConfig {
+/** @param sockets gets the socket of each connection, as long as it is open */
+export function clientConfig(url: string, applicationName: string, sockets?: Set<Socket>): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: applicationName,
     types,
-    stream: () => new BatchingSocket(),
+    stream: () => {
+      const socket = new BatchingSocket()
+      sockets?.add(socket)
+      return socket.once('close', () => sockets?.delete(socket))
+    },
     keepAlive: true,
     connectionTimeoutMillis: connectTimeoutMs,
     statement_timeout: statementTimeoutMs,

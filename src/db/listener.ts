@@ -1,5 +1,6 @@
 /** LISTEN for the whole program on one connection of its own, made again whenever it breaks. */
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Socket } from 'node:net'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { clientConfig } from './driver.ts'
@@ -12,13 +13,15 @@ type OnEvent = (payload: string) => void
 export class Listener {
   readonly #url: string
   readonly #log: Logger
+  readonly #sockets: Set<Socket>
   readonly #channels = new Map<string, Set<OnEvent>>()
   readonly #closing = new AbortController()
   #client: Promise<pg.Client> | undefined
 
-  constructor(url: string, log: Logger) {
+  constructor(url: string, log: Logger, sockets: Set<Socket>) {
     this.#url = url
     this.#log = log
+    this.#sockets = sockets
   }
 
   async listen(channel: string, onEvent: OnEvent): Promise<{ stop(): Promise<void> }> {
@@ -62,7 +65,7 @@ export class Listener {
   }
 
   async #connect(): Promise<pg.Client> {
-    const client = new pg.Client(clientConfig(this.#url, 'mote-listen'))
+    const client = new pg.Client(clientConfig(this.#url, 'mote-listen', this.#sockets))
     // Without a listener, an error that follows a failed connect would end the process.
     client.on('error', () => undefined)
     client.on('notification', message => {

@@ -16,6 +16,7 @@ import { createMemoryBus } from '../bus/memory.ts'
 import { connectNatsBus } from '../bus/nats.ts'
 import { parseControlConfig } from '../control/config.ts'
 import type { Control } from '../control/main.ts'
+import { whileAnswering } from '../db/answering.ts'
 import { connectDb } from '../db/connect.ts'
 import type { Db } from '../db/db.ts'
 import { startEmbeddedPostgres } from '../db/embedded.ts'
@@ -32,9 +33,9 @@ type Env = Readonly<Record<string, string | undefined>>
 /** The database: `DATABASE_URL`, or a private server under the data directory. Migrated when it is handed over. */
 export async function openDatabase(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<Db> {
   const url = settings.databaseUrl || (await openEmbedded(scope, settings, log))
-  const applied = await migrate({ url })
+  const applied = await whileAnswering(url, () => migrate({ url }))
   if (applied.length > 0) log.info({ migrations: applied }, 'the database was migrated')
-  const db = await connectDb({ url, log })
+  const db = await whileAnswering(url, () => connectDb({ url, log }))
   scope.defer(() => db.close())
   return db
 }
@@ -108,7 +109,7 @@ export async function openControl(
     [metrics.metricsPort ?? 0, programSettings.metricsPort],
   ] as const
   const control = await namingPorts(ports, () =>
-    startControl({ ...parts, config, host: settings.listen, port, ...metrics }),
+    parts.db.whileAnswering(() => startControl({ ...parts, config, host: settings.listen, port, ...metrics })),
   )
   scope.defer(() => control.stop())
   return control

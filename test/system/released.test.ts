@@ -101,6 +101,10 @@ const cases: Readonly<Record<string, Readonly<Record<string, () => Promise<void>
         }),
       ),
   },
+  'src/db/answering.ts': {
+    'the work takes long': async () =>
+      void (await db.whileAnswering(() => db.rows(statement('released.long', 'SELECT pg_sleep(1.3)')))),
+  },
   'src/db/autocommit.ts': {
     'a statement is refused': () => fails(db.rows(refused)),
     'its session ends': async () => {

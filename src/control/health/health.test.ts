@@ -39,6 +39,7 @@ function service(state: { postgres: Behaviour; bus: boolean }, cached = false) {
     run: refuse,
     tx: refuse,
     listen: refuse,
+    whileAnswering: work => work(),
     async withLock(_name, work) {
       if (state.postgres === 'full') throw new Error('sorry, too many clients already')
       return work(new AbortController().signal)

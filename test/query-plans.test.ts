@@ -23,6 +23,7 @@ vi.mock('../src/db/db.ts', async original => ({
 const smallTables: Readonly<Record<string, string>> = {
   audit_chain: 'one row',
   private_network: 'one row',
+  installation_secret: 'one row',
   usage_mark: 'one row',
   sweep_run: 'one row for each sweep of the program',
   host: 'machines of the operator',
@@ -41,6 +42,7 @@ const wholeTable: Readonly<Record<string, string>> = {
   'auth.otherAccounts': 'stops at the second row',
   'engine.release_dead':
     'an index on the lease would be written twice for each step of every machine, and this runs once in ten seconds',
+  'installation_secret.samples': 'stops at the fifth row of each table, at the first start only',
   'engine.unknown_kinds': 'once, at the start of the program',
   'usage.budgets': 'the sweep answers every budget',
   'scm.orphanPreviews': 'the sweep looks at every preview that is still there',

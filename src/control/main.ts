@@ -12,7 +12,12 @@ import { watchStalls } from '../lib/stalls.ts'
 import { createVault } from '../lib/vault.ts'
 import { type ControlDeps, features, machines, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
-import { createAuthenticator, createIdempotencyStore, endRevokedStreams } from './auth/index.ts'
+import {
+  checkInstallationSecret,
+  createAuthenticator,
+  createIdempotencyStore,
+  endRevokedStreams,
+} from './auth/index.ts'
 import { startBuildReceiver } from './builds/index.ts'
 import type { ControlConfig } from './config.ts'
 import { startTunnelReceiver } from './databases/index.ts'
@@ -53,7 +58,7 @@ export interface Control {
   stop(): Promise<void>
 }
 
-/** @throws Error when a port is taken; nothing is left running then. */
+/** @throws Error when a port is taken or the secret is not that of the data; nothing is left running then. */
 export async function startControl(options: ControlOptions): Promise<Control> {
   const { config, db, bus, log } = options
   const clock = systemClock
@@ -66,6 +71,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
     vault: createVault(config.secrets),
     live: createLiveStats(clock),
   }
+  await checkInstallationSecret(db, deps.vault)
   await using starting = new AsyncDisposableStack()
   const security = createAuthenticator(deps)
   starting.defer(() => security.stop())

@@ -544,6 +544,13 @@ CREATE TABLE idempotency_key (
   CONSTRAINT idempotency_key_pkey PRIMARY KEY (account_id, key)
 );
 
+CREATE TABLE installation_secret (
+  fingerprint bytea,
+  singleton boolean NOT NULL DEFAULT true,
+  CONSTRAINT installation_secret_pkey PRIMARY KEY (singleton),
+  CONSTRAINT installation_secret_singleton_check CHECK (singleton)
+);
+
 CREATE TABLE login_backoff (
   blocked_until timestamp with time zone NOT NULL,
   failures integer NOT NULL,

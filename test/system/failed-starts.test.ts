@@ -11,9 +11,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { build } from '../../scripts/build.mjs'
+import { checkInstallationSecret } from '../../src/control/auth/index.ts'
 import { statement } from '../../src/db/db.ts'
 import { run } from '../../src/lib/exec.ts'
 import { tryMachineLock } from '../../src/lib/machine-lock.ts'
+import { createVault } from '../../src/lib/vault.ts'
 import { cutWhen } from '../support/cut.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { recordOutput } from '../support/log.ts'
@@ -101,9 +103,9 @@ const mounted = (options: string, then: string) => ({
 const full = () => mounted('size=64k', 'cat /dev/zero > "$0/filler" 2> /dev/null')
 const readOnly = () => mounted('ro', 'true')
 /** A way to the database that breaks when the program sends `at`. */
-const databaseUntil = (at: RegExp) => async (undo: AsyncDisposableStack) => {
+const databaseUntil = (at: RegExp, how?: 'hang') => async (undo: AsyncDisposableStack) => {
   const [, user = '', name = '', host = ''] = /\/\/(\w+)@\/(\w+)\?host=(.+)$/.exec(database.url) ?? []
-  const cut = undo.use(await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at))
+  const cut = undo.use(await cutWhen(join(decodeURIComponent(host), '.s.PGSQL.5432'), at, how))
   undo.defer(() => expect(cut.happened(), 'the start came as far as the cut').toBe(true))
   return env({ DATABASE_URL: `postgresql://${user}@127.0.0.1:${cut.port}/${name}` })
 }
@@ -134,6 +136,20 @@ const noSessionLeft = async (undo: AsyncDisposableStack) => {
   return env({ DATABASE_URL: busy.url.replace('//mote@', `//${role}@`) })
 }
 
+/** A server whose process is stopped: the kernel takes connections for it. */
+const silent = async (undo: AsyncDisposableStack) => {
+  const server = createServer(socket => void undo.defer(() => void socket.destroy()))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  undo.defer(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+/** Data of an installation with another secret. */
+const otherSecret = async (undo: AsyncDisposableStack) => {
+  const other = undo.use(await testDatabase())
+  await checkInstallationSecret(other.db, createVault(['another-secret-'.repeat(3)]))
+  return env({ DATABASE_URL: other.url })
+}
+
 type Fault = (undo: AsyncDisposableStack) => Partial<Surroundings> | Promise<Partial<Surroundings>>
 interface Expected {
   readonly fault: Fault
@@ -150,6 +166,22 @@ const databaseGone: Expected = {
   fault: () => env({ DATABASE_URL: `postgresql://mote@${nowhere}/mote` }),
   says: /database/,
 }
+const databaseSilent: Expected = {
+  fault: async undo => env({ DATABASE_URL: `postgresql://mote@127.0.0.1:${await silent(undo)}/mote` }),
+  says: /database/,
+}
+const busSilent: Expected = {
+  fault: async undo => env({ NATS_URL: `nats://127.0.0.1:${await silent(undo)}` }),
+  says: /cannot connect to NATS at/,
+}
+const secretOfOthers: Expected = {
+  fault: otherSecret,
+  says: /^the secret is not the one that this database was made with/,
+}
+const databaseHangs = (at: RegExp): Expected => ({
+  fault: databaseUntil(at, 'hang'),
+  says: /database did not answer within 4 s/,
+})
 const shortSecret: Expected = { fault: () => env({ MOTE_SECRET_KEY: 'short' }), says: /secret key is shorter than 32/ }
 const fullDisk: Expected = { fault: full, says: /[Nn]o space/ }
 const readOnlyData: Expected = { fault: readOnly, says: /read-only|cannot be made/ }
@@ -180,11 +212,20 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
       says: /database/,
     },
     'the database goes away before the sweeps run': { fault: databaseUntil(/sweep\.make/), says: /database/ },
+    'the database hangs': databaseSilent,
+    'the database hangs while it is migrated': databaseHangs(/pg_advisory_lock/),
+    'the database hangs before the first statement': databaseHangs(/db\.ping/),
+    'the database hangs before it listens': databaseHangs(/LISTEN/),
+    'the database hangs before the runner has its lock': databaseHangs(/pg_try_advisory_lock/),
+    'the database hangs before the runner is announced': databaseHangs(/engine\.announce/),
+    'the database hangs before the sweeps run': databaseHangs(/sweep\.make/),
     'the applied migrations are not those of this program': {
       fault: editedHistory,
       says: /migration 0001-.* was edited/,
     },
+    'the secret is that of another database': secretOfOthers,
     'the bus is gone': busGone,
+    'the bus hangs': busSilent,
     'the bus keeps no streams': busWithoutStreams,
     'the bus goes away before the streams are made': { fault: busUntil(/JS\.API\.STREAM/), says: /bus|NATS/ },
     'the bus goes away before it subscribes': { fault: busUntil(/SUB control\.out\.rate/), says: /bus|NATS/ },
@@ -203,6 +244,7 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
     'the port of HTTPS is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_TLS_PORT: takenPort }) },
     'the port of its routes is taken': { ...portOf(''), fault: () => env({ MOTE_GATEWAY_PUBLISH_PORT: takenPort }) },
     'the bus is gone': busGone,
+    'the bus hangs': busSilent,
     'the bus goes away before it subscribes': { fault: busUntil(/SUB route/), says: /bus|NATS/ },
     'the bus hangs before it subscribes': {
       fault: busUntil(/SUB route/, 'hang'),
@@ -218,6 +260,7 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
       says: /another agent runs on/,
     },
     'the bus is gone': busGone,
+    'the bus hangs': busSilent,
     'the bus goes away before it subscribes': { fault: busUntil(/SUB host/), says: /bus|NATS/ },
     'the bus hangs before it subscribes': {
       fault: busUntil(/SUB host/, 'hang'),
@@ -244,7 +287,11 @@ const faults: Readonly<Record<Program, Readonly<Record<string, Expected>>>> = {
       fault: editedHistory,
       says: /migration 0001-.* was edited/,
     },
+    'the database hangs': databaseSilent,
+    'the database hangs before the runner has its lock': databaseHangs(/pg_try_advisory_lock/),
+    'the secret is that of another database': secretOfOthers,
     'the bus is gone': busGone,
+    'the bus hangs': busSilent,
     'the secret is too short': shortSecret,
     'its data directory is on a read-only file system': readOnlyData,
     'its data directory cannot be made': noDirectory,

@@ -2,7 +2,9 @@ import { join } from 'node:path'
 import { type Static, Type } from 'typebox'
 import { homeDir } from '../lib/home.ts'
 import { defaultPools, PoolConfig } from './disk/config.ts'
+import { defaultDiskLimits, DiskLimits } from './disk/limits.ts'
 import { RegistryConfig } from './image/registry.ts'
+import { defaultLimits } from './net/limits.ts'
 
 export const AgentConfig = Type.Object({
   /** This agent's own directory: VMs, host id. Not shared. */
@@ -33,6 +35,16 @@ export const AgentConfig = Type.Object({
   egressAllow: Type.Array(Type.String()),
   /** Networks (CIDR) that no guest may reach, besides all private ones. */
   egressDeny: Type.Array(Type.String()),
+  /** What one guest may use of its host's network; see `GuestLimits`. */
+  guestLimits: Type.Object({
+    connections: Type.Integer({ minimum: 1 }),
+    newConnections: Type.Integer({ minimum: 1 }),
+    packets: Type.Integer({ minimum: 1 }),
+    mibPerSecond: Type.Integer({ minimum: 1, maximum: 2048 }),
+    nameQueries: Type.Integer({ minimum: 1 }),
+  }),
+  /** Of each disk of a VM. */
+  diskLimits: DiskLimits,
   /** `address:port` (UDP) where other hosts reach this one: with it private networks span hosts; null: they do not. */
   meshEndpoint: Type.Union([Type.String(), Type.Null()]),
   /** Days until this host gets a new key for the mesh. */
@@ -93,6 +105,8 @@ export function agentConfig(given: Partial<AgentConfig> & Pick<AgentConfig, 'dat
     subnet: null,
     egressAllow: [],
     egressDeny: [],
+    guestLimits: defaultLimits,
+    diskLimits: defaultDiskLimits,
     meshEndpoint: null,
     meshKeyDays: 30,
     kernel: 'shipped',

@@ -7,6 +7,7 @@ import { type HypervisorOffer, subjects } from '../contract/agent.ts'
 import { newId } from '../lib/ids.ts'
 import { levelOf } from '../lib/outage.ts'
 import { tryMachineLock } from '../lib/machine-lock.ts'
+import type { Tally } from '../lib/tally.ts'
 import { semaphore } from '../lib/semaphore.ts'
 import { startBeats } from './beat.ts'
 import type { AgentConfig } from './config.ts'
@@ -17,6 +18,7 @@ import { vmUsers } from './hypervisor/isolation.ts'
 import { featuresOf } from './hypervisor/features.ts'
 import { type Launcher, noLauncher, openLauncher } from './launcher/launcher.ts'
 import { openNetwork } from './net/open.ts'
+import { refusalReporter } from './net/refusals.ts'
 import { openPrivateNetwork } from './net/private-network.ts'
 import { meshDevice } from './net/rules.ts'
 import { createBuilds } from './build/builds.ts'
@@ -37,6 +39,8 @@ export interface AgentDeps {
   readonly log: Logger
   /** The simulated machine under the fake driver, for tests that turn it. */
   readonly fake?: FakeHost
+  /** Counts what guests were refused, by kind, for the metrics of the process. */
+  readonly refused?: Tally
   /** Stops the agent; VMs keep running. */
   readonly signal?: AbortSignal
 }
@@ -55,7 +59,7 @@ const version = '0.1.0'
  * Starts this host's agent: takes back what an earlier one left, adopts the VMs that still run, answers on the bus.
  * @throws Error when another agent runs on the same data directory.
  */
-export async function startAgent(config: AgentConfig, { bus, log, fake, signal }: AgentDeps): Promise<Agent> {
+export async function startAgent(config: AgentConfig, { bus, log, fake, refused, signal }: AgentDeps): Promise<Agent> {
   await using starting = new AsyncDisposableStack()
   let stopVms = false
   const dataDir = resolve(config.dataDir)
@@ -79,6 +83,16 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, signal }
       log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
       reconciler.tell(vmId)
     },
+    onRefused: refusalReporter({
+      limits: config.guestLimits,
+      nowMs: () => performance.now(),
+      say: (vmId, line) => {
+        log.warn({ vmId }, line)
+        reconciler.say(vmId, line)
+      },
+      onCount: (kind, count) => refused?.add(kind, count),
+    }),
+    onUnlimited: err => log.warn({ err }, 'this kernel cannot limit what VMs use of the network'),
     onError: err => log.error({ err }, 'cannot look after the firewall'),
     onNoTaps: reason =>
       log.warn(

@@ -20,6 +20,7 @@ import type { StoredLine } from './logs/line.ts'
 import { type VmLog, vmLog } from './logs/vm-log.ts'
 import type { Volumes } from './volume/volumes.ts'
 import { isVmId, type StateDir, type StoredVm, tailLines } from './state.ts'
+import { absent, cannotTouch, unseen } from './vm/absent.ts'
 import { VmActor } from './vm/actor.ts'
 import { StepError } from './vm/errors.ts'
 import { notRunning } from './vm/jobs.ts'
@@ -61,6 +62,8 @@ export interface Reconciler {
   wishOf(vmId: string): VmPut | undefined
   /** Publishes what is seen of the VM now, if it is here. */
   tell(vmId: string): void
+  /** A line of the host's in the VM's log, if it is here. */
+  say(vmId: string, line: string): void
   actors(): Iterable<VmActor>
   logs(request: VmLogsRequest): Promise<StoredLine[]>
   /** @throws StepError `vm_not_running`, `unsupported_by_hypervisor`, `exec_failed` */
@@ -184,6 +187,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       return entries.get(vmId)?.actor.observed() ?? absent(vmId, await deps.state.buriedGeneration(vmId))
     },
     wishOf: vmId => entries.get(vmId)?.actor.wish,
+    say: (vmId, line) => entries.get(vmId)?.vmLog.say(line),
     tell: vmId => entries.get(vmId)?.actor.tell(),
     list: () => [
       ...[...entries.values()].map(({ actor }) => actor.observed()),
@@ -280,20 +284,4 @@ function openLog(deps: ReconcilerDeps, wish: () => VmPut): VmLog {
       await deps.bus.publish(subject, { ...batch, deploymentId } satisfies LogBatch)
     },
   })
-}
-
-const cannotTouch = (hypervisor: HypervisorName) =>
-  `the VM is here, and this agent does not offer ${hypervisor}: start the agent with it (--hypervisor) again`
-
-/** It is here, and that is all that is known: under generation 0 it is no news of the VM. */
-function unseen(vmId: string, hypervisor: HypervisorName): VmObserved {
-  const error = { code: 'unsupported_by_hypervisor', message: cannotTouch(hypervisor) } as const
-  return { ...absent(vmId, 0), state: 'crashed', hypervisor, error }
-}
-
-function absent(vmId: string, generation: number): VmObserved {
-  return {
-    ...{ vmId, generation, state: 'absent', healthy: false, endpoint: null, imageDigest: null, hypervisor: 'qemu' },
-    ...{ error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
-  }
 }

@@ -9,6 +9,7 @@ import { createSweeper } from '../engine/sweeper.ts'
 import { systemClock } from '../lib/clock.ts'
 import { trackConnections } from '../lib/http-close.ts'
 import { watchStalls } from '../lib/stalls.ts'
+import type { Tally } from '../lib/tally.ts'
 import { createVault } from '../lib/vault.ts'
 import { type ControlDeps, features, machines, sweeps } from './app.ts'
 import { auditWriter } from './audit/index.ts'
@@ -47,6 +48,8 @@ export interface ControlOptions {
   readonly port: number
   /** Prometheus listener; absent: none. */
   readonly metricsPort?: number
+  /** For the metrics: what guests of an agent in this process were refused. */
+  readonly refused?: Tally
   /** Compares every JSON answer with its schema; for tests. */
   readonly checkAnswers?: boolean
 }
@@ -77,7 +80,7 @@ export async function startControl(options: ControlOptions): Promise<Control> {
   starting.defer(() => security.stop())
   const stalls = watchStalls({ onStall: ms => log.warn({ ms }, 'the event loop stood still') })
   starting.defer(() => stalls.stop())
-  const metrics = createMetrics(() => server.streams.count(), stalls)
+  const metrics = createMetrics(() => server.streams.count(), stalls, options.refused)
   const rates = await shareRateLimits(deps, createRateLimiter(clock))
   starting.defer(() => rates.stop())
   const server = createServer({

@@ -1,5 +1,6 @@
 /** `mote up`: every program in one process on embedded defaults, each of them replaceable by a setting. */
 import type { Logger } from 'pino'
+import { createTally } from '../lib/tally.ts'
 import { agentClient } from '../control/hosts/index.ts'
 import { ensureSecret, openAgent, openBus, openControl, openDatabase, openGateway } from './parts.ts'
 import type { ProgramSettings } from './settings.ts'
@@ -40,14 +41,15 @@ export async function startAllInOne(
     openDatabase(starting, settings, log.child({ program: 'postgres' })),
   )
   const bus = await openBus(starting, settings, 'mote', log)
+  const refused = createTally()
   const control = await progress.step('Control plane', () =>
-    openControl(starting, settings, env, { db, bus, log: log.child({ program: 'control' }), secretFile }),
+    openControl(starting, settings, env, { db, bus, log: log.child({ program: 'control' }), secretFile, refused }),
   )
   const gateway = await progress.step('Gateway', () =>
     openGateway(starting, settings, { bus, log: log.child({ program: 'gateway' }) }, env),
   )
   const agent = await progress.step('Host agent', () =>
-    openAgent(starting, settings, { bus, log: log.child({ program: 'agent' }) }, () => stopVms),
+    openAgent(starting, settings, { bus, log: log.child({ program: 'agent' }), refused }, () => stopVms),
   )
   const running = starting.move()
   return {

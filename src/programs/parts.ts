@@ -25,8 +25,18 @@ import { parseGatewayEnv } from '../gateway/config.ts'
 import type { Gateway } from '../gateway/main.ts'
 import { formatCidr, parseCidr } from '../lib/cidr.ts'
 import { isUuid } from '../lib/ids.ts'
+import type { Tally } from '../lib/tally.ts'
 import { namingPorts } from './start-failure.ts'
-import { countOf, type ProgramSettings, mebibytesOf, portOf, programSettings, vmmProgramsOf } from './settings.ts'
+import {
+  countOf,
+  limitOf,
+  mebibytesOf,
+  portOf,
+  type ProgramSettingName,
+  type ProgramSettings,
+  programSettings,
+  vmmProgramsOf,
+} from './settings.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -85,7 +95,13 @@ export async function openControl(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
   env: Env,
-  parts: { readonly db: Db; readonly bus: Bus; readonly log: Logger; readonly secretFile?: string },
+  parts: {
+    readonly db: Db
+    readonly bus: Bus
+    readonly log: Logger
+    readonly secretFile?: string
+    readonly refused?: Tally
+  },
 ): Promise<Control> {
   const port = portOf(programSettings.port, settings.port)
   const gatewayPort = portOf(programSettings.gatewayPort, settings.gatewayPort)
@@ -115,11 +131,19 @@ export async function openControl(
   return control
 }
 
-/** Watches a process that runs without a control plane, which watches its own: stalls of its event loop, and its metrics. */
-export async function openWatch(scope: AsyncDisposableStack, settings: ProgramSettings, log: Logger): Promise<void> {
+/**
+ * Watches a process that runs without a control plane, which watches its own: stalls of its event loop, and its metrics.
+ * @param refused what guests of its agent were refused
+ */
+export async function openWatch(
+  scope: AsyncDisposableStack,
+  settings: ProgramSettings,
+  log: Logger,
+  refused?: Tally,
+): Promise<void> {
   const { watchProcess } = await import('./watch.ts')
   const port = settings.metricsPort ? portOf(programSettings.metricsPort, settings.metricsPort) : undefined
-  const watch = await namingPorts([[port ?? 0, programSettings.metricsPort]], () => watchProcess(log, port))
+  const watch = await namingPorts([[port ?? 0, programSettings.metricsPort]], () => watchProcess(log, port, refused))
   scope.defer(() => watch.stop())
 }
 
@@ -139,7 +163,7 @@ const hypervisorChoices = ['auto', 'qemu', 'firecracker', 'cloud-hypervisor', 'f
 export async function openAgent(
   scope: AsyncDisposableStack,
   settings: ProgramSettings,
-  parts: { readonly bus: Bus; readonly log: Logger },
+  parts: { readonly bus: Bus; readonly log: Logger; readonly refused?: Tally },
   stopVms: () => boolean,
 ): Promise<Agent> {
   const data = resolve(settings.data)
@@ -158,6 +182,7 @@ export async function openAgent(
       subnet: settings.guestSubnet === '' ? null : subnetOf(settings.guestSubnet),
       egressAllow: networksOf(programSettings.egressAllow.env, settings.egressAllow, [4]),
       egressDeny: networksOf(programSettings.egressDeny.env, settings.egressDeny, [4, 6]),
+      ...guestLimitsOf(settings),
       hypervisor: oneOf(programSettings.hypervisor.env, settings.hypervisor, hypervisorChoices),
       programs: vmmProgramsOf(settings),
       network: oneOf(programSettings.network.env, settings.network, ['auto', 'tap', 'user']),
@@ -170,6 +195,20 @@ export async function openAgent(
   )
   scope.defer(() => agent.stop({ stopVms: stopVms() }))
   return agent
+}
+
+function guestLimitsOf(settings: ProgramSettings): Pick<AgentConfig, 'guestLimits' | 'diskLimits'> {
+  const limit = (name: ProgramSettingName, most?: number) => limitOf(programSettings[name], settings[name], most)
+  return {
+    guestLimits: {
+      connections: limit('guestConnections'),
+      newConnections: limit('guestNewConnections'),
+      packets: limit('guestPackets'),
+      mibPerSecond: limit('guestTrafficMib', 2048),
+      nameQueries: limit('guestDnsQueries'),
+    },
+    diskLimits: { mibPerSecond: limit('guestDiskMib'), operations: limit('guestDiskOperations') },
+  }
 }
 
 export async function openGateway(

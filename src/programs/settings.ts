@@ -85,6 +85,48 @@ export const programSettings = {
     fallback: '',
     help: 'networks (CIDR, comma-separated) that no VM may reach, besides all private ones',
   },
+  guestConnections: {
+    flag: '--guest-connections <count>',
+    env: 'MOTE_GUEST_CONNECTIONS',
+    fallback: '8192',
+    help: 'connections that one VM may have open at once, in each direction (a VM that has some keeps its limit until they are closed)',
+  },
+  guestNewConnections: {
+    flag: '--guest-new-connections <count>',
+    env: 'MOTE_GUEST_NEW_CONNECTIONS',
+    fallback: '1000',
+    help: 'connections a second that one VM may open, and accept',
+  },
+  guestPackets: {
+    flag: '--guest-packets <count>',
+    env: 'MOTE_GUEST_PACKETS',
+    fallback: '100000',
+    help: 'packets a second to one VM, and from it',
+  },
+  guestTrafficMib: {
+    flag: '--guest-traffic-mib <MiB>',
+    env: 'MOTE_GUEST_TRAFFIC_MIB',
+    fallback: '256',
+    help: 'traffic a second to one VM, and from it, 1 to 2048 MiB',
+  },
+  guestDnsQueries: {
+    flag: '--guest-dns-queries <count>',
+    env: 'MOTE_GUEST_DNS_QUERIES',
+    fallback: '500',
+    help: 'DNS queries a second of one VM',
+  },
+  guestDiskMib: {
+    flag: '--guest-disk-mib <MiB>',
+    env: 'MOTE_GUEST_DISK_MIB',
+    fallback: '400',
+    help: 'read and written a second on each disk of a VM (QEMU; 400 on the other hypervisors)',
+  },
+  guestDiskOperations: {
+    flag: '--guest-disk-operations <count>',
+    env: 'MOTE_GUEST_DISK_OPERATIONS',
+    fallback: '20000',
+    help: 'reads and writes a second on each disk of a VM (QEMU; 20000 on the other hypervisors)',
+  },
   privateRegistries: {
     flag: '--private-registries <hosts>',
     env: 'MOTE_PRIVATE_REGISTRIES',
@@ -198,6 +240,12 @@ export function portOf(setting: ProgramSetting, value: string): number {
 export function mebibytesOf(setting: ProgramSetting, value: string): number {
   if (/^\d{1,9}$/.test(value)) return Number(value)
   throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a whole number of MiB`)
+}
+
+/** A whole number of at least 1. @throws Error naming the setting */
+export function limitOf(setting: ProgramSetting, value: string, most = 999_999_999): number {
+  if (/^\d{1,9}$/.test(value) && Number(value) >= 1 && Number(value) <= most) return Number(value)
+  throw new Error(`${setting.env} (${setting.flag}): "${value}" is not a number from 1 to ${most}`)
 }
 
 /** A number from 0 to 64. @throws Error naming the setting */

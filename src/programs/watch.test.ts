@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { testLog } from '../../test/support/log.ts'
+import { createTally } from '../lib/tally.ts'
 import { watchProcess } from './watch.ts'
 
 it('serves the metrics of a process, its stalls among them, until it is stopped', async () => {
@@ -16,6 +17,18 @@ it('serves the metrics of a process, its stalls among them, until it is stopped'
     expect(text).toContain(name)
   await watch.stop()
   await expect(fetch(url)).rejects.toThrow()
+})
+
+it('counts what guests of its agent were refused', async () => {
+  const refused = createTally()
+  const watch = await watchProcess(testLog(), 0, refused)
+  const value = async () => /^mote_guest_refused_total\{kind="names"\} (\d+)$/m.exec(await page())?.[1]
+  const page = async () => (await fetch(`http://127.0.0.1:${watch.port}/metrics`)).text()
+  expect(await value()).toBeUndefined()
+  refused.add('names', 3)
+  refused.add('names', 4)
+  expect([await value(), await value()]).toEqual(['7', '7'])
+  await watch.stop()
 })
 
 it('needs no port, and says when one is taken', async () => {

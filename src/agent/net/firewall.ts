@@ -2,11 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { CommandError } from '../../lib/exec.ts'
 import { createTurns } from '../../lib/turns.ts'
 import type { RunCommand } from '../launcher/launcher.ts'
+import { kindOfSet, type RefusalKind } from './limits.ts'
 import { gotoElement, keysOf, parseListing, type TableListing } from './listing.ts'
 import {
   baseChains,
   baseTable,
   chainsOf,
+  deleteTables,
   dropOwner,
   dropVm,
   gatewaySets,
@@ -24,6 +26,8 @@ import {
  */
 export class Firewall {
   #input: TableInput
+  /** What guests were refused, as last read. */
+  #refused: readonly Refused[] = []
   readonly #vms = new Map<string, GuardedVm>()
   /** The rules of each chain as the kernel said them back when they were loaded. */
   readonly #loaded = new Map<string, string>()
@@ -39,22 +43,30 @@ export class Firewall {
 
   /**
    * Loads what is the same for every VM; chains of VMs that an earlier agent connected go on as they are.
+   * @returns why guests have no limits, where the kernel cannot hold them to any
    * @throws CommandError where nft cannot load it
    */
-  open(): Promise<void> {
+  open(): Promise<CommandError | undefined> {
     return this.#inTurn(async () => {
       const there = await this.#list()
       const same = there && baseChains.every(name => there.chains.has(name)) && !hasStrangers(there)
-      await this.#load(`${same || !there ? '' : this.#deleteTable()}${baseTable(this.#input)}`)
+      const load = () => this.#load(`${same || !there ? '' : deleteTables(this.#input)}${baseTable(this.#input)}`)
+      const unlimited = await load().catch(async (error: unknown) => {
+        if (!(error instanceof CommandError)) throw error
+        this.#input = { ...this.#input, limits: null }
+        await load()
+        return error
+      })
       await this.#remember()
+      return unlimited ?? undefined
     })
   }
 
   /** Other addresses of the agent itself from now on; VMs' chains stay. */
   change(input: TableInput): Promise<void> {
     return this.#inTurn(async () => {
-      this.#input = input
-      await this.#load(baseTable(input))
+      this.#input = { ...input, limits: this.#input.limits && input.limits }
+      await this.#load(baseTable(this.#input))
       await this.#remember()
     })
   }
@@ -136,6 +148,7 @@ export class Firewall {
   heal(): Promise<string[]> {
     return this.#inTurn(async () => {
       const there = await this.#list()
+      this.#refused = there ? refusedIn(there) : []
       const isWrong = (chain: string) => there?.chains.get(chain) !== this.#loaded.get(chain)
       if (!there || hasStrangers(there) || baseChains.some(isWrong)) {
         await this.#rebuild()
@@ -157,21 +170,21 @@ export class Firewall {
     })
   }
 
+  /** What guests were refused since the table was loaded, as the last `heal` has read it. */
+  refused(): readonly Refused[] {
+    return this.#refused
+  }
+
   close(): Promise<void> {
-    return this.#inTurn(() => this.#load(this.#deleteTable()))
+    return this.#inTurn(() => this.#load(deleteTables(this.#input)))
   }
 
   /** Everything anew, in one transaction: no packet sees a table without rules. */
   async #rebuild(): Promise<void> {
     const vms = [...this.#vms.values()].map(vm => vmChains(this.#input.slot, vm))
     const gateways = gatewaySets(this.#input.slot, this.#gateways ?? [])
-    await this.#load([this.#deleteTable(), baseTable(this.#input), ...vms, gateways].join(''))
+    await this.#load([deleteTables(this.#input), baseTable(this.#input), ...vms, gateways].join(''))
     await this.#remember()
-  }
-
-  #deleteTable(): string {
-    const table = `inet ${tableName(this.#input.slot)}`
-    return `add table ${table}\ndelete table ${table}\n`
   }
 
   async #rememberVm({ tap }: GuardedVm): Promise<void> {
@@ -230,6 +243,19 @@ export class Firewall {
     return this.#turns.take('table', act)
   }
 }
+
+/** Packets. */
+export interface Refused {
+  readonly tap: string
+  readonly kind: RefusalKind
+  readonly count: number
+}
+
+const refusedIn = ({ counts }: TableListing): Refused[] =>
+  [...counts].flatMap(([set, taps]) => {
+    const kind = kindOfSet(set)
+    return kind ? [...taps].map(([tap, count]) => ({ tap, kind, count })) : []
+  })
 
 /** A chain that is neither of the base nor of a VM. */
 function hasStrangers({ chains }: TableListing): boolean {

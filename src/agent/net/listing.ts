@@ -9,6 +9,9 @@ const RuleEntry = Type.Object({
   comment: Type.Optional(Type.String()),
 })
 const MapEntry = Type.Object({ name: Type.String(), elem: Type.Optional(Type.Array(Type.Unknown())) })
+const CountedElement = Type.Object({
+  elem: Type.Object({ val: Type.String(), counter: Type.Object({ packets: Type.Integer() }) }),
+})
 const Listing = Type.Object({ nftables: Type.Array(Type.Record(Type.String(), Type.Unknown())) })
 
 export interface TableListing {
@@ -16,12 +19,15 @@ export interface TableListing {
   readonly chains: ReadonlyMap<string, string>
   /** Elements of each map and set, as `JSON(key)` or `JSON([key, value])`. */
   readonly elements: ReadonlyMap<string, ReadonlySet<string>>
+  /** Packets that elements of sets have counted: by set, then by element. */
+  readonly counts: ReadonlyMap<string, ReadonlyMap<string, number>>
 }
 
 /** @param text of `nft -j list table` or `nft -j list chain` */
 export function parseListing(text: string): TableListing {
   const chains = new Map<string, string[]>()
   const elements = new Map<string, Set<string>>()
+  const counts = new Map<string, ReadonlyMap<string, number>>()
   const listing: unknown = JSON.parse(text)
   for (const { chain, rule, map, set } of Value.Check(Listing, listing) ? listing.nftables : []) {
     if (Value.Check(Named, chain)) chains.set(chain.name, chains.get(chain.name) ?? [])
@@ -30,9 +36,17 @@ export function parseListing(text: string): TableListing {
     for (const holder of [map, set])
       if (Value.Check(MapEntry, holder))
         elements.set(holder.name, new Set((holder.elem ?? []).map(element => JSON.stringify(element))))
+    if (Value.Check(MapEntry, set)) counts.set(set.name, countsOf(set.elem ?? []))
   }
-  return { chains: new Map([...chains].map(([name, rules]) => [name, rules.join('\n')])), elements }
+  return { chains: new Map([...chains].map(([name, rules]) => [name, rules.join('\n')])), elements, counts }
 }
+
+const countsOf = (elements: readonly unknown[]): ReadonlyMap<string, number> =>
+  new Map(
+    elements.flatMap(element =>
+      Value.Check(CountedElement, element) ? [[element.elem.val, element.elem.counter.packets] as const] : [],
+    ),
+  )
 
 /** How a verdict map says that packets of a tap go to a chain. */
 export const gotoElement = (tap: string, chain: string) => JSON.stringify([tap, { goto: { target: chain } }])

@@ -2,6 +2,7 @@ import type { FirewallObserved, HostIpv4 } from '../../contract/network.ts'
 import type { GuestNetwork } from '../guest/config-disk.ts'
 import type { Endpoint } from '../hypervisor/driver.ts'
 import type { NetworkPlan } from './addresses.ts'
+import type { RefusalKind } from './limits.ts'
 
 /** How one VM is connected. Plain data: it is stored with the VM. */
 export interface Nic {
@@ -72,3 +73,5 @@ export interface Network extends Guard {
 
 /** Told when the rules of a VM had been changed by somebody else and were put right. */
 export type OnHealed = (vmId: string) => void
+/** Told how many packets of a VM, or for it, were dropped since the last time because it is at a limit. */
+export type OnRefused = (vmId: string, kind: RefusalKind, count: number) => void

@@ -6,9 +6,13 @@ import type { Network } from './net.ts'
 import { type TapOptions, tapNetwork } from './tap.ts'
 import { userNetwork } from './user.ts'
 
-type NetworkConfig = Pick<AgentConfig, 'hypervisor' | 'network' | 'dataDir' | 'subnet' | 'egressAllow' | 'egressDeny'>
+type NetworkConfig = Pick<
+  AgentConfig,
+  'hypervisor' | 'network' | 'dataDir' | 'subnet' | 'egressAllow' | 'egressDeny' | 'guestLimits'
+>
 
-interface NetworkEvents extends Pick<TapOptions, 'onHealed' | 'onError' | 'ownerOf' | 'runs'> {
+interface NetworkEvents
+  extends Pick<TapOptions, 'onHealed' | 'onRefused' | 'onUnlimited' | 'onError' | 'ownerOf' | 'runs'> {
   /** Called when the agent is root, the mode is `auto` and taps do not work: user networking is used instead. */
   readonly onNoTaps?: (reason: string) => void
 }
@@ -21,8 +25,12 @@ export async function openNetwork(
   if (config.hypervisor === 'fake') return fakeNetwork()
   const taps = () =>
     tapNetwork({
-      ...{ dataDir: resolve(config.dataDir), subnet: config.subnet },
-      ...{ allowed: config.egressAllow, denied: config.egressDeny, ...events },
+      dataDir: resolve(config.dataDir),
+      subnet: config.subnet,
+      allowed: config.egressAllow,
+      denied: config.egressDeny,
+      limits: config.guestLimits,
+      ...events,
     })
   if (config.network === 'user') return userNetwork()
   if (config.network === 'tap') return taps()

@@ -1,6 +1,17 @@
 /** The agent's firewall as nft text. Pure; `firewall.ts` loads it. The picture is in docs/networking.md. */
 import type { FirewallRule } from '../../contract/network.ts'
 import type { NetworkPlan } from './addresses.ts'
+import {
+  arpTable,
+  arrivingRules,
+  forgetRates,
+  forwardedRules,
+  type GuestLimits,
+  limitObjects,
+  neighborRules,
+  openedRules,
+  trackedRules,
+} from './limits.ts'
 
 /** All interfaces of all agents on the machine, and those of one. */
 const anyTap = '"mote*"'
@@ -10,7 +21,17 @@ export const tableName = (slot: number) => `mote_${slot.toString(16)}`
 export const meshDevice = 'wg-mote'
 
 /** Ours: a table that has others as well was made by another version, or by somebody else. */
-export const baseChains = ['antispoof', 'to_host', 'routed', 'leaving', 'entering', 'from_host', 'outside'] as const
+export const baseChains = [
+  'arriving',
+  'antispoof',
+  'tracked',
+  'to_host',
+  'routed',
+  'leaving',
+  'entering',
+  'from_host',
+  'outside',
+] as const
 
 /** What is not the internet: RFC 6890, without what is public. Guests reach none of it unless the operator says so. */
 const privateV4 = [
@@ -29,6 +50,8 @@ export interface TableInput {
   readonly allowed: readonly string[]
   /** Networks (IPv4 or IPv6 CIDR) that no guest may reach, such as that of the control plane. */
   readonly denied: readonly string[]
+  /** Of each guest; null: this kernel cannot hold guests to any. */
+  readonly limits: GuestLimits | null
 }
 
 /**
@@ -45,6 +68,8 @@ export function baseTable(input: TableInput): string {
     `flush chain ${table} ${name}`,
     ...rules.map(rule => `add rule ${table} ${name} ${rule}`),
   ]
+  const limit = (rules: (limited: { limits: GuestLimits; tap: string; resolver: string }) => readonly string[]) =>
+    input.limits ? rules({ limits: input.limits, tap, resolver }) : []
   const replies = ['ct direction reply ct state established,related accept', 'ct state related accept']
   return lines([
     `add table ${table}`,
@@ -53,6 +78,7 @@ export function baseTable(input: TableInput): string {
     `add set ${table} vmms { type uid; }`,
     `add set ${table} gateways { type ipv6_addr; }`,
     `add set ${table} gateways4 { type ipv4_addr; }`,
+    ...limit(() => [...limitObjects(table), ...forgetRates(table), ...arpTable(tableName(input.slot), tap)]),
     ...chain('leaving', '', [
       'ct state invalid drop',
       ...replies,
@@ -64,9 +90,12 @@ export function baseTable(input: TableInput): string {
       'drop',
     ]),
     ...chain('entering', '', ['ct state invalid drop', ...replies, 'oifname vmap @entering_vms', 'drop']),
+    ...chain('arriving', 'filter hook prerouting priority -450', limit(arrivingRules)),
     ...chain('antispoof', 'filter hook prerouting priority raw', [`iifname ${tap} fib saddr . iif oif missing drop`]),
+    ...chain('tracked', 'filter hook prerouting priority mangle', limit(trackedRules)),
     ...chain('to_host', 'filter hook input priority filter', [
       `iifname ${tap} ct direction reply ct state established,related accept`,
+      ...limit(neighborRules),
       // Where is the gateway? No other word of neighbour discovery is listened to, and no router advertisement.
       `iifname ${tap} icmpv6 type nd-neighbor-solicit accept`,
       `iifname ${tap} ip daddr ${resolver} meta l4proto { tcp, udp } th dport 53 accept`,
@@ -75,8 +104,10 @@ export function baseTable(input: TableInput): string {
     ...chain('routed', 'filter hook forward priority filter', [
       `oifname "${meshDevice}" tcp flags syn tcp option maxseg size set rt mtu`,
       `iifname "${meshDevice}" tcp flags syn tcp option maxseg size set rt mtu`,
+      ...limit(forwardedRules),
       `iifname ${tap} jump leaving`,
       `oifname ${tap} jump entering`,
+      ...limit(openedRules),
     ]),
     ...chain('from_host', 'filter hook output priority filter', [
       // A VMM that somebody has taken over speaks to nobody, where it has no network namespace of its own.
@@ -90,6 +121,12 @@ export function baseTable(input: TableInput): string {
       `ip saddr ${guests} oifname != ${anyTap} oifname != "${meshDevice}" masquerade`,
     ]),
   ])
+}
+
+/** Both tables of the agent, whether they are there or not. */
+export function deleteTables({ slot, limits }: TableInput): string {
+  const tables = [`inet ${tableName(slot)}`, ...(limits ? [`arp ${tableName(slot)}`] : [])]
+  return lines(tables.flatMap(table => [`add table ${table}`, `delete table ${table}`]))
 }
 
 /** What the host itself has to tell guests. Not tracked, or about connections of theirs. */

@@ -20,7 +20,9 @@ import {
 } from './devices.ts'
 import { createDepartures } from './departures.ts'
 import { Firewall } from './firewall.ts'
-import type { Network, Nic, OnHealed } from './net.ts'
+import { defaultLimits, type GuestLimits } from './limits.ts'
+import type { Network, Nic, OnHealed, OnRefused } from './net.ts'
+import { growthOf } from './refusals.ts'
 import { tapPrefix } from './rules.ts'
 import { claimSlot, releaseSlot } from './slot.ts'
 import { tapsApart } from './taps-apart.ts'
@@ -39,7 +41,12 @@ export interface TapOptions {
   /** See `TableInput`. */
   readonly allowed?: readonly string[]
   readonly denied?: readonly string[]
+  /** Of each guest. */
+  readonly limits?: GuestLimits
   readonly onHealed?: OnHealed
+  readonly onRefused?: OnRefused
+  /** This kernel cannot hold guests to their limits. */
+  readonly onUnlimited?: (reason: unknown) => void
   readonly onError?: (error: unknown) => void
   readonly healEveryMs?: number
   /** Whose rights the VM's VMM has: only that user may open its tap. Undefined: the agent's own. */
@@ -75,10 +82,14 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
   const nameOf = (vmId: string) => `${prefix}${createHash('sha256').update(vmId).digest('hex').slice(0, 9)}`
   const tableNow = () => ({
     ...book.addresses,
-    ...{ slot, allowed: options.allowed ?? [], denied: options.denied ?? [] },
+    slot,
+    allowed: options.allowed ?? [],
+    denied: options.denied ?? [],
+    limits: options.limits ?? defaultLimits,
   })
   const firewall = new Firewall(tableNow(), runs)
-  await firewall.open()
+  const unlimited = await firewall.open()
+  if (unlimited) options.onUnlimited?.(unlimited)
   if (isNewSlot) await firewall.keepOnly(new Set(), new Set())
   const hasIpv6 = await enableForwarding()
   await addLoopback(ownAddresses(book.addresses), runs)
@@ -103,8 +114,13 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
       throw error
     }
   }
+  const growth = growthOf()
   const heal = async () => {
     const taps = new Set(await firewall.heal())
+    for (const { tap, kind, count } of growth(firewall.refused())) {
+      const vmId = vms.get(tap)
+      if (vmId !== undefined) options.onRefused?.(vmId, kind, count)
+    }
     for (const [vmId, seen] of guarded)
       if (taps.has(nameOf(vmId))) {
         guarded.set(vmId, { ...seen, healed: seen.healed + 1 })

@@ -25,6 +25,20 @@ type Request =
       readonly port: number
       readonly bytes: number
     }
+  | ({ readonly id: number; readonly verb: 'flood' } & Flood)
+
+interface Flood {
+  readonly host: string
+  readonly port: number
+  /** Each is a connection of its own. */
+  readonly sockets: number
+  /** Datagrams of each. */
+  readonly times: number
+  readonly base64: string
+}
+
+/** After this long without an answer no more are expected. */
+const silenceMs = 500
 
 const answer = (id: number, result: unknown) => process.stdout.write(`${JSON.stringify({ id, result })}\n`)
 
@@ -71,6 +85,27 @@ function udp(id: number, { host, port, from, text, limitMs }: Extract<Request, {
   socket.bind(0, from, () => socket.send(text ?? 'hello', port, host, () => undefined))
 }
 
+/** Sends all at once; answers how many datagrams came back. */
+function flood(id: number, { host, port, sockets, times, base64 }: Flood): void {
+  const message = Buffer.from(base64, 'base64')
+  let answers = 0
+  const all = Array.from({ length: sockets }, () => createSocket(host.includes(':') ? 'udp6' : 'udp4'))
+  const end = () => {
+    for (const socket of all) socket.close()
+    answer(id, answers)
+  }
+  const silence = setTimeout(end, silenceMs)
+  for (const socket of all) {
+    socket
+      .on('error', () => undefined)
+      .on('message', () => {
+        answers += 1
+        silence.refresh()
+      })
+    for (let n = 0; n < times; n++) socket.send(message, port, host, () => void silence.refresh())
+  }
+}
+
 function stream(id: number, { host, port, bytes }: Extract<Request, { verb: 'stream' }>): void {
   const socket = connect({ host, port })
   let text = ''
@@ -84,6 +119,7 @@ createInterface({ input: process.stdin })
     if (request.verb === 'listen') listen(request.id, request.port)
     else if (request.verb === 'heard') answer(request.id, heard.has(request.text))
     else if (request.verb === 'stream') stream(request.id, request)
+    else if (request.verb === 'flood') flood(request.id, request)
     else if (request.verb === 'tcp') tcp(request.id, request)
     else udp(request.id, request)
   })

@@ -29,7 +29,15 @@ export interface Place extends AsyncDisposable {
   heard(text: string): Promise<boolean>
   /** Sends that many bytes over TCP; answers what the other side says. */
   stream(to: Reach, bytes: number): Promise<string>
+  /** Sends `times` datagrams from each of `sockets` sockets at once; answers how many came back. */
+  flood(to: { readonly host: string; readonly port: number }, much: Flood): Promise<number>
   ip(...args: string[]): Promise<string>
+}
+
+export interface Flood {
+  readonly sockets?: number
+  readonly times?: number
+  readonly message?: Buffer
 }
 
 let count = 0
@@ -54,6 +62,8 @@ export async function place(name: string | null): Promise<Place> {
     blocked: async to => !(await tries(to, 300)),
     heard: async text => (await ask({ verb: 'heard', text })) === true,
     stream: async (to, bytes) => String(await ask({ verb: 'stream', ...to, bytes })),
+    flood: async (to, { sockets = 1, times = 1, message = Buffer.from('hello') }) =>
+      Number(await ask({ verb: 'flood', ...to, sockets, times, base64: message.toString('base64') })),
     ip,
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { controlSettings, secretHelp } from '../../control/settings.ts'
+import { createTally } from '../../lib/tally.ts'
 import { keepCompiledCode } from '../../programs/compile-cache.ts'
 import { createLog } from '../../programs/log.ts'
 import {
@@ -87,6 +88,13 @@ export function programCommands(): Command[] {
     'guestSubnet',
     'egressAllow',
     'egressDeny',
+    'guestConnections',
+    'guestNewConnections',
+    'guestPackets',
+    'guestTrafficMib',
+    'guestDnsQueries',
+    'guestDiskMib',
+    'guestDiskOperations',
     'privateRegistries',
     'buildCa',
     'cache',
@@ -102,9 +110,10 @@ export function programCommands(): Command[] {
     .action((flags: Flags) =>
       single(flags, ['natsUrl'], async (scope, settings, log) => {
         const { openAgent, openBus, openWatch } = await import('../../programs/parts.ts')
-        await openWatch(scope, settings, log)
+        const refused = createTally()
+        await openWatch(scope, settings, log, refused)
         const bus = await openBus(scope, settings, 'agent', log)
-        const program = await openAgent(scope, settings, { bus, log }, () => flags.stopVms ?? false)
+        const program = await openAgent(scope, settings, { bus, log, refused }, () => flags.stopVms ?? false)
         log.info({ hostId: program.hostId }, 'the agent is up')
       }),
     )

@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { StallWatch } from '../../lib/stalls.ts'
+import type { Tally } from '../../lib/tally.ts'
 import type { RequestObservation } from './ports.ts'
 
 export interface Metrics {
@@ -12,8 +13,11 @@ export interface Metrics {
   step(kind: string, phase: string, outcome: string, seconds: number): void
 }
 
-/** Of every program: its process, and how long its event loop stood still. */
-export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>): Registry {
+/**
+ * Of every program: its process, and how long its event loop stood still.
+ * @param refused what guests of this process's agent were refused, by kind
+ */
+export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>, refused?: Tally): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry, prefix: 'mote_' })
   new Gauge({
@@ -34,12 +38,30 @@ export function processMetrics(stalls: Pick<StallWatch, 'longestMs' | 'stalls'>)
       counted = stalls.stalls()
     },
   })
+  if (refused) addRefused(registry, refused)
   return registry
 }
 
+function addRefused(registry: Registry, refused: Tally): void {
+  new Counter({
+    name: 'mote_guest_refused_total',
+    help: 'Packets, connections and queries that VMs of this host were refused because they are at a limit, by kind',
+    labelNames: ['kind'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [kind, count] of refused.counts()) this.inc({ kind }, count)
+    },
+  })
+}
+
 /** @param openStreams asked at every scrape */
-export function createMetrics(openStreams: () => number, stalls: Pick<StallWatch, 'longestMs' | 'stalls'>): Metrics {
-  const registry = processMetrics(stalls)
+export function createMetrics(
+  openStreams: () => number,
+  stalls: Pick<StallWatch, 'longestMs' | 'stalls'>,
+  refused?: Tally,
+): Metrics {
+  const registry = processMetrics(stalls, refused)
   const requests = new Histogram({
     name: 'mote_http_request_seconds',
     help: 'Time from the first byte of a request to the last of its answer, streams excluded',

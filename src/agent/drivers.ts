@@ -39,7 +39,7 @@ export async function createDrivers(
   const { bootLimitMs } = config
   const migrationHost = () => arrivalHost(config, network)
   const dataDir = resolve(config.dataDir)
-  const isolation = await openIsolation(dataDir, await netlessFor(network, cacheDir, onProgress))
+  const isolation = await openIsolation(dataDir, await netlessFor(network, cacheDir, onProgress), config.diskLimits)
   const shared = { cacheDir, dataDir, images, network: closedOnce(network), bootLimitMs, migrationHost, isolation }
   const pool = await openQemuPool({
     ...{ size: config.vmmPool, dataDir, cacheDir, launcher, isolation },

@@ -3,6 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { chmod, chown, link, lstat, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../../lib/files.ts'
+import { defaultDiskLimits, type DiskLimits } from '../disk/limits.ts'
 import { bind, unbind, unbindBelow } from './bind.ts'
 import { type Cgroups, openCgroups, type VmLimits } from './cgroups.ts'
 import { copySparse } from './snapshot-files.ts'
@@ -12,7 +13,10 @@ export interface VmUser {
   readonly gid: number
 }
 
-/** How VMs of this agent are kept apart on the host: a user and a cgroup each, as far as the agent may give them. */
+/**
+ * How VMs of this agent are kept apart on the host: a user and a cgroup each, as far as the agent may give them, and what
+ * each may take of its disks.
+ */
 export interface Isolation {
   /** The VM's own user; undefined: the agent is not root, and VMs run as its own user. */
   userOf(vmId: string): VmUser | undefined
@@ -21,6 +25,7 @@ export interface Isolation {
   readonly ownNetworks: boolean
   /** The program that starts a VMM without a network but its tap (netless.c); undefined: QEMU is in the host's. */
   readonly netless: string | undefined
+  readonly diskLimits: DiskLimits
 }
 
 /** Above all ids that systemd hands out (its documentation, UIDS-GIDS), below 2^31. Nobody logs in with these. */
@@ -31,7 +36,11 @@ export const uidCount = 2 ** 27
  * @param dataDir the agent's own directory: agents of one machine do not share users
  * @param netless see `Isolation`; left out where this agent may not make network namespaces
  */
-export async function openIsolation(dataDir: string, netless?: string): Promise<Isolation> {
+export async function openIsolation(
+  dataDir: string,
+  netless?: string,
+  diskLimits = defaultDiskLimits,
+): Promise<Isolation> {
   const root = process.getuid?.() === 0
   const ownNetworks = root && holds({ netAdmin: 12, sysAdmin: 21 })
   return {
@@ -39,12 +48,17 @@ export async function openIsolation(dataDir: string, netless?: string): Promise<
     cgroups: root ? await openCgroups(dataDir) : undefined,
     ownNetworks,
     netless: ownNetworks ? netless : undefined,
+    diskLimits,
   }
 }
 
 /** For agents that give VMs neither users nor groups, such as a probe. */
 export const noIsolation: Isolation = {
-  ...{ userOf: () => undefined, cgroups: undefined, ownNetworks: false, netless: undefined },
+  userOf: () => undefined,
+  cgroups: undefined,
+  ownNetworks: false,
+  netless: undefined,
+  diskLimits: defaultDiskLimits,
 }
 
 /** See `Isolation.userOf`. */

@@ -1,5 +1,5 @@
+import { type DiskLimits, qemuThrottle } from '../../disk/limits.ts'
 import type { RawDrive } from '../driver.ts'
-
 import type { GuestKernel } from '../../guest/kernel.ts'
 import type { VmUser } from '../isolation.ts'
 import { commonKernelArgs } from '../kernel-args.ts'
@@ -27,6 +27,7 @@ export interface QemuPlan {
   readonly scratch: string
   readonly config: string
   readonly drives: readonly RawDrive[]
+  readonly diskLimits: DiskLimits
   readonly netdev: string
   readonly mac: string
   /** Whose rights QEMU has once it has opened all that is named here, and how it is asked to take them. */
@@ -39,7 +40,7 @@ export interface QemuPlan {
  */
 export function qemuArgs(plan: QemuPlan): string[] {
   const disk = (id: string, file: string, extra: string, device = '') => [
-    ...['-drive', `id=${id},file=${escaped(file)},format=raw,if=none${extra}`],
+    ...['-drive', `id=${id},file=${escaped(file)},format=raw,if=none${extra}${throttleOf(plan.diskLimits)}`],
     ...['-device', `virtio-blk-device,drive=${id},serial=${id}${device}`],
   ]
   const port = (id: string, path: string, name: string) => [
@@ -55,7 +56,13 @@ export function qemuArgs(plan: QemuPlan): string[] {
     ...startOf(plan.start),
     ...['-chardev', 'socket,id=console,path=console.sock,server=on,wait=off', '-serial', 'chardev:console'],
     ...disk('base', plan.base, ',readonly=on'),
-    ...disk('scratch', plan.scratch, ',discard=unmap', comesOverTheNetwork(plan.start) ? ',share-rw=on' : ''),
+    // New at every boot: nothing of it has to survive the host, so its flushes do not reach the host's disk.
+    ...disk(
+      'scratch',
+      plan.scratch,
+      ',discard=unmap,cache=unsafe',
+      comesOverTheNetwork(plan.start) ? ',share-rw=on' : '',
+    ),
     ...disk('config', plan.config, ',readonly=on'),
     ...plan.drives.flatMap(({ serial, file, readOnly }) =>
       disk(serial, file, readOnly ? ',readonly=on' : ',discard=unmap'),
@@ -139,6 +146,12 @@ function memorySize({ accel, memoryMib }: QemuPlan): string {
 function startOf(start: Start): string[] {
   if (start.kind === 'incoming') return ['-incoming', 'defer', ...(start.after === 'run' ? [] : ['-S'])]
   return ['-kernel', start.kernel, '-initrd', start.initrd, '-append', start.kernelArgs]
+}
+
+function throttleOf(limits: DiskLimits): string {
+  const { bps, bpsMax, iops, iopsMax } = qemuThrottle(limits)
+  const bytes = `throttling.bps-total=${bps},throttling.bps-total-max=${bpsMax}`
+  return `,${bytes},throttling.iops-total=${iops},throttling.iops-total-max=${iopsMax}`
 }
 
 /** QEMU's option syntax doubles a comma that belongs to the value. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Static, Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { DiskSpec } from '../../../contract/agent.ts'
+import { type DiskLimits, qemuThrottle } from '../../disk/limits.ts'
 import type { GuestChannel } from '../../guest/channel.ts'
 import { encodeWord } from '../../guest/words.ts'
 import { StepError } from '../../vm/errors.ts'
@@ -45,8 +46,16 @@ export interface Hotplug {
   grow(disk: Pick<DiskSpec, 'volumeId' | 'mountPoint'>, sizeMib: number): Promise<void>
 }
 
-/** @param user whose rights QEMU has: files that come later have to be its own, and within its reach */
-export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser | undefined): Hotplug {
+export interface HotplugOptions {
+  readonly qmp: Qmp
+  readonly guest: GuestChannel
+  readonly dir: string
+  /** Whose rights QEMU has: files that come later have to be its own, and within its reach. */
+  readonly user: VmUser | undefined
+  readonly diskLimits: DiskLimits
+}
+
+export function hotplug({ qmp, guest, dir, user, diskLimits }: HotplugOptions): Hotplug {
   const insert: Hotplug['insert'] = async ({ volumeId, readOnly }, file, key, at, use = 'own') => {
     if (volumeId.length > serialChars)
       throw new StepError('invalid_volume', `a volume id has at most ${serialChars} characters`)
@@ -77,6 +86,7 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
       ...place,
       ...(use === 'exported' ? { 'share-rw': true } : {}),
     })
+    await throttle(qmp, device, diskLimits)
   }
   return {
     insert,
@@ -105,6 +115,21 @@ export function hotplug(qmp: Qmp, guest: GuestChannel, dir: string, user: VmUser
     },
   }
 }
+
+async function throttle(qmp: Qmp, device: string, limits: DiskLimits): Promise<void> {
+  const { bps, bpsMax, iops, iopsMax } = qemuThrottle(limits)
+  await qmp.execute('block_set_io_throttle', {
+    id: device,
+    bps,
+    bps_max: bpsMax,
+    iops,
+    iops_max: iopsMax,
+    ...unlimitedApart,
+  })
+}
+
+/** It wants all of them said: reads and writes share the limits of both. */
+const unlimitedApart = { bps_rd: 0, bps_wr: 0, iops_rd: 0, iops_wr: 0 } as const
 
 const secretOf = (node: string) => `key-${node}`
 

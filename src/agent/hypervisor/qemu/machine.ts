@@ -35,7 +35,7 @@ export function qemuMachine(parts: QemuParts): Machine {
 }
 
 function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolation, vmId }: QemuParts): Vmm {
-  const disks = hotplug(qmp, guest, dir, isolation.userOf(vmId))
+  const disks = hotplug({ qmp, guest, dir, user: isolation.userOf(vmId), diskLimits: isolation.diskLimits })
   return {
     inspect: async () => (asObject(await qmp.execute('query-status')).running === true ? 'running' : 'paused'),
     pause: async () => void (await qmp.execute('stop')),

@@ -1,5 +1,6 @@
 /** The target's side of a VM that brings its volumes along while it runs. The source's is migrate-volumes.ts. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { DiskLimits } from '../../disk/limits.ts'
 import type { ArrivingVolumes } from '../driver.ts'
 import { runDir, type VmUser } from '../isolation.ts'
 import { clearMark } from '../transfer/marks.ts'
@@ -13,6 +14,7 @@ export interface Bringing {
   readonly launched: Launched
   readonly dir: string
   readonly user: VmUser | undefined
+  readonly diskLimits: DiskLimits
   readonly volumes: ArrivingVolumes
   /** True: the source has let go for good, and the guest is let run here. False: that failed, and it has not run. */
   readonly onGo: (runs: boolean) => void
@@ -20,11 +22,11 @@ export interface Bringing {
 
 /** Resolves when the guest runs. @throws Error when it did not come: what is here has not run then */
 export async function takeGuestWithVolumes(wire: Wire, bringing: Bringing): Promise<void> {
-  const { launched, dir, user, volumes, onGo } = bringing
+  const { launched, dir, user, diskLimits, volumes, onGo } = bringing
   const { qmp, guest } = launched
   try {
     const { addresses } = await wire.expect('volumes')
-    const disks = hotplug(qmp, guest, dir, user)
+    const disks = hotplug({ qmp, guest, dir, user, diskLimits })
     for (const { disk, file, key } of await volumes.take(wire)) {
       await disks.insert(disk, file, key, addresses[disk.volumeId], 'exported')
       const node = nodeOf(disk.volumeId)

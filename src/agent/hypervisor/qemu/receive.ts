@@ -68,7 +68,14 @@ export async function receiveVm(
       if (!volumes || !listener) return
       wire = await listener.wire
       const user = plan.isolation.userOf(home.vmId)
-      await takeGuestWithVolumes(wire, { launched, dir: home.dir, user, volumes, onGo: runs => (hasRun = runs) })
+      await takeGuestWithVolumes(wire, {
+        launched,
+        dir: home.dir,
+        user,
+        diskLimits: plan.isolation.diskLimits,
+        volumes,
+        onGo: runs => (hasRun = runs),
+      })
     }
     const arrived = brought().then(() => untilArrived(launched, plan, madeBy))
     arrived.then(closeRelays, closeRelays)

@@ -46,7 +46,13 @@ export async function restoreVm(
     async ({ qmp, guest, running, console, unlessEnded, cgroupCpuSeconds }) => {
       if (memoryFile !== undefined) await assertPrivate(running.process.pid, memoryFile)
       // Before the state, which says how the guest has set them up.
-      const volumes = hotplug(qmp, guest, home.dir, plan.isolation.userOf(home.vmId))
+      const volumes = hotplug({
+        qmp,
+        guest,
+        dir: home.dir,
+        user: plan.isolation.userOf(home.vmId),
+        diskLimits: plan.isolation.diskLimits,
+      })
       const places = addressesOf(from.made)
       for (const { disk, file, key, of } of from.disks ?? [])
         await unlessEnded(volumes.insert(disk, file, key, places[of]))

@@ -80,7 +80,7 @@ function startOf({ home, prepared, accel, start, env, isolation, program }: Laun
   const apart = tap !== null && netless !== undefined ? { netless, tap } : undefined
   const args = qemuArgs({
     ...{ accel, devices, start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
-    ...{ base, scratch: scratchFile, config: configFile, drives: home.drives ?? [] },
+    ...{ base, scratch: scratchFile, config: configFile, drives: home.drives ?? [], diskLimits: isolation.diskLimits },
     ...{ netdev: apart ? tapNetdev : notes.netdev, mac, ...(user ? { user: { is: user, program } } : {}) },
   })
   return { dir, args, ...(env ? { env } : {}), ...(apart ? { apart } : {}) }

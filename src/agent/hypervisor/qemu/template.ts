@@ -38,7 +38,14 @@ export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput)
   const { base, baseType, devices, netdev } = readNotes(prepared)
   const { vcpus, memoryMib, diskMib } = home.spec
   const start = { kind: 'boot', kernel: '', initrd: '', kernelArgs } as const
-  const alike = { base: '', scratch: scratchFile, config: configFile, drives: [], mac: '' }
+  const alike = {
+    base: '',
+    scratch: scratchFile,
+    config: configFile,
+    drives: [],
+    mac: '',
+    diskLimits: isolation.diskLimits,
+  }
   const files = await Promise.all([kernel.kernel, kernel.initrd, base].map(identityOf))
   return templateKey({
     ...{ madeBy, files, baseType, diskMib, configBytes },

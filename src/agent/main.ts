@@ -77,21 +77,22 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   const userOf = vmUsers(dataDir)
   const launcher = await launcherFor(config, log)
   starting.defer(() => launcher.close())
+  const onRefused = refusalReporter({
+    limits: config.guestLimits,
+    nowMs: () => performance.now(),
+    say: (vmId, line) => {
+      log.warn({ vmId }, line)
+      reconciler.say(vmId, line)
+    },
+    onCount: (kind, count) => refused?.add(kind, count),
+  })
   const openedNetwork = openNetwork(config, {
     runs: launcher.run,
     onHealed: vmId => {
       log.warn({ vmId }, 'the firewall rules of a VM had been changed on the host; put right')
       reconciler.tell(vmId)
     },
-    onRefused: refusalReporter({
-      limits: config.guestLimits,
-      nowMs: () => performance.now(),
-      say: (vmId, line) => {
-        log.warn({ vmId }, line)
-        reconciler.say(vmId, line)
-      },
-      onCount: (kind, count) => refused?.add(kind, count),
-    }),
+    onRefused,
     onUnlimited: err => log.warn({ err }, 'this kernel cannot limit what VMs use of the network'),
     onError: err => log.error({ err }, 'cannot look after the firewall'),
     onNoTaps: reason =>
@@ -146,7 +147,12 @@ export async function startAgent(config: AgentConfig, { bus, log, fake, refused,
   const vmsDir = join(dataDir, 'vms')
   await reclaim({ state, stored, drivers: drivers.values(), cacheDir: config.cacheDir, vmsDir, log })
   const privateNetwork = await openPrivateNetwork({
-    ...{ dataDir, network, log, wishOf: vmId => reconciler.wishOf(vmId)?.spec },
+    dataDir,
+    network,
+    log,
+    wishOf: vmId => reconciler.wishOf(vmId)?.spec,
+    queriesPerSecond: config.guestLimits.nameQueries,
+    onRefused: vmId => onRefused(vmId, 'names', 1),
     mesh: meshOptions(config),
   })
   starting.defer(() => privateNetwork.stop({ stopVms }))

@@ -48,7 +48,11 @@ describe('the resolver of guests', () => {
     await once(upstream, 'listening')
     const forward = forwarder([`127.0.0.1#${upstream.address().port}`])
     resolver = await startResolver({
-      ...{ address: '0.0.0.0', port: 0, forward, client: address => clients[address] },
+      address: '0.0.0.0',
+      port: 0,
+      forward,
+      client: address => clients[address],
+      queriesPerSecond: 1_000,
       onError: error => {
         throw error
       },

@@ -4,6 +4,7 @@ import { createServer, type Socket } from 'node:net'
 import packet, { type DecodedPacket } from 'dns-packet'
 import { answerPrivate, encodeUdp, response, type ZoneNames } from './answer.ts'
 import { type Forward, framed, messages } from './forward.ts'
+import { rates, type Share, shares } from './shares.ts'
 
 /** Whoever asks. */
 export interface DnsClient {
@@ -20,6 +21,10 @@ export interface ResolverOptions {
   /** By source address; undefined: not one of our guests. */
   readonly client: (address: string) => DnsClient | undefined
   readonly forward: Forward
+  /** Of each client, over UDP and TCP together. */
+  readonly queriesPerSecond: number
+  /** A query of this address was not answered, as it asks too much. */
+  readonly onRefused?: (address: string) => void
   readonly onError: (error: unknown) => void
 }
 
@@ -28,16 +33,27 @@ export interface Resolver {
   stop(): Promise<void>
 }
 
-/** A client may have this many queries under way at other resolvers. */
-const mostForwarded = 64
-const idleTcpMs = 10_000
+/** Queries under way at other resolvers: each is a socket of the agent's. */
+const forwardShare: Share = { each: 64, busy: 512, eachWhenBusy: 4 }
+const tcpShare: Share = { each: 16, busy: 128, eachWhenBusy: 2 }
 const mostTcp = 256
+const idleTcpMs = 10_000
 
 /** @throws Error when the address or port cannot be had */
 export async function startResolver(options: ResolverOptions): Promise<Resolver> {
   const end = new AbortController()
   const handle = queryHandler(options, end.signal)
-  const tcp = createServer(socket => serveTcp(socket, handle))
+  const connections = shares(tcpShare)
+  const tcp = createServer(socket => {
+    const { remoteAddress = '' } = socket
+    const release = connections.take(remoteAddress)
+    if (!release) {
+      options.onRefused?.(remoteAddress)
+      return void socket.destroy()
+    }
+    socket.once('close', release)
+    serveTcp(socket, handle)
+  })
   tcp.maxConnections = mostTcp
   await listening(tcp, resolve => tcp.listen(options.port, options.address, resolve))
   const address = tcp.address()
@@ -70,26 +86,31 @@ export async function startResolver(options: ResolverOptions): Promise<Resolver>
 
 type Handle = (message: Buffer, from: string, over: 'udp' | 'tcp') => Promise<Buffer | undefined>
 
-function queryHandler({ client, forward }: ResolverOptions, signal: AbortSignal): Handle {
-  const underWay = new Map<string, number>()
+function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
+  const { client, forward, queriesPerSecond, onRefused = () => undefined } = options
+  const asking = rates(queriesPerSecond, () => performance.now())
+  const forwarding = shares(forwardShare)
   return async (message, from, over) => {
+    // First, as it costs least: a guest that asks too much costs no more than the read.
+    if (!asking.take(from)) return void onRefused(from)
     const query = decoded(message)
     const asker = client(from)
     if (!query || !asker) return undefined
     const encode = (answer: packet.Packet) => (over === 'udp' ? encodeUdp(query, answer) : packet.encode(answer))
     const own = answerPrivate(query, asker.names)
     if (own) return encode(own)
-    const pending = underWay.get(from) ?? 0
-    if (!asker.mayAskOthers || pending >= mostForwarded) return encode(response(query, 'REFUSED'))
-    underWay.set(from, pending + 1)
+    if (!asker.mayAskOthers) return encode(response(query, 'REFUSED'))
+    const release = forwarding.take(from)
+    if (!release) {
+      onRefused(from)
+      return encode(response(query, 'REFUSED'))
+    }
     try {
       return await forward(message, over, signal)
     } catch {
       return encode(response(query, 'SERVFAIL'))
     } finally {
-      const left = (underWay.get(from) ?? 1) - 1
-      if (left > 0) underWay.set(from, left)
-      else underWay.delete(from)
+      release()
     }
   }
 }

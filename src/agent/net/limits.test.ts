@@ -154,7 +154,14 @@ describe.skipIf(why !== '')(`limits of a guest ${why}`, () => {
     const address = network.resolver ?? ''
     const client = () => ({ names: new Map(), mayAskOthers: false })
     const forward = async () => expect.unreachable('nobody may ask others')
-    const resolver = await startResolver({ address, port: 53, client, forward, onError: () => undefined })
+    const resolver = await startResolver({
+      address,
+      port: 53,
+      client,
+      forward,
+      queriesPerSecond: 1_000,
+      onError: () => undefined,
+    })
     stack.defer(() => resolver.stop())
     const query = packet.encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'example.com' }] })
     const names = { host: address, port: 53 }

@@ -29,7 +29,15 @@ async function open(dataDir: string) {
     allowGateways: async (addresses: readonly string[]) => void gateways.push(addresses),
   }
   const log = pino({ level: 'silent' })
-  const opened = await openPrivateNetwork({ dataDir, network, log, mesh: undefined, wishOf: () => undefined })
+  const opened = await openPrivateNetwork({
+    dataDir,
+    network,
+    log,
+    mesh: undefined,
+    queriesPerSecond: 1_000,
+    onRefused: () => undefined,
+    wishOf: () => undefined,
+  })
   return { opened, gateways }
 }
 
@@ -68,6 +76,8 @@ it('says why its mesh does not start, and answers all the same', async () => {
     network: fakeNetwork(),
     log,
     mesh,
+    queriesPerSecond: 1_000,
+    onRefused: () => undefined,
     wishOf: () => undefined,
   })
   expect(await opened.observed()).toEqual({

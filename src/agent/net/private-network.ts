@@ -22,6 +22,10 @@ export interface PrivateNetworkOptions {
   readonly wishOf: (
     vmId: string,
   ) => { readonly projectId: string; readonly firewall?: NetworkPlan['firewall'] } | undefined
+  /** DNS queries of each guest. */
+  readonly queriesPerSecond: number
+  /** A guest asks more than that. */
+  readonly onRefused: (vmId: string) => void
   readonly log: Logger
 }
 
@@ -127,7 +131,7 @@ function parseStored(text: string | undefined): HostNetwork | undefined {
 const nothing: DnsClient['names'] = new Map()
 
 async function openNames(
-  { network, wishOf }: PrivateNetworkOptions,
+  { network, wishOf, queriesPerSecond, onRefused }: PrivateNetworkOptions,
   zones: ReadonlyMap<string, DnsClient['names']>,
   onError: (error: unknown) => void,
 ) {
@@ -142,5 +146,16 @@ async function openNames(
     const mayAskOthers = evaluate(wish.firewall ?? { version: 0, rules: [] }, toResolver) !== 'deny'
     return { names: zones.get(wish.projectId) ?? nothing, mayAskOthers }
   }
-  return startResolver({ address: resolver, port: 53, client, forward: forwarder(hostResolvers()), onError })
+  return startResolver({
+    address: resolver,
+    port: 53,
+    client,
+    forward: forwarder(hostResolvers()),
+    queriesPerSecond,
+    onRefused(address) {
+      const vmId = network.vmAt(address)
+      if (vmId !== undefined) onRefused(vmId)
+    },
+    onError,
+  })
 }

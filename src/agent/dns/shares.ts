@@ -1,0 +1,51 @@
+/** What one guest may have of its host's resolver, so that others are answered too. */
+
+export interface Share {
+  /** Of one guest. */
+  readonly each: number
+  /** From this many of all guests on, each may have only `eachWhenBusy`. */
+  readonly busy: number
+  readonly eachWhenBusy: number
+}
+
+/** Counts what guests have under way. `take` answers what gives it back; undefined: the guest has its share. */
+export function shares({ each, busy, eachWhenBusy }: Share): { take(who: string): (() => void) | undefined } {
+  const taken = new Map<string, number>()
+  let all = 0
+  const change = (who: string, by: 1 | -1) => {
+    const now = (taken.get(who) ?? 0) + by
+    if (now > 0) taken.set(who, now)
+    else taken.delete(who)
+    all += by
+  }
+  return {
+    take(who) {
+      if ((taken.get(who) ?? 0) >= (all >= busy ? eachWhenBusy : each)) return undefined
+      change(who, 1)
+      return () => change(who, -1)
+    },
+  }
+}
+
+/** A bucket for each guest that holds two seconds' worth. */
+export function rates(perSecond: number, nowMs: () => number): { take(who: string): boolean } {
+  const most = 2 * perSecond
+  const buckets = new Map<string, { left: number; atMs: number }>()
+  let sweptMs = nowMs()
+  /** A bucket that nobody took from for two seconds is full, and needs no memory. */
+  const sweep = (atMs: number) => {
+    if (atMs - sweptMs < 2_000) return
+    sweptMs = atMs
+    for (const [who, bucket] of buckets) if (atMs - bucket.atMs >= 2_000) buckets.delete(who)
+  }
+  return {
+    take(who) {
+      const atMs = nowMs()
+      sweep(atMs)
+      const bucket = buckets.get(who) ?? { left: most, atMs }
+      const left = Math.min(most, bucket.left + (Math.max(0, atMs - bucket.atMs) / 1000) * perSecond)
+      buckets.set(who, { left: left < 1 ? left : left - 1, atMs })
+      return left >= 1
+    },
+  }
+}

@@ -4,7 +4,7 @@ import { lineReader } from '../../lib/lines.ts'
 import { Exit, parseWords } from './answers.ts'
 import { GuestFault } from './fault.ts'
 import { type Frame, frameReader } from './frames.ts'
-import { readPaced } from './pace.ts'
+import { logPace, readPaced } from './pace.ts'
 import type { GuestPorts } from './ports.ts'
 
 export interface GuestEvents {
@@ -60,6 +60,7 @@ export async function openGuest(ports: GuestPorts, fromSeq: number, events: Gues
   readPaced(
     log.on('error', () => undefined),
     guard.checked(frameReader(nonce, events.onFrames)),
+    logPace,
   )
   // The newline ends what an earlier connection may have left half-said.
   log.write(`\nfrom ${fromSeq} ${nonce}\n`)

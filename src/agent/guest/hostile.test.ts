@@ -1,11 +1,16 @@
 /** Root in a guest can speak instead of our init: whatever it says, the agent goes on, and the VM is marked. */
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../test/support/wait.ts'
+import { openConsole } from '../hypervisor/console.ts'
 import { parseWorkload } from '../hypervisor/machine.ts'
+import { testDir } from '../testing.ts'
 import { ExecResult, parseWords, Status, TwoCounts } from './answers.ts'
 import { openGuest } from './channel.ts'
-import { execInGuest } from './exec.ts'
+import { execInGuest, programsOf } from './exec.ts'
 import { GuestFault } from './fault.ts'
 import { type Frame, frameReader } from './frames.ts'
 import { lastingGuest } from './lasting.ts'
@@ -116,6 +121,18 @@ describe('what a guest may say has an end', () => {
     guest.close()
   })
 
+  it('eight programs run at once, also in a guest that never answers', async () => {
+    const { both, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const exec = programsOf(guest)
+    const running = Array.from({ length: 8 }, () => exec(['sleep'], 30_000).catch((error: unknown) => String(error)))
+    await expect(exec(['sleep'], 30_000)).rejects.toMatchObject({ code: 'exec_failed' })
+    guest.close()
+    expect(await Promise.all(running)).toHaveLength(8)
+  })
+
   it('the text of a refusal is short, and has no control characters', async () => {
     const { both, events } = await opened()
     await using _ports = both
@@ -142,6 +159,43 @@ describe('what a guest may say has an end', () => {
     await until(() => control.socket.bytesWritten > 0 && control.socket.writableLength > 0, { what: 'the guest waits' })
     expect(faults).toEqual([])
     guest.close()
+  })
+})
+
+describe('what a guest may have the agent read has a pace', () => {
+  it('of its log: a flood of empty lines waits in the guest after the first four thousand', async () => {
+    const { both, frames, faults, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const log = await both.end('log')
+    const nonce = await until(() => /^from 0 (\w+)$/.exec(log.lines()[1] ?? '')?.[1], { what: 'the host asks' })
+    const startedMs = performance.now()
+    const lines = Array.from({ length: 16_000 }, (_, n) => `L ${n + 1} 1 1 0\n\n`)
+    log.socket.write(`\nH ${nonce} 1 1\n${lines.join('')}`)
+    await until(() => frames.length >= 12_000, { what: 'the lines come' })
+    const [burst, perSecond] = [4096, 4096]
+    // A part of the stream is taken whole: 64 KiB have 5,000 such lines.
+    expect(performance.now() - startedMs).toBeGreaterThan(((12_000 - burst - 6_000) / perSecond) * 1000)
+    expect(faults).toEqual([])
+    guest.close()
+  })
+
+  it('of its console: what is more than 1 MiB waits in the guest', async () => {
+    await using dir = await testDir()
+    const server = createServer()
+    await once(server.listen(join(dir.path, 'console.sock')), 'listening')
+    const accepted = once(server, 'connection')
+    const end = await openConsole(dir.path)
+    const [socket] = await accepted
+    const written = Buffer.alloc(32 << 20, 'x')
+    socket.on('error', () => undefined).write(written)
+    await until(() => end.tail().length > 0, { what: 'the console is read' })
+    expect(socket.writableLength).toBeGreaterThan(0)
+    socket.write('the end')
+    expect(end.tail().endsWith('the end')).toBe(false)
+    end.close()
+    server.close()
   })
 })
 

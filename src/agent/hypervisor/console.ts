@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { connectIn } from '../../lib/short-socket.ts'
+import { consolePace, readPaced } from '../guest/pace.ts'
 
 /** The guest's serial console: only its end is kept, to explain a boot that failed. */
 export interface Console {
@@ -17,9 +18,15 @@ export async function openConsole(dir: string): Promise<Console> {
 
 function follow(socket: Socket | undefined): Pick<Console, 'tail'> {
   let text = ''
-  socket?.setEncoding('latin1').on('error', () => undefined)
-  socket?.on('data', (chunk: string) => {
-    text = (text + chunk).slice(-keptChars)
-  })
+  const take = (chunk: Buffer) => {
+    text = (text + chunk.toString('latin1', Math.max(0, chunk.length - keptChars))).slice(-keptChars)
+    return 0
+  }
+  if (socket)
+    readPaced(
+      socket.on('error', () => undefined),
+      take,
+      consolePace,
+    )
   return { tail: () => text.replace(/[^\x20-\x7e\n]/g, '').trim() }
 }

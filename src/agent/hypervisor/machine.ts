@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuSeconds } from '../../lib/process-identity.ts'
 import { parseWords, Status, TwoCounts } from '../guest/answers.ts'
 import type { GuestChannel } from '../guest/channel.ts'
-import { execInGuest } from '../guest/exec.ts'
+import { programsOf } from '../guest/exec.ts'
 import { encodeWord } from '../guest/words.ts'
 import type { Machine, MachineStats, Running, Watcher, WorkloadState } from './driver.ts'
 import { afterPause } from './identity.ts'
@@ -101,7 +101,7 @@ export function machineOf(parts: MachineParts): Machine {
     },
     stats: () => readStats(parts),
     setBalloon: vmm.setBalloon,
-    exec: (command, timeoutMs) => execInGuest(guest, command, timeoutMs),
+    exec: programsOf(guest),
     snapshot: dir => vmm.snapshot(dir, logSeq),
     attachDisk: vmm.attachDisk,
     detachDisk: vmm.detachDisk,

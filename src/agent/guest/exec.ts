@@ -2,7 +2,7 @@ import type { VmExecAnswer } from '../../contract/agent.ts'
 import { StepError } from '../vm/errors.ts'
 import { ExecResult, parseWords } from './answers.ts'
 import type { GuestChannel } from './channel.ts'
-import { encodeWord } from './words.ts'
+import { decodeWord, encodeWord } from './words.ts'
 
 /** The guest reads lines of at most 128 KiB. */
 const lineLimitBytes = 120_000
@@ -64,7 +64,7 @@ function boundedOutput() {
         cut = true
         return
       }
-      const part = decodeBytes(encoded)
+      const part = decodeWord(encoded)
       cut ||= part.length > room
       parts.push(part.subarray(0, room))
       bytes += Math.min(part.length, room)
@@ -72,11 +72,4 @@ function boundedOutput() {
     text: () => Buffer.concat(parts).toString('utf8'),
     isCut: () => cut,
   }
-}
-
-function decodeBytes(text: string): Buffer {
-  return Buffer.from(
-    text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16))),
-    'latin1',
-  )
 }

@@ -6,3 +6,29 @@ export function encodeWord(text: string): string {
 
 const plain = (byte: number) => byte > 0x20 && byte < 0x7f && byte !== 0x25
 const hex = (byte: number) => `%${byte.toString(16).padStart(2, '0')}`
+
+/**
+ * The other way round; a percent sign without two digits stands for itself. By hand: `replace` took 0.4 s for a program's
+ * output of 1 MiB that is all escaped, and nothing else was served meanwhile.
+ */
+export function decodeWord(text: string): Buffer {
+  const bytes = Buffer.allocUnsafe(text.length)
+  let length = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    const [high, low] = code === percent ? [digitAt(text, at + 1), digitAt(text, at + 2)] : [-1, -1]
+    const isEscaped = high >= 0 && low >= 0
+    bytes[length++] = isEscaped ? (high << 4) | low : code
+    if (isEscaped) at += 2
+  }
+  return bytes.subarray(0, length)
+}
+
+const percent = 0x25
+
+/** -1: none, or not of those that the guest writes. */
+function digitAt(text: string, at: number): number {
+  const code = text.charCodeAt(at)
+  if (code >= 0x30 && code <= 0x39) return code - 0x30
+  return code >= 0x61 && code <= 0x66 ? code - 0x61 + 10 : -1
+}

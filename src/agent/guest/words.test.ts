@@ -1,0 +1,33 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { decodeWord, encodeWord } from './words.ts'
+
+it('any text comes back as it was', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', minLength: 1 }), text => {
+      expect(decodeWord(encodeWord(text)).toString()).toBe(Buffer.from(text).toString())
+    }),
+  )
+})
+
+it('whatever a guest sends is decoded as the pattern says', () => {
+  const pattern = (text: string) =>
+    Buffer.from(
+      text.replace(/%([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+      'latin1',
+    )
+  const unit = fc.constantFrom('%', '0', '9', 'a', 'f', 'g', 'A', ' ', '\u00ff', '%41')
+  fc.assert(
+    fc.property(fc.string({ unit }), text => {
+      expect(decodeWord(text)).toEqual(pattern(text))
+    }),
+  )
+})
+
+it('an output of 1 MiB that is all escaped takes less than 0.2 s of CPU', () => {
+  const part = '%00'.repeat(4096)
+  const started = process.cpuUsage()
+  for (let n = 0; n < 256; n++) decodeWord(part)
+  const { user, system } = process.cpuUsage(started)
+  expect((user + system) / 1000).toBeLessThan(200)
+})

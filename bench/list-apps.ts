@@ -1,5 +1,6 @@
 /** `GET /v1/apps` with 100 rows, beside a bare Node server that answers the same bytes, and LXD's list of 100; among 10 to 10,000 tenants. */
 import { list } from '../src/control/apps/store.ts'
+import { newest } from '../src/control/http/paging.ts'
 import { type Benchmark, median } from './benchmark.ts'
 import { beside } from './beside.ts'
 import { answerOf, drive, msOfEach, type Origin, startFloor } from './http-load.ts'
@@ -40,7 +41,7 @@ export const listApps: Benchmark = {
     const [{ plane }] = planes
     const ask = askOf(plane)
     const floor = cleanup.use(await startFloor(await answerOf(plane.url, ask)))
-    const page = await queryOf(db => list(db, plane.projectId, 100, 0, null))
+    const page = await queryOf(db => list(db, plane.projectId, { limit: 100, offset: 0 }, newest(100).before, null))
     const least = cleanup.use(await startLeast(plane, [await whoAsks(plane.jwt), page]))
     const lxd = await beside(report, cleanup, 'LXD', startLxd)
     await lxd?.create('c', 100, 4)

@@ -602,14 +602,30 @@ export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
   'POST /v1/apps/{app_name}/security-groups': ['direction', 'cidr', 'priority'],
   'POST /v1/volumes': ['pool_name'],
 }
+/** Of every list. */
+const pageNames = ['limit', 'offset', 'cursor']
 /** Query parameters we add (`project` to every operation that acts in one). */
 export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/auth/captcha': ['format'],
   'GET /v1/scm/callback': ['code'],
   'GET /v1/databases/{id}/connection': ['branch'],
-  'GET /v1/apps': ['limit', 'offset'],
-  'GET /v1/apps/{app_name}/deployments': ['limit', 'offset'],
-  'GET /v1/deployments/active': ['limit', 'offset'],
+  'GET /v1/audit-logs': ['cursor'],
+  'GET /v1/notifications': ['cursor'],
+  'GET /v1/auth/tokens': [...pageNames, 'name'],
+  'GET /v1/projects': [...pageNames, 'name'],
+  'GET /v1/scm/repos': [...pageNames, 'full_name'],
+  'GET /v1/scm/accounts': [...pageNames, 'login'],
+  'GET /v1/apps': [...pageNames, 'name', 'scale_state'],
+  'GET /v1/apps/{app_name}/deployments': [...pageNames, 'status', 'git_branch', 'trigger_source'],
+  'GET /v1/deployments/active': [...pageNames, 'status', 'app_name'],
+  [`GET ${jobPath}/snapshots`]: [...pageNames, 'name', 'status'],
+  'GET /v1/apps/{app_name}/security-groups': [...pageNames, 'direction'],
+  'GET /v1/volumes': [...pageNames, 'name', 'status'],
+  'GET /v1/volumes/{volume_id}/snapshots': [...pageNames, 'name', 'status'],
+  'GET /v1/apps/{app_id}/volumes': [...pageNames, 'name', 'status'],
+  'GET /v1/databases': [...pageNames, 'name', 'status'],
+  'GET /v1/databases/{id}/branches': [...pageNames, 'status'],
+  'GET /v1/databases/{id}/backups/snapshots': [...pageNames, 'status'],
   'GET /v1/apps/{app_name}/logs/stream': ['tail'],
   'GET /v1/apps/{app_name}/deployments/{job_id}/logs': ['tail'],
 }

@@ -1,6 +1,6 @@
 /** Apps: what they are, how many of them run, what they write. */
 import type { Command } from 'commander'
-import type { App, Deployment } from '../../client/index.ts'
+import type { Deployment } from '../../client/index.ts'
 import { confirmByName } from '../ask.ts'
 import { appFlag, appOf } from '../folder.ts'
 import { logFlags, printLog } from '../log-stream.ts'
@@ -19,9 +19,7 @@ const list: Verb = {
   aliases: ['ls'],
   example: 'mote apps list',
   async run({ client }) {
-    const { everyItem } = await import('../../client/index.ts')
-    const apps: App[] = []
-    for await (const app of everyItem(query => client.listApps({ query }))) apps.push(app)
+    const apps = await client.listApps()
     const rows = apps.map(app => [
       app.name,
       status(app.active_deployment_id ? app.scale_state : 'not deployed'),
@@ -82,8 +80,8 @@ const remove: Verb = {
 export async function activeDeployment({ client }: Call, app: string): Promise<Deployment | undefined> {
   const { active_deployment_id: id } = await client.getApp({ app_name: app })
   if (!id) return undefined
-  const page = await client.listDeployments({ app_name: app, query: { limit: 100 } })
-  return page.find(deployment => deployment.id === id)
+  const all = await client.listDeployments({ app_name: app })
+  return all.find(deployment => deployment.id === id)
 }
 
 /** A deployment by `--deployment`, else the one that serves. @throws Error when nothing serves */
@@ -128,7 +126,7 @@ const ps: Verb = {
   says: 'What runs in the project, with its use of cpu, memory and network',
   example: 'mote ps',
   async run({ client }) {
-    const active = await client.listActiveDeployments({ query: { limit: 100 } })
+    const active = await client.listActiveDeployments()
     const rows = active.map(live => [
       ...[live.app_name, status(live.status), `${live.cpu_usage.toFixed(1)} %`],
       `${bytes(live.ram_used_bytes)} / ${live.memory_mib} MiB`,

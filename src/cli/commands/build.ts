@@ -12,7 +12,7 @@ const list: Verb = {
   aliases: ['ls'],
   options: [appFlag],
   async run(call) {
-    const all = await call.client.listBuilds({ app_name: await appOf(call), query: { limit: 50 } })
+    const all = await call.client.listBuilds({ app_name: await appOf(call) })
     const rows = all.map(one => [
       ...[one.job_id, status(one.status), one.git_commit_hash.slice(0, 10), one.git_branch],
       ...[one.trigger_source, age(one.created_at), one.error?.split('\n')[0] ?? ''],

@@ -170,7 +170,7 @@ const list: Verb = {
   options: [appFlag],
   async run(call) {
     const app_name = await appOf(call)
-    const all = await call.client.listDeployments({ app_name, query: { limit: 50 } })
+    const all = await call.client.listDeployments({ app_name })
     const rows = all.map(one => [
       ...[one.job_id, status(one.status), one.image_tag, one.trigger_source],
       ...[one.git_commit_hash.slice(0, 10), age(one.created_at)],
@@ -186,7 +186,7 @@ const rollback: Verb = {
   example: 'mote rollback --app web',
   async run(call) {
     const app_name = await appOf(call)
-    const all = await call.client.listDeployments({ app_name, query: { limit: 100 } })
+    const all = await call.client.listDeployments({ app_name })
     const { active_deployment_id: active } = await call.client.getApp({ app_name })
     const before = all.slice(all.findIndex(({ id }) => id === active) + 1)
     const target = call.args[0]

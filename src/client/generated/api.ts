@@ -1318,35 +1318,64 @@ export const createOperations = (transport: Transport) => ({
   /** Switches two-factor authentication off. `POST /v1/auth/2fa/disable` */
   disableTotp: (input: { readonly body?: DisableTotpRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/2fa/disable`, body: input.body }, options),
   /** Personal access tokens of the account. `GET /v1/auth/tokens` */
-  listTokens: (options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens` }, options),
+  listTokens: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens`, query: input.query }, options),
   /** Creates a personal access token; the answer is the only time it is shown. `POST /v1/auth/tokens` */
   createToken: (input: { readonly body: CreateTokenRequest }, options?: CallOptions) => transport.json<CreatedToken>({ method: 'POST', path: `/v1/auth/tokens`, body: input.body }, options),
   /** Revokes a personal access token at once. `DELETE /v1/auth/tokens/{token_id}` */
   revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
   /** Public keys that open tunnels to databases. `GET /v1/auth/ssh-keys` */
-  listSshKeys: (options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys` }, options),
+  listSshKeys: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys`, query: input.query }, options),
   /** Registers a public key of the user. `POST /v1/auth/ssh-keys` */
   addSshKey: (input: { readonly body: AddSshKeyRequest }, options?: CallOptions) => transport.json<SshKey>({ method: 'POST', path: `/v1/auth/ssh-keys`, body: input.body }, options),
   /** Forgets a public key; no tunnel is opened with it any more. `DELETE /v1/auth/ssh-keys/{key_id}` */
   removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** Where the account is signed in, newest first. `GET /v1/auth/sessions` */
-  listSessions: (options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions` }, options),
+  listSessions: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions`, query: input.query }, options),
   /** Signs one session out at once. `DELETE /v1/auth/sessions/{session_id}` */
   revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** Who changed what, newest first. `GET /v1/audit-logs` */
   listAuditLogs: (input: { readonly query?: {
-  readonly action?: string | undefined
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  readonly action?: string | undefined
   readonly resource_type?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
   /** Notifications of the account, newest first. `GET /v1/notifications` */
   listNotifications: (input: { readonly query?: {
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
   readonly unread_only?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<NotificationList>({ method: 'GET', path: `/v1/notifications`, query: input.query }, options),
@@ -1407,17 +1436,48 @@ export const createOperations = (transport: Transport) => ({
   deleteGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
   /** What git hosts said of the app in the last 30 days, and what came of it; newest first. `GET /v1/apps/{app_name}/deliveries` */
   listScmDeliveries: (input: { readonly app_name: string; readonly query?: {
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: 'applied' | 'ignored' | 'refused' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly ScmDelivery[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries`, query: input.query }, options),
   /** Repositories the installations of the project can read. `GET /v1/scm/repos` */
-  listRepositories: (options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos` }, options),
+  listRepositories: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this full_name. */
+  readonly full_name?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos`, query: input.query }, options),
   /** Accounts the integration is installed on. `GET /v1/scm/accounts` */
-  listScmAccounts: (options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts` }, options),
+  listScmAccounts: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this login. */
+  readonly login?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts`, query: input.query }, options),
   /** Projects the account is a member of. `GET /v1/projects` */
-  listProjects: (options?: CallOptions) => transport.json<readonly Project[]>({ method: 'GET', path: `/v1/projects` }, options),
+  listProjects: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Project[]>({ method: 'GET', path: `/v1/projects`, query: input.query }, options),
   /** Creates a project; the slug is made from the name. `POST /v1/projects` */
   createProject: (input: { readonly body: CreateProjectRequest }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/projects`, body: input.body }, options),
   /** One project. `GET /v1/projects/{tenant_slug}` */
@@ -1437,21 +1497,41 @@ export const createOperations = (transport: Transport) => ({
   /** Withdraws an invitation. `DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
   withdrawInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** Open invitations to the account. `GET /v1/invitations` */
-  listInvitations: (options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations` }, options),
+  listInvitations: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations`, query: input.query }, options),
   /** Joins the project of an invitation. `POST /v1/invitations/{invitation_id}/accept` */
   acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
   /** Names of the environment variables of an app; values are never shown. `GET /v1/apps/{app_name}/env` */
-  listAppEnv: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env` }, options),
+  listAppEnv: (input: { readonly app_name: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env`, query: input.query }, options),
   /** Sets an environment variable; takes effect with the next deploy. `PUT /v1/apps/{app_name}/env/{name}` */
   putAppEnv: (input: { readonly app_name: string; readonly name: string; readonly body: PutAppEnvRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}`, body: input.body }, options),
   /** Removes an environment variable; takes effect with the next deploy. `DELETE /v1/apps/{app_name}/env/{name}` */
   deleteAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
   /** Apps of the project, newest first. `GET /v1/apps` */
   listApps: (input: { readonly query?: {
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this scale_state. */
+  readonly scale_state?: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly App[]>({ method: 'GET', path: `/v1/apps`, query: input.query }, options),
   /** Creates an app; nothing runs before the first deploy. `POST /v1/apps` */
   createApp: (input: { readonly body: CreateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'POST', path: `/v1/apps`, body: input.body }, options),
@@ -1470,7 +1550,16 @@ export const createOperations = (transport: Transport) => ({
   /** Deploys an app: the given image or source, or what its repository has, or what was deployed last. `POST /v1/apps/{app_name}/deploy` */
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
   /** Domains of an app. `GET /v1/apps/{app_name}/domains` */
-  listDomains: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains` }, options),
+  listDomains: (input: { readonly app_name: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, query: input.query }, options),
   /** Asks for a domain; it is routed once its TXT record is found. `POST /v1/apps/{app_name}/domains` */
   addDomain: (input: { readonly app_name: string; readonly body: AddDomainRequest }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, body: input.body }, options),
   /** Looks for the TXT record now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
@@ -1479,10 +1568,18 @@ export const createOperations = (transport: Transport) => ({
   deleteDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
   /** Deployments of an app, newest first. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+  /** Only items with this git_branch. */
+  readonly git_branch?: string | undefined
+  /** Only items with this trigger_source. */
+  readonly trigger_source?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Deployment[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments`, query: input.query }, options),
   /** Deployments of an app: `snapshot`, then `deployment.status` events. `GET /v1/apps/{app_name}/deployments/stream` */
   streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
@@ -1499,10 +1596,16 @@ export const createOperations = (transport: Transport) => ({
   streamAllDeployments: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/deployments/events` }, options),
   /** What runs now in the project, with live numbers. `GET /v1/deployments/active` */
   listActiveDeployments: (input: { readonly query?: {
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+  /** Only items with this app_name. */
+  readonly app_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly LiveDeployment[]>({ method: 'GET', path: `/v1/deployments/active`, query: input.query }, options),
   /** Rolls the app out, or back, to this deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
   activateDeployment: (input: { readonly app_name: string; readonly deployment_id: string }, options?: CallOptions) => transport.json<Deployment>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.deployment_id)}/activate` }, options),
@@ -1527,10 +1630,14 @@ export const createOperations = (transport: Transport) => ({
   putAppSource: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<AppSource>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/source`, body: input.body }, options),
   /** Builds of an app, newest first. `GET /v1/apps/{app_name}/builds` */
   listBuilds: (input: { readonly app_name: string; readonly query?: {
-  /** How many at most; more than 100 is 100. */
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** How many to skip, newest first. */
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
   /** What a build said, also long after it failed; live lines come with the log of its deployment. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
   getBuildLog: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
@@ -1540,7 +1647,18 @@ export const createOperations = (transport: Transport) => ({
   /** Saves memory and disks of the VM under a name. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
   createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
   /** Snapshots of the VM, newest first. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
-  listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots` }, options),
+  listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
   /** Puts the VM back to where the snapshot was taken. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/restore` */
   restoreVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/restore` }, options),
   /** Deletes a snapshot of the VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
@@ -1564,7 +1682,16 @@ export const createOperations = (transport: Transport) => ({
   /** Changes the memory the VM should have. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
   setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
   /** Network rules of an app, in the order they apply. `GET /v1/apps/{app_name}/security-groups` */
-  listSecurityRules: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups` }, options),
+  listSecurityRules: (input: { readonly app_name: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this direction. */
+  readonly direction?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, query: input.query }, options),
   /** Adds a network rule; running VMs follow within a second. `POST /v1/apps/{app_name}/security-groups` */
   createSecurityRule: (input: { readonly app_name: string; readonly body: CreateSecurityRuleRequest }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, body: input.body }, options),
   /** Removes a network rule. `DELETE /v1/apps/{app_name}/security-groups/{rule_id}` */
@@ -1574,7 +1701,18 @@ export const createOperations = (transport: Transport) => ({
   /** The mesh as it changes: `snapshot`, then `mesh` events. `GET /v1/networking/mesh/stream` */
   streamMesh: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
   /** Volumes of the project and where they are attached. `GET /v1/volumes` */
-  listVolumes: (options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes` }, options),
+  listVolumes: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes`, query: input.query }, options),
   /** Creates an empty volume. `POST /v1/volumes` */
   createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
   /** Makes a volume larger, also while a VM has it. `PATCH /v1/volumes/{volume_id}` */
@@ -1590,7 +1728,18 @@ export const createOperations = (transport: Transport) => ({
   /** How much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
   getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
   /** Snapshots of a volume, newest first. `GET /v1/volumes/{volume_id}/snapshots` */
-  listVolumeSnapshots: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<readonly VolumeSnapshot[]>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots` }, options),
+  listVolumeSnapshots: (input: { readonly volume_id: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly VolumeSnapshot[]>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, query: input.query }, options),
   /** Takes a crash-consistent snapshot of a volume. `POST /v1/volumes/{volume_id}/snapshots` */
   createVolumeSnapshot: (input: { readonly volume_id: string; readonly body: CreateVolumeSnapshotRequest }, options?: CallOptions) => transport.json<VolumeSnapshot>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, body: input.body }, options),
   /** Puts a volume back to a snapshot of it. `POST /v1/volumes/{volume_id}/restore` */
@@ -1604,13 +1753,35 @@ export const createOperations = (transport: Transport) => ({
   /** Deletes a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
   deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
   /** Volumes attached to an app. `GET /v1/apps/{app_id}/volumes` */
-  listAppVolumes: (input: { readonly app_id: string }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes` }, options),
+  listAppVolumes: (input: { readonly app_id: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes`, query: input.query }, options),
   /** Attaches a volume to an app; its VMs have it from their next start. `POST /v1/apps/{app_id}/volumes/attach` */
   attachVolume: (input: { readonly app_id: string; readonly body: AttachVolumeRequest }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/attach`, body: input.body }, options),
   /** Detaches a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
   detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
   /** Databases of the project, newest first. `GET /v1/databases` */
-  listDatabases: (options?: CallOptions) => transport.json<readonly Database[]>({ method: 'GET', path: `/v1/databases` }, options),
+  listDatabases: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Database[]>({ method: 'GET', path: `/v1/databases`, query: input.query }, options),
   /** Creates a managed database in a VM of its own. `POST /v1/databases` */
   createDatabase: (input: { readonly body: CreateDatabaseRequest }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases`, body: input.body }, options),
   /** Deletes a database with its branches and backups. `DELETE /v1/databases/{id}` */
@@ -1636,7 +1807,16 @@ export const createOperations = (transport: Transport) => ({
   /** A password for one SSH login to this database, within a minute. `POST /v1/databases/{id}/tunnel-password` */
   createTunnelPassword: (input: { readonly id: string; readonly body?: TunnelPasswordRequest | undefined }, options?: CallOptions) => transport.json<TunnelPassword>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/tunnel-password`, body: input.body }, options),
   /** Branches of a database. `GET /v1/databases/{id}/branches` */
-  listDatabaseBranches: (input: { readonly id: string }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches` }, options),
+  listDatabaseBranches: (input: { readonly id: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, query: input.query }, options),
   /** A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant. `POST /v1/databases/{id}/branches` */
   createDatabaseBranch: (input: { readonly id: string; readonly body: CreateDatabaseBranchRequest }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, body: input.body }, options),
   /** Deletes a branch, other than the current one, with its snapshots and backups. `DELETE /v1/databases/{id}/branches/{branch_name}` */
@@ -1646,7 +1826,16 @@ export const createOperations = (transport: Transport) => ({
   /** How a database is backed up, and whether that works. `GET /v1/databases/{id}/backups` */
   getDatabaseBackups: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups` }, options),
   /** Backup snapshots of a database, newest first. `GET /v1/databases/{id}/backups/snapshots` */
-  listDatabaseSnapshots: (input: { readonly id: string }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots` }, options),
+  listDatabaseSnapshots: (input: { readonly id: string; readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this status. */
+  readonly status?: string | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, query: input.query }, options),
   /** Takes a backup snapshot. `POST /v1/databases/{id}/backups/snapshots` */
   createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
   /** Puts a database back to a snapshot; the state before is kept as another snapshot. `POST /v1/databases/{id}/backups/restore` */
@@ -1660,7 +1849,18 @@ export const createOperations = (transport: Transport) => ({
   /** Deletes a backup snapshot. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
   /** Every host, by name. `GET /v1/admin/hosts` */
-  listHosts: (options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts` }, options),
+  listHosts: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Goes on after the item at which the `Link` header of the last page ended. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+  /** Only items with this name. */
+  readonly name?: string | undefined
+  /** Only items with this status. */
+  readonly status?: 'up' | 'suspected' | 'lost' | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts`, query: input.query }, options),
   /** One host. `GET /v1/admin/hosts/{host_id}` */
   getHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'GET', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}` }, options),
   /** Takes a host away for good; one that still has VMs only with `force`. `DELETE /v1/admin/hosts/{host_id}` */

@@ -7,7 +7,7 @@ import { wakeApp } from '../fleet/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature, type Handlers } from '../http/operation.ts'
 import { createPages } from '../http/pages.ts'
-import { pageOf } from '../http/paging.ts'
+import { isFiltered, windowOf } from '../http/paging.ts'
 import { assertAllowed, lockLimits } from '../projects/index.ts'
 import { assertScalable, writerOf } from '../volumes/index.ts'
 import { prepareApp, scaleOf } from './create.ts'
@@ -192,9 +192,11 @@ function listHandler({ db }: Pick<Deps, 'db'>): Pick<Handlers<typeof appOperatio
   const pages = createPages()
   return {
     listApps: {
-      async read({ project: { id }, query }) {
-        const { limit, offset } = pageOf(query)
-        return pages.latest(`${id} ${limit} ${offset}`, mark => store.list(db, id, limit, offset, mark))
+      async read({ project: { id }, page }) {
+        if (isFiltered(page)) return (await store.all(db, id)).map(appView)
+        const { before } = windowOf(page)
+        const key = `${id} ${page.limit} ${page.offset} ${before}`
+        return pages.latest(key, mark => store.list(db, id, page, before, mark))
       },
     },
   }

@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { pageQuery } from '../http/paging.ts'
 import {
   Acknowledgement,
   bool,
@@ -132,6 +131,7 @@ export const appOperations = operations({
     ...shared,
     scope: 'read',
     params,
+    list: { order: ['name'] },
     answer: list(resource('AppEnv', { name: text(), updated_at: dateTime() })),
     addition: true,
   },
@@ -162,7 +162,7 @@ export const appOperations = operations({
     summary: 'Apps of the project, newest first',
     ...shared,
     scope: 'read',
-    query: Type.Object(pageQuery),
+    list: { order: ['-id'], filters: ['name', 'scale_state'] },
     answer: list(App),
   },
   createApp: {

@@ -1,5 +1,6 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
 import type { WrittenPage } from '../http/pages.ts'
+import type { Page } from '../http/paging.ts'
 
 export interface App {
   readonly id: string
@@ -41,7 +42,8 @@ const columns = `id, project_id AS "projectId", name, git_url AS "gitUrl", git_b
   scm_installation_id AS "scmInstallationId", scm_repo_full_name AS "scmRepoFullName", scm_repo_id AS "scmRepoId",
   scm_webhook_secret AS "scmWebhookSecret", want, owner, owner_id AS "ownerId", created_at AS "createdAt"`
 
-const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' ORDER BY id DESC LIMIT $2 OFFSET $3`
+const pageOfApps = `FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user' AND id < $5::uuid
+  ORDER BY id DESC OFFSET $3`
 // A list has a hundred rows of which nobody decides anything: PostgreSQL writes them as JSON in the form of the API (as
 // `appView` does for one; a test compares them). Reading and writing them here took three times as long. And it writes them
 // only where they are not the rows of $4: each version of a row has the number of the transaction that wrote it (xmin), and
@@ -53,9 +55,14 @@ const listApps = statement<WrittenPage>(
          max_replicas, autoscaling_enabled, cpu_threshold, mem_threshold, scale_state,
          to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at, active_deployment_id, hostname,
          scm_installation_id, scm_repo_full_name, scm_repo_id, NULL AS scm_webhook_secret
-       ${pageOfApps}) listed), '[]') END AS page
-   FROM (SELECT pg_postmaster_start_time() || ' ' || coalesce(encode(sha256(string_agg(id::text || xmin::text, ',')::bytea), 'hex'), '') AS mark
-     FROM (SELECT id, xmin ${pageOfApps}) seen) marked`,
+       ${pageOfApps} LIMIT $2::bigint) listed), '[]') END AS page, next
+   FROM (SELECT pg_postmaster_start_time() || ' ' || coalesce(encode(sha256(string_agg(id::text || xmin::text, ',')::bytea), 'hex'), '') AS mark,
+       CASE WHEN count(*) > $2::bigint THEN (array_agg(id))[$2::int] END AS next
+     FROM (SELECT id, xmin ${pageOfApps} LIMIT $2::bigint + 1) seen) marked`,
+)
+const appsOfProject = statement<App>(
+  'apps.ofProject',
+  `SELECT ${columns} FROM app WHERE project_id = $1 AND want = 'live' AND owner = 'user'`,
 )
 const appByName = statement<App>(
   'apps.byName',
@@ -103,8 +110,14 @@ const remainingApps = statement<{ count: number }>(
 export type NewApp = Omit<App, 'scaleState' | 'activeDeploymentId' | 'want' | 'createdAt'>
 
 /** A page in the form of the API, newest first. @param mark of a page that is there already, or null */
-export const list = (db: Db, projectId: string, limit: number, offset: number, mark: string | null) =>
-  db.one(listApps, [projectId, limit, offset, mark])
+export const list = (
+  db: Db,
+  projectId: string,
+  { limit, offset }: Pick<Page, 'limit' | 'offset'>,
+  before: string,
+  mark: string | null,
+) => db.one(listApps, [projectId, limit, offset, mark, before])
+export const all = (db: Db, projectId: string) => db.rows(appsOfProject, [projectId])
 export const byName = (sql: Sql, projectId: string, name: string) => sql.maybe(appByName, [projectId, name])
 /** The row, locked until the transaction ends: for decisions that others must not change meanwhile. */
 export const lock = (tx: Tx, projectId: string, name: string) => tx.maybe(lockApp, [projectId, name])

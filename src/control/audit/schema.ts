@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { pageQuery } from '../http/paging.ts'
 import { dateTime, freeForm, int64, list, maybe, resource, text, uuid } from '../http/types.ts'
 
 export const AuditLog = resource('AuditLog', {
@@ -32,9 +31,9 @@ export const auditOperations = operations({
     project: 'selected',
     query: Type.Object({
       action: Type.Optional(text({ maxLength: 100 })),
-      ...pageQuery,
       resource_type: Type.Optional(text({ maxLength: 100 })),
     }),
+    list: { order: ['-id'], within: 'items', defaultLimit: 50 },
     answer: AuditLogList,
   },
 })

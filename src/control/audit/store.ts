@@ -1,5 +1,6 @@
 /** Reading the audit log. Four variants of each statement, so that every filter has an index to walk along. */
 import { type Db, type Statement, statement } from '../../db/db.ts'
+import type { Window } from '../http/paging.ts'
 
 export interface AuditRow {
   readonly id: string
@@ -42,18 +43,20 @@ const columns = `id, account_id AS "userId", action, resource_type AS "resourceT
 
 // Each scope is walked along its own index no further than the page reaches, then the two are merged: a condition
 // `scope_id IN (...)` would sort everything both have.
-const walk = (scope: string, variant: Variant, reach: string) =>
-  `(SELECT ${columns} FROM audit_log WHERE scope_id = ${scope} ${conditions[variant]} ORDER BY id DESC LIMIT ${reach})`
+const walk = (scope: string, variant: Variant, reach: string, before: string) =>
+  `(SELECT ${columns} FROM audit_log WHERE scope_id = ${scope} ${conditions[variant]} AND id < ${before}::uuid
+     ORDER BY id DESC LIMIT ${reach})`
 
 const firstFree = { all: 3, byAction: 4, byResource: 4, byBoth: 5 } as const satisfies Record<Variant, number>
 
 const pages = perVariant<AuditRow>(variant => {
   const limit = `$${firstFree[variant]}`
   const offset = `$${firstFree[variant] + 1}`
+  const before = `$${firstFree[variant] + 2}`
   const reach = `${limit}::bigint + ${offset}::bigint`
   return statement(
     `audit.page.${variant}`,
-    `${walk('$1::uuid', variant, reach)} UNION ALL ${walk('$2::uuid', variant, reach)}
+    `${walk('$1::uuid', variant, reach, before)} UNION ALL ${walk('$2::uuid', variant, reach, before)}
      ORDER BY id DESC LIMIT ${limit}::bigint OFFSET ${offset}::bigint`,
   )
 })
@@ -85,8 +88,8 @@ const paramsOf = (f: AuditFilter) => [
   ...[f.action, f.resourceType].filter(value => value !== undefined),
 ]
 
-export const auditPage = (db: Db, filter: AuditFilter, limit: number, offset: number) =>
-  db.rows(pages[variantOf(filter)], [...paramsOf(filter), limit, offset])
+export const auditPage = (db: Db, filter: AuditFilter, { take, skip, before }: Window) =>
+  db.rows(pages[variantOf(filter)], [...paramsOf(filter), take, skip, before])
 /** Exact, whatever the number of rows. */
 export const auditTotal = async (db: Db, filter: AuditFilter) =>
   (await db.one(totals[variantOf(filter)], paramsOf(filter))).total

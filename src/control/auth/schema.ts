@@ -204,6 +204,7 @@ export const authOperations = operations({
     summary: 'Personal access tokens of the account',
     ...own,
     scope: 'read',
+    list: { order: ['-id'], filters: ['name'] },
     answer: list(PersonalAccessToken),
   },
   createToken: {
@@ -238,6 +239,7 @@ export const authOperations = operations({
     summary: 'Public keys that open tunnels to databases',
     ...own,
     scope: 'read',
+    list: { order: ['-id'], filters: ['name'] },
     answer: list(SshKey),
   },
   addSshKey: {
@@ -270,6 +272,7 @@ export const authOperations = operations({
     summary: 'Where the account is signed in, newest first',
     ...own,
     scope: 'read',
+    list: { order: ['-id'] },
     answer: list(Session),
     addition: true,
   },

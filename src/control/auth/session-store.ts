@@ -59,7 +59,7 @@ const listLive = statement<SessionRow>(
   `SELECT s.id, s.ip_address AS "ipAddress", s.user_agent AS "userAgent", s.created_at AS "createdAt" FROM session s
    WHERE s.account_id = $1 AND s.revoked_at IS NULL AND EXISTS (
      SELECT 1 FROM refresh_token t WHERE t.session_id = s.id AND t.used_at IS NULL AND t.expires_at > $2)
-   ORDER BY s.id DESC LIMIT 100`,
+   ORDER BY s.id DESC`,
 )
 const revokeOwnSession = statement(
   'auth.revokeOwnSession',

@@ -1,4 +1,5 @@
 import { type Sql, statement } from '../../db/db.ts'
+import type { Window } from '../http/paging.ts'
 import type { BuildState } from './store.ts'
 
 /** A build as people look at it. */
@@ -27,7 +28,7 @@ const ofApp = `FROM build b JOIN app a ON a.id = b.app_id JOIN deployment d ON d
 
 const listBuilds = statement<ListedBuild>(
   'builds.list',
-  `SELECT ${columns} ${ofApp} ORDER BY b.id DESC LIMIT $3 OFFSET $4`,
+  `SELECT ${columns} ${ofApp} AND b.id < $5::uuid ORDER BY b.id DESC LIMIT $3 OFFSET $4`,
 )
 const oneBuild = statement<ListedBuild>(
   'builds.named',
@@ -38,8 +39,8 @@ const appThere = statement<{ id: string }>(
   `SELECT id FROM app WHERE project_id = $1 AND name = $2 AND want = 'live' AND owner = 'user'`,
 )
 
-export const list = (sql: Sql, projectId: string, app: string, limit: number, offset: number) =>
-  sql.rows(listBuilds, [projectId, app, limit, offset])
+export const list = (sql: Sql, projectId: string, app: string, { take, skip, before }: Window) =>
+  sql.rows(listBuilds, [projectId, app, take, skip, before])
 /** By its id, or one of the two of its deployment. */
 export const named = (sql: Sql, projectId: string, app: string, name: string) =>
   sql.maybe(oneBuild, [projectId, app, name])

@@ -1,7 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
-import { pageOf } from '../http/paging.ts'
+import { listById } from '../http/paging.ts'
 import { semaphore } from '../../lib/semaphore.ts'
 import * as builds from './list.ts'
 import { type BuildLine, hostLines, keptLines, keptLog } from './log.ts'
@@ -30,10 +30,9 @@ export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log' | 'config'>) 
       },
     },
     listBuilds: {
-      read: async ({ project, params, query }) => {
+      read: async ({ project, params, page }) => {
         if (!(await builds.appNamed(deps.db, project.id, params.app_name))) throw notFound()
-        const { limit, offset } = pageOf(query)
-        return (await builds.list(deps.db, project.id, params.app_name, limit, offset)).map(view)
+        return listById(page, window => builds.list(deps.db, project.id, params.app_name, window), view)
       },
     },
     getBuildLog: {

@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { pageQuery } from '../http/paging.ts'
 import { dateTime, int64, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 import { maxUploadBytes } from './rules.ts'
 
@@ -65,7 +64,7 @@ export const buildOperations = operations({
     summary: 'Builds of an app, newest first',
     ...shared,
     params: Type.Object({ app_name: text() }),
-    query: Type.Object(pageQuery),
+    list: { order: ['-id'], filters: ['status'] },
     answer: list(Build),
   },
   getBuildLog: {

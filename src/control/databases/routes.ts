@@ -28,9 +28,6 @@ async function branchNamed({ db }: Pick<Deps, 'db'>, databaseId: string, name: s
   throw name === undefined ? notFound() : invalidField('branch', 'there is no such branch')
 }
 
-/** More than any project has; the contract's list takes no page. */
-const listed = 1000
-
 type FeatureDeps = Deps & { readonly live: LiveStats }
 
 export const databaseFeature = (deps: FeatureDeps) =>
@@ -55,7 +52,7 @@ const databaseHandlers = (
 > => ({
   listDatabases: {
     read: async ({ project }) => {
-      const databases = await store.list(deps.db, project.id, listed, 0)
+      const databases = await store.list(deps.db, project.id)
       const current = await store.current(
         deps.db,
         databases.map(({ id }) => id),

@@ -37,6 +37,7 @@ export const databaseOperations = operations({
     summary: 'Databases of the project, newest first',
     ...shared,
     scope: 'read',
+    list: { order: ['-id'], filters: ['name', 'status'] },
     answer: list(Database),
   },
   createDatabase: {
@@ -159,6 +160,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'read',
     params,
+    list: { order: ['-created_at', 'branch_name'], filters: ['status'] },
     answer: list(DatabaseBranch),
   },
   createDatabaseBranch: {
@@ -213,6 +215,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'read',
     params,
+    list: { order: ['-created_at', 'name'], filters: ['status'] },
     answer: list(DatabaseSnapshot),
   },
   createDatabaseSnapshot: {

@@ -25,7 +25,7 @@ const snapshotById = statement<DatabaseSnapshot>(
 )
 const snapshotsOf = statement<DatabaseSnapshot>(
   'databases.snapshots',
-  `SELECT ${columns} FROM database_snapshot WHERE database_id = $1 AND want = 'present' ORDER BY id DESC LIMIT 1000`,
+  `SELECT ${columns} FROM database_snapshot WHERE database_id = $1 AND want = 'present' ORDER BY id DESC`,
 )
 const lockByName = statement<DatabaseSnapshot>(
   'databases.lockSnapshot',

@@ -114,7 +114,7 @@ const lockDatabase = statement<Database>(
 )
 const databasesOfProject = statement<Database>(
   'databases.ofProject',
-  `SELECT ${databaseColumns} FROM database d WHERE d.project_id = $1 ORDER BY d.id DESC LIMIT $2 OFFSET $3`,
+  `SELECT ${databaseColumns} FROM database d WHERE d.project_id = $1 ORDER BY d.id DESC`,
 )
 const insertDatabase = statement(
   'databases.insert',
@@ -151,7 +151,7 @@ const removeEmpty = statement(
 const branchById = statement<Branch>('databases.branch', `SELECT ${branchColumns} ${branchJoined} WHERE b.id = $1`)
 const branchesOfDatabase = statement<Branch>(
   'databases.branches',
-  `SELECT ${branchColumns} ${branchJoined} WHERE b.database_id = $1 AND b.kind = 'user' ORDER BY b.id DESC LIMIT 1000`,
+  `SELECT ${branchColumns} ${branchJoined} WHERE b.database_id = $1 AND b.kind = 'user' ORDER BY b.id DESC`,
 )
 const currentBranches = statement<Branch>(
   'databases.currentBranches',
@@ -199,8 +199,7 @@ const crown = statement(
 export const byId = (sql: Sql, id: string) => sql.maybe(databaseById, [id])
 export const inProject = (sql: Sql, projectId: string, id: string) => sql.maybe(databaseInProject, [projectId, id])
 export const lock = (tx: Tx, projectId: string, id: string) => tx.maybe(lockDatabase, [projectId, id])
-export const list = (sql: Sql, projectId: string, limit: number, offset: number) =>
-  sql.rows(databasesOfProject, [projectId, limit, offset])
+export const list = (sql: Sql, projectId: string) => sql.rows(databasesOfProject, [projectId])
 export const insert = (
   tx: Tx,
   d: DatabaseShape & Pick<Database, 'id' | 'projectId' | 'name' | 'backend' | 'password' | 'tenantId'>,

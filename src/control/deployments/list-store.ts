@@ -1,5 +1,6 @@
 /** Lists of deployments: no more of each than its row shows, because a page has a hundred of them. */
 import { type Db, statement } from '../../db/db.ts'
+import type { Window } from '../http/paging.ts'
 import type { VmFacts } from './rules.ts'
 import type { Deployment, DeploymentVm } from './store.ts'
 
@@ -35,13 +36,13 @@ const ofApp = statement<ListedDeployment>(
   `SELECT ${columns} FROM (
      SELECT n.id FROM deployment n JOIN app o ON o.id = n.app_id
      WHERE n.project_id = $1 AND o.name = $2 AND o.owner = 'user' AND o.want = 'live' AND n.want <> 'deleted'
-     ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
+       AND n.id < $5::uuid ORDER BY n.id DESC LIMIT $3 OFFSET $4) page ${joined}`,
 )
 // What a page skips is looked at, too: in the index alone, and nothing is joined to it (a page behind 900 took three times as
 // long as the first one). Few apps are anybody's but the user's.
 const aliveOnes = `SELECT n.id FROM deployment n WHERE n.project_id = $1 AND n.outcome IS NULL AND n.want <> 'deleted'
        AND NOT EXISTS (SELECT FROM app b WHERE b.project_id = $1 AND b.id = n.app_id AND b.owner <> 'user')
-     ORDER BY n.id DESC LIMIT $2 OFFSET $3`
+       AND n.id < $4::uuid ORDER BY n.id DESC LIMIT $2 OFFSET $3`
 const alive = statement<ListedDeployment>('deployments.live', `SELECT ${columns} FROM (${aliveOnes}) page ${joined}`)
 // In one piece: the driver takes twice as long to read a hundred rows of sixteen columns as all of the rest.
 const active = statement<{ page: string }>(
@@ -55,12 +56,12 @@ const active = statement<{ page: string }>(
 )
 
 /** Newest first. */
-export const list = (db: Db, projectId: string, appName: string, limit: number, offset: number) =>
-  db.rows(ofApp, [projectId, appName, limit, offset])
+export const list = (db: Db, projectId: string, appName: string, { take, skip, before }: Window) =>
+  db.rows(ofApp, [projectId, appName, take, skip, before])
 
 /** Those that are not over, of all apps of the project, newest first. */
-export const live = (db: Db, projectId: string, limit: number, offset: number) =>
-  db.rows(alive, [projectId, limit, offset])
+export const live = (db: Db, projectId: string, { take, skip, before }: Window) =>
+  db.rows(alive, [projectId, take, skip, before])
 
 /** What the live list shows of them. */
 export type ActiveDeployment = Pick<
@@ -72,8 +73,7 @@ export type ActiveDeployment = Pick<
 export async function activeOnes(
   db: Db,
   projectId: string,
-  limit: number,
-  offset: number,
+  { take, skip, before }: Window,
 ): Promise<ActiveDeployment[]> {
-  return JSON.parse((await db.one(active, [projectId, limit, offset])).page)
+  return JSON.parse((await db.one(active, [projectId, take, skip, before])).page)
 }

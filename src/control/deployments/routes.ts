@@ -5,7 +5,7 @@ import type { LiveStats } from '../hosts/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { isFor } from '../notifications/index.ts'
-import { pageOf } from '../http/paging.ts'
+import { listById, newest } from '../http/paging.ts'
 import { isUsable } from './image-access.ts'
 import { streamLogs } from './logs.ts'
 import { streamMetrics } from './metrics.ts'
@@ -52,25 +52,26 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
     projectId,
     snapshot: async () => ({
       deployments: (appName
-        ? await lists.list(deps.db, projectId, appName, 100, 0)
-        : await lists.live(deps.db, projectId, 100, 0)
+        ? await lists.list(deps.db, projectId, appName, newest(100))
+        : await lists.live(deps.db, projectId, newest(100))
       ).map(deploymentView),
     }),
   })
 
   return feature(deploymentOperations, {
     listDeployments: {
-      read: async ({ project, params, query }) => {
+      read: async ({ project, params, page }) => {
         await app(project.id, params.app_name)
-        const { limit, offset } = pageOf(query)
-        return (await lists.list(deps.db, project.id, params.app_name, limit, offset)).map(deploymentView)
+        return listById(page, window => lists.list(deps.db, project.id, params.app_name, window), deploymentView)
       },
     },
     listActiveDeployments: {
-      read: async ({ project, query }) => {
-        const { limit, offset } = pageOf(query)
-        return (await lists.activeOnes(deps.db, project.id, limit, offset)).map(d => liveView(d, deps.live))
-      },
+      read: ({ project, page }) =>
+        listById(
+          page,
+          window => lists.activeOnes(deps.db, project.id, window),
+          d => liveView(d, deps.live),
+        ),
     },
     getDeployment: { read: async call => statusView(await job(call), deps.live) },
 

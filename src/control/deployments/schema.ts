@@ -2,7 +2,6 @@ import { type Static, Type } from 'typebox'
 import { deploymentStatuses, type DeploymentStatus } from '../../contract/deployments.ts'
 import { AppScaleState } from '../apps/schema.ts'
 import { operations } from '../http/operation.ts'
-import { pageQuery } from '../http/paging.ts'
 import { dateTime, double, int64, list, resource, text, uint32, uuid } from '../http/types.ts'
 
 export { deploymentStatuses, type DeploymentStatus }
@@ -84,7 +83,7 @@ export const deploymentOperations = operations({
     ...shared,
     scope: 'read',
     params: ofApp,
-    query: Type.Object(pageQuery),
+    list: { order: ['-id'], filters: ['status', 'git_branch', 'trigger_source'] },
     answer: list(Deployment),
   },
   streamDeployments: {
@@ -137,7 +136,7 @@ export const deploymentOperations = operations({
     summary: 'What runs now in the project, with live numbers',
     ...shared,
     scope: 'read',
-    query: Type.Object(pageQuery),
+    list: { order: ['-deployment_id'], filters: ['status', 'app_name'] },
     answer: list(LiveDeployment),
   },
   activateDeployment: {

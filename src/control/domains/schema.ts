@@ -41,6 +41,7 @@ export const domainOperations = operations({
     ...shared,
     scope: 'read',
     params,
+    list: { order: ['name'], filters: ['status'] },
     answer: list(Domain),
   },
   addDomain: {

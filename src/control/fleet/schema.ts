@@ -66,6 +66,7 @@ export const hostOperations = operations({
     summary: 'Every host, by name',
     ...shared,
     scope: 'read',
+    list: { order: ['name', 'id'], filters: ['name', 'status'] },
     answer: list(Host),
   },
   getHost: {

@@ -35,7 +35,7 @@ export function corsHeaders(origin: string | undefined, allowed: readonly string
   return {
     'access-control-allow-origin': origin,
     'access-control-expose-headers':
-      'X-Request-Id, RateLimit, RateLimit-Policy, Retry-After, ETag, Idempotent-Replayed',
+      'X-Request-Id, RateLimit, RateLimit-Policy, Retry-After, ETag, Link, Idempotent-Replayed',
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'Origin',
   }

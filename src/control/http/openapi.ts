@@ -193,10 +193,23 @@ function success(operation: Operation, components: Map<string, unknown>): Json {
     case 'html':
       return { description: 'Done', content: content('text/html; charset=utf-8', { type: 'string' }) }
     case 'free':
-      return { description: 'Done', content: content('application/json', {}) }
+      return {
+        description: 'Done',
+        ...(operation.list ? { headers: { Link: linkHeader } } : {}),
+        content: content('application/json', {}),
+      }
     default:
-      return { description: 'Done', content: content('application/json', hoist(operation.answer, components)) }
+      return {
+        description: 'Done',
+        ...(operation.list ? { headers: { Link: linkHeader } } : {}),
+        content: content('application/json', hoist(operation.answer, components)),
+      }
   }
+}
+
+const linkHeader = {
+  description: '`rel="next"`: where the next page is (RFC 8288). Absent on the last page.',
+  schema: { type: 'string' },
 }
 
 function failures(operation: Operation): ErrorStatus[] {

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Tx } from '../../db/db.ts'
+import { listQuery, type ListPart, type ListRule, type Page } from './paging.ts'
 
 export type Scope = 'read' | 'write' | 'deploy' | 'admin'
 export type MemberRole = 'owner' | 'admin' | 'member' | 'viewer'
@@ -42,6 +43,8 @@ export interface Operation {
   readonly upload?: { readonly maxBytes: number }
   /** The page has forms that post to ourselves. Only with `html`. */
   readonly forms?: true
+  /** It answers a list: `limit`, `cursor`, `offset`, the filters and the `Link` header are the frame's. */
+  readonly list?: ListRule
   /** An addition of ours, not among the 106 operations of the specification. */
   readonly addition?: true
   /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
@@ -65,9 +68,17 @@ export interface Operation {
 
 export type OperationTable = { readonly [id: string]: Operation }
 
-/** Keeps the literal types of a declaration. */
+/** Keeps the literal types of a declaration, and gives lists their query parameters. */
 export function operations<const T extends OperationTable>(table: T): T {
-  return table
+  const complete: Record<string, Operation> = {}
+  for (const [id, operation] of Object.entries(table)) complete[id] = withListQuery(operation)
+  // The added parameters are read by the frame alone: no handler sees them in its query.
+  return complete as T
+}
+
+function withListQuery(operation: Operation): Operation {
+  const { answer, list, query } = operation
+  return list ? { ...operation, query: listQuery(list, query, answer) } : operation
 }
 
 type StaticOr<S, Fallback> = S extends TSchema ? Static<S> : Fallback
@@ -132,6 +143,8 @@ export interface AuditNote {
 export interface Call<O extends Operation> {
   readonly params: StaticOr<O['params'], Record<string, never>>
   readonly query: StaticOr<O['query'], Record<string, never>>
+  /** Of a list: the part of it that is asked for. */
+  readonly page: O['list'] extends object ? Page : undefined
   readonly body: O['rawBody'] extends true
     ? Buffer
     : O['upload'] extends object
@@ -184,7 +197,7 @@ export interface EventStream {
  * aborts or it returns.
  */
 export type Handler<O extends Operation> =
-  | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText> }
+  | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText | ListPart<Answer<O> | JsonText>> }
   | { readonly write: (call: Call<O>) => Promise<(tx: Tx) => Promise<Answer<O>>> }
   | { readonly stream: (call: Call<O>, stream: EventStream) => Promise<void> }
 

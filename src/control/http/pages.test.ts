@@ -10,9 +10,9 @@ function table() {
     written: () => written,
     async ask(mark: string | null, bytes = 3): Promise<WrittenPage> {
       const now = `v${version}`
-      if (mark === now) return { mark, page: null }
+      if (mark === now) return { mark, page: null, next: null }
       written++
-      return { mark: now, page: JSON.stringify(`${now} ${'x'.repeat(bytes)}`) }
+      return { mark: now, page: JSON.stringify(`${now} ${'x'.repeat(bytes)}`), next: null }
     },
   }
 }
@@ -21,12 +21,12 @@ it('answers a page that has not changed as it was written, and one that has anew
   const { ask, change, written } = table()
   const pages = createPages()
   const first = await pages.latest('a', ask)
-  expect(String(first)).toBe('"v0 xxx"')
-  expect(await pages.latest('a', ask)).toBe(first)
+  expect(String(first.answer)).toBe('"v0 xxx"')
+  expect((await pages.latest('a', ask)).answer).toBe(first.answer)
   expect(written()).toBe(1)
   change()
-  expect(String(await pages.latest('a', ask))).toBe('"v1 xxx"')
-  expect(String(await pages.latest('a', ask))).toBe('"v1 xxx"')
+  expect(String((await pages.latest('a', ask)).answer)).toBe('"v1 xxx"')
+  expect(String((await pages.latest('a', ask)).answer)).toBe('"v1 xxx"')
   expect(written()).toBe(2)
 })
 
@@ -46,5 +46,5 @@ it('keeps pages apart, a few of them, and none that is large', async () => {
 
 it('believes no mark that it does not know', async () => {
   const pages = createPages()
-  await expect(pages.latest('a', async () => ({ mark: 'x', page: null }))).rejects.toThrow('BUG')
+  await expect(pages.latest('a', async () => ({ mark: 'x', page: null, next: null }))).rejects.toThrow('BUG')
 })

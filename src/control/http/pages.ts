@@ -4,12 +4,15 @@
  */
 import { createRemembered } from '../../lib/remembered.ts'
 import { JsonText } from './operation.ts'
+import { ListPart } from './paging.ts'
 
 export interface WrittenPage {
   /** Of the rows in their versions: another one when any of them has changed. */
   readonly mark: string
   /** JSON; null where the mark is the one that was asked with. */
   readonly page: string | null
+  /** The id of its last row, where more follow. */
+  readonly next: string | null
 }
 
 export interface Pages {
@@ -17,7 +20,7 @@ export interface Pages {
    * @param key all that the page depends on besides its rows
    * @param ask with the mark of the page that is there already, else null
    */
-  latest(key: string, ask: (mark: string | null) => Promise<WrittenPage>): Promise<JsonText>
+  latest(key: string, ask: (mark: string | null) => Promise<WrittenPage>): Promise<ListPart<JsonText>>
 }
 
 /** 4 MiB in all. */
@@ -29,15 +32,17 @@ export function createPages(): Pages {
   return {
     async latest(key, ask) {
       const known = remembered.get(key)
-      const { mark, page } = await ask(known?.mark ?? null)
+      const { mark, page, next } = await ask(known?.mark ?? null)
       if (page === null) {
         if (known?.mark !== mark) throw new Error('BUG: no page was written, and it is not the one that is known')
-        return known.json
+        return partOf(known.json, next)
       }
       const json = new JsonText(page)
       if (json.bytes.length <= mostBytes) remembered.set(key, { mark, json })
       else remembered.forget(key)
-      return json
+      return partOf(json, next)
     },
   }
 }
+
+const partOf = (json: JsonText, next: string | null) => new ListPart(json, next === null ? undefined : [next])

@@ -1,28 +1,210 @@
-import { Type } from 'typebox'
-import { int64 } from './types.ts'
+/**
+ * Lists. An operation declares the order of its list and by what it can be filtered; the parameters, the cursor and the
+ * `Link` header are the frame's. Without `limit` a list has all of its items: a client that knows nothing of pages
+ * misses none. The cursor holds the place in the order and not a count, so inserts and deletions shift no page.
+ */
+import { type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { invalidField } from './errors.ts'
+import { int64, text } from './types.ts'
 
-export const defaultLimit = 50
-export const maxLimit = 100
+export const maxLimit = 1000
 
-/** Query parameters of every paged list. Larger limits are clamped, negative ones refused. */
-export const pageQuery = {
+export interface ListRule {
+  /** Members of an item that order the list, `-` for descending. Together they name one item. */
+  readonly order: readonly [string, ...string[]]
+  /** Members of an item that have a query parameter of the same name: only items with exactly this value. */
+  readonly filters?: readonly string[]
+  /** Member of the answer that holds the items. Default: the answer is the list. */
+  readonly within?: string
+  /** For logs, whose answers say how many entries there are. Default: all items. */
+  readonly defaultLimit?: number
+}
+
+type Key = readonly (string | number)[]
+
+export interface Page {
+  /** 1..1000; null: all items. */
+  readonly limit: number | null
+  readonly offset: number
+  /** The place in the order after which the page begins. */
+  readonly after: Key | undefined
+  readonly filters: Readonly<Record<string, unknown>>
+}
+
+/** The answer of a handler whose store has cut the list. */
+export class ListPart<T> {
+  readonly answer: T
+  /** The last item's place in the order, where more items follow. */
+  readonly next: Key | undefined
+  constructor(answer: T, next: Key | undefined) {
+    this.answer = answer
+    this.next = next
+  }
+}
+
+/** The query parameters of a list, besides those of its own. */
+export function listQuery(rule: ListRule, own: TObject | undefined, answer: TSchema | string): TObject {
+  const item = itemOf(rule, answer)
+  const filters: TProperties = {}
+  for (const name of rule.filters ?? []) {
+    const { enum: values } = (item[name] ?? {}) as { readonly enum?: readonly unknown[] }
+    filters[name] = Type.Optional(
+      text({
+        description: `Only items with this ${name}.`,
+        ...(values ? { enum: values.filter(value => value !== null) } : { maxLength: 300 }),
+      }),
+    )
+  }
+  return Type.Object({ ...pageParameters(rule), ...filters, ...own?.properties })
+}
+
+const pageParameters = ({ defaultLimit }: ListRule) => ({
   limit: Type.Optional(
     int64({
       minimum: 0,
-      default: defaultLimit,
-      description: `How many at most; more than ${maxLimit} is ${maxLimit}.`,
+      ...(defaultLimit === undefined ? {} : { default: defaultLimit }),
+      description: `Most items of one answer, 1 to ${maxLimit}; others are clamped.${defaultLimit === undefined ? ' Default: all.' : ''}`,
     }),
   ),
-  offset: Type.Optional(int64({ minimum: 0, default: 0, description: 'How many to skip, newest first.' })),
+  cursor: Type.Optional(
+    text({ maxLength: 1000, description: 'Goes on after the item at which the `Link` header of the last page ended.' }),
+  ),
+  offset: Type.Optional(
+    int64({ minimum: 0, default: 0, description: 'Items to skip. Inserts shift it; use `cursor`.' }),
+  ),
+})
+
+/** The members of one item, as the answer declares them. */
+export function itemOf({ within }: ListRule, answer: TSchema | string): Readonly<Record<string, unknown>> {
+  const { properties, items } = (answer ?? {}) as Shape
+  const list = within === undefined ? items : properties?.[within]?.items
+  return list?.properties ?? {}
 }
 
-export interface Page {
-  /** 1..100 */
-  readonly limit: number
-  readonly offset: number
+interface Shape {
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly items?: Shape
 }
 
-/** The page a query asks for, clamped to what one answer may hold. */
-export function pageOf(query: { readonly limit?: number; readonly offset?: number }): Page {
-  return { limit: Math.min(Math.max(query.limit ?? defaultLimit, 1), maxLimit), offset: query.offset ?? 0 }
+/** @param query as the operation's schema read it. @throws ApiError 400 for a cursor of another list */
+export function pageOf(rule: ListRule, query: Readonly<Record<string, unknown>>): Page {
+  const { limit, offset, cursor } = query
+  const filters = (rule.filters ?? []).filter(name => query[name] !== undefined).map(name => [name, query[name]])
+  return {
+    limit: typeof limit === 'number' ? Math.min(Math.max(limit, 1), maxLimit) : null,
+    offset: typeof offset === 'number' ? offset : 0,
+    after: typeof cursor === 'string' ? keyOf(rule, cursor) : undefined,
+    filters: Object.fromEntries(filters),
+  }
+}
+
+export const isFiltered = ({ filters }: Page) => Object.keys(filters).length > 0
+
+function keyOf({ order }: ListRule, cursor: string): Key {
+  let key: unknown
+  try {
+    key = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+  } catch {
+    key = undefined
+  }
+  const isKey = Array.isArray(key) && key.length === order.length && key.every(isPlace)
+  if (!isKey) throw notOfThisList()
+  return key as Key
+}
+
+const isPlace = (value: unknown) => typeof value === 'string' || typeof value === 'number'
+const notOfThisList = () => invalidField('cursor', 'is not one of this list; take it from the Link header of a page')
+
+/** The items of a whole list that the page asks for. */
+export function cutList(rule: ListRule, page: Page, answer: unknown): { answer: unknown; next: Key | undefined } {
+  if (answer instanceof ListPart) return answer
+  if (!Array.isArray(answer)) throw new Error('BUG: a list answers its items or a part of them')
+  const compare = comparing(rule)
+  const placed = answer
+    .map((item: unknown) => ({ item, key: placeOf(rule, item) }))
+    .filter(({ item }) => hasValues(item, page.filters))
+    .toSorted((a, b) => compare(a.key, b.key))
+    .filter(({ key }) => page.after === undefined || compare(key, page.after) > 0)
+    .slice(page.offset)
+  const shown = page.limit === null ? placed : placed.slice(0, page.limit)
+  return {
+    answer: shown.map(({ item }) => item),
+    next: shown.length < placed.length ? shown.at(-1)?.key : undefined,
+  }
+}
+
+const memberOf = (item: unknown, name: string): unknown =>
+  typeof item === 'object' && item !== null ? Reflect.get(item, name) : undefined
+
+const hasValues = (item: unknown, values: Page['filters']) =>
+  Object.entries(values).every(([name, value]) => memberOf(item, name) === value)
+
+function placeOf({ order }: ListRule, item: unknown): Key {
+  return order.map(name => {
+    const value = memberOf(item, name.replace(/^-/, ''))
+    return typeof value === 'number' ? value : String(value ?? '')
+  })
+}
+
+function comparing({ order }: ListRule): (a: Key, b: Key) => number {
+  return (a, b) => {
+    for (const [at, name] of order.entries()) {
+      const [x, y] = [a[at] ?? '', b[at] ?? '']
+      if (x !== y) return x < y === name.startsWith('-') ? 1 : -1
+    }
+    return 0
+  }
+}
+
+/** The value of the `Link` header (RFC 8288). @param url of the request, without its host */
+export function linkOf(url: string, next: Key): string {
+  const { pathname, searchParams } = new URL(url, 'http://host')
+  searchParams.set('cursor', Buffer.from(JSON.stringify(next)).toString('base64url'))
+  searchParams.delete('offset')
+  return `<${pathname}?${searchParams}>; rel="next"`
+}
+
+/** What a store reads of a list whose order is its id, newest first. */
+export interface Window {
+  /** One more than the page shows, which says whether more follow; null: all. */
+  readonly take: number | null
+  readonly skip: number
+  /** Only smaller ids. */
+  readonly before: string
+}
+
+/** Larger than every id that is made: those are UUIDs of version 7. */
+const largestId = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+/** @param take null: all */
+export const newest = (take: number | null): Window => ({ take, skip: 0, before: largestId })
+
+export function windowOf({ limit, offset, after }: Page): Window {
+  const before = after?.[0] ?? largestId
+  if (typeof before !== 'string' || !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(before)) throw notOfThisList()
+  return { take: limit === null ? null : limit + 1, skip: offset, before }
+}
+
+/** The rows of the page among those of its window. */
+export function partOf<Row extends { readonly id: string }>(
+  page: Page,
+  rows: readonly Row[],
+): ListPart<readonly Row[]> {
+  if (page.limit === null || rows.length <= page.limit) return new ListPart(rows, undefined)
+  const shown = rows.slice(0, page.limit)
+  return new ListPart(
+    shown,
+    shown.slice(-1).map(row => row.id),
+  )
+}
+
+/** A list that the store cuts, newest first. Only the frame knows the filters: with one of them the store reads all. */
+export async function listById<Row extends { readonly id: string }, Item>(
+  page: Page,
+  read: (window: Window) => Promise<readonly Row[]>,
+  view: (row: Row) => Item,
+): Promise<Item[] | ListPart<Item[]>> {
+  if (isFiltered(page)) return (await read(newest(null))).map(view)
+  const { answer, next } = partOf(page, await read(windowOf(page)))
+  return new ListPart(answer.map(view), next)
 }

@@ -7,6 +7,7 @@ import { lazily } from '../../lib/once.ts'
 import { ApiError, invalidField } from './errors.ts'
 import { describeFaults } from './faults.ts'
 import { parseJsonBody } from './json-body.ts'
+import { pageOf } from './paging.ts'
 import {
   type AuditNote,
   type Call,
@@ -141,9 +142,12 @@ export interface CallParts {
 export function buildCall(route: Route, request: FastifyRequest, parts: CallParts): Call<never> {
   let signal: AbortSignal | undefined
   const state = stateOf(request)
+  const query = queryOf(route, request)
+  const { list } = route.operation
   const call = {
     params: route.params(recordOf(request.params)),
-    query: route.query(recordOf(request.query)),
+    query,
+    page: list && pageOf(list, query),
     body: route.body(request.body, request.headers['content-type']),
     caller: parts.who.caller,
     project: parts.who.project,
@@ -171,6 +175,9 @@ export function signalOf(reply: FastifyReply): AbortSignal {
   })
   return gone.signal
 }
+
+/** The query as the operation declares it. @throws ApiError `invalid_request` */
+export const queryOf = (route: Route, request: FastifyRequest) => recordOf(route.query(recordOf(request.query)))
 
 function recordOf(value: unknown): Readonly<Record<string, unknown>> {
   return isRecord(value) ? value : {}

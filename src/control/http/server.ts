@@ -23,10 +23,11 @@ import { failureOf } from './failure.ts'
 import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
 import type { Feature, Handler, Operation } from './operation.ts'
 import { methodTable, type MethodsOf, routePath } from './paths.ts'
+import { cutList, linkOf, type ListRule, pageOf } from './paging.ts'
 import { type FrameDeps, type ServerOptions, stateOf } from './ports.ts'
 import { plainAddress } from './rate-limit.ts'
 import { sendFailure, sendJson, sendText } from './respond.ts'
-import { buildCall, createRoute, type RecordedNote, type Route, signalOf } from './route.ts'
+import { buildCall, createRoute, queryOf, type RecordedNote, type Route, signalOf } from './route.ts'
 import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from './sse.ts'
 import { runStream, type StreamContext } from './stream-route.ts'
 import { createTraces, requestIdOf } from './trace.ts'
@@ -280,11 +281,19 @@ async function run(
   return sendJson(request, reply, operation, written.status, written.json)
 }
 
-function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, answer: unknown) {
+function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown) {
   const { operation } = route
+  const answer = operation.list ? pageIn(operation.list, route, request, reply, found) : found
   if (operation.answer === 'text') return sendText(reply, 'text', String(answer))
   if (operation.answer === 'html') return sendText(reply, operation.forms ? 'forms' : 'html', String(answer))
   return sendJson(request, reply, operation, 200, route.json(answer, reply))
+}
+
+/** The items that are asked for; whether more follow is in the `Link` header. */
+function pageIn(list: ListRule, route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown): unknown {
+  const { answer, next } = cutList(list, pageOf(list, queryOf(route, request)), found)
+  if (next) reply.header('link', linkOf(request.url, next))
+  return answer
 }
 
 function emailOf(body: unknown): string {

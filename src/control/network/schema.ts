@@ -59,6 +59,7 @@ export const networkOperations = operations({
     ...rules,
     scope: 'read',
     params: Type.Object({ app_name: text() }),
+    list: { order: ['priority', 'id'], filters: ['direction'] },
     answer: list(SecurityRule),
   },
   createSecurityRule: {

@@ -1,7 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
-import { pageOf } from '../http/paging.ts'
+import { ListPart, partOf, windowOf } from '../http/paging.ts'
 import { notificationOperations } from './schema.ts'
 import { notificationsOf, read, readAll, unreadCount } from './store.ts'
 import { viewNotification } from './view.ts'
@@ -9,19 +9,19 @@ import { viewNotification } from './view.ts'
 export const notificationsFeature = ({ db }: Pick<Deps, 'db'>) =>
   feature(notificationOperations, {
     listNotifications: {
-      read: async ({ caller, query }) => {
-        const { limit, offset } = pageOf(query)
+      read: async ({ caller, query, page }) => {
         const [rows, unread] = await Promise.all([
-          notificationsOf(db, caller, query.unread_only ?? false, limit + 1, offset),
+          notificationsOf(db, caller, query.unread_only ?? false, windowOf(page)),
           unreadCount(db, caller),
         ])
-        const page = rows.slice(0, limit)
-        return {
-          notifications: page.map(viewNotification),
+        const { answer: shown, next } = partOf(page, rows)
+        const answer = {
+          notifications: shown.map(viewNotification),
           unread_count: unread,
-          has_more: rows.length > limit,
-          next_offset: offset + page.length,
+          has_more: next !== undefined,
+          next_offset: page.offset + shown.length,
         }
+        return new ListPart(answer, next)
       },
     },
     markNotificationRead: {

@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { pageQuery } from '../http/paging.ts'
 import { Acknowledgement, bool, dateTime, freeForm, int64, list, resource, text, uuid } from '../http/types.ts'
 
 export const Notification = resource('Notification', {
@@ -37,7 +36,8 @@ export const notificationOperations = operations({
     summary: 'Notifications of the account, newest first',
     ...shared,
     scope: 'read',
-    query: Type.Object({ ...pageQuery, unread_only: Type.Optional(bool({ default: false })) }),
+    query: Type.Object({ unread_only: Type.Optional(bool({ default: false })) }),
+    list: { order: ['-id'], within: 'notifications', defaultLimit: 50 },
     answer: NotificationList,
   },
   markNotificationRead: {

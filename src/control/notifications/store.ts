@@ -1,4 +1,5 @@
 import { type Db, type Sql, type Tx, statement } from '../../db/db.ts'
+import type { Window } from '../http/paging.ts'
 
 export interface NotificationRow {
   readonly id: string
@@ -34,13 +35,13 @@ const insert = statement<NotificationRow>(
 const listAll = statement<NotificationRow>(
   'notifications.list',
   `SELECT ${columns} FROM notification n WHERE n.account_id = $1 AND ($2::uuid IS NULL OR n.project_id = $2)
-   ORDER BY n.id DESC LIMIT $3 OFFSET $4`,
+     AND n.id < $5::uuid ORDER BY n.id DESC LIMIT $3 OFFSET $4`,
 )
 const listUnread = statement<NotificationRow>(
   'notifications.listUnread',
   `SELECT ${columns} FROM notification n
    WHERE n.account_id = $1 AND ($2::uuid IS NULL OR n.project_id = $2) AND n.read_at IS NULL
-   ORDER BY n.id DESC LIMIT $3 OFFSET $4`,
+     AND n.id < $5::uuid ORDER BY n.id DESC LIMIT $3 OFFSET $4`,
 )
 const countUnread = statement<{ count: number }>(
   'notifications.countUnread',
@@ -80,8 +81,8 @@ export const addNotification = (tx: Tx, n: Omit<NotificationRow, 'createdAt' | '
     n.metadata,
     emailDueAt,
   ])
-export const notificationsOf = (db: Db, who: Reader, unreadOnly: boolean, limit: number, offset: number) =>
-  db.rows(unreadOnly ? listUnread : listAll, [who.userId, who.boundProjectId, limit, offset])
+export const notificationsOf = (db: Db, who: Reader, unreadOnly: boolean, { take, skip, before }: Window) =>
+  db.rows(unreadOnly ? listUnread : listAll, [who.userId, who.boundProjectId, take, skip, before])
 export const unreadCount = async (sql: Sql, who: Reader) =>
   (await sql.one(countUnread, [who.userId, who.boundProjectId])).count
 /** False when it does not exist or is somebody else's. Reading twice keeps the first time. */

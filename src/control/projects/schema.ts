@@ -63,6 +63,7 @@ export const projectOperations = operations({
     ...shared,
     scope: 'read',
     project: 'none',
+    list: { order: ['-id'], filters: ['name'] },
     answer: list(Project),
   },
   createProject: {
@@ -180,6 +181,7 @@ export const projectOperations = operations({
     ...shared,
     scope: 'read',
     project: 'none',
+    list: { order: ['id'] },
     answer: list(Invitation),
     addition: true,
   },

@@ -21,7 +21,7 @@ const effectsOfApp = statement<StoredEffect>(
   'scm.effects',
   `SELECT e.delivery_id AS "deliveryId", e.event, e.status, e.reason, e.branch, e.commit_hash AS commit,
      e.received_at AS "receivedAt"
-   FROM scm_effect e WHERE e.app_id = $1 ORDER BY e.received_at DESC, e.delivery_id LIMIT $2 OFFSET $3`,
+   FROM scm_effect e WHERE e.app_id = $1 ORDER BY e.received_at DESC, e.delivery_id`,
 )
 const forgetEffects = statement('scm.forgetEffects', `DELETE FROM scm_effect WHERE received_at < $1`)
 
@@ -31,6 +31,5 @@ export const recordEffect = (
   source: string,
   { deliveryId, event, status, reason, branch, commit }: Omit<StoredEffect, 'receivedAt'>,
 ) => tx.run(insertEffect, [appId, source, deliveryId, event, status, reason, branch, commit])
-export const effects = (sql: Sql, appId: string, limit: number, offset: number) =>
-  sql.rows(effectsOfApp, [appId, limit, offset])
+export const effects = (sql: Sql, appId: string) => sql.rows(effectsOfApp, [appId])
 export const forgetEffectsBefore = (sql: Sql, before: Date) => sql.run(forgetEffects, [before])

@@ -1,7 +1,6 @@
 import type { Deps } from '../deps.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
-import { pageOf } from '../http/paging.ts'
 import { forgetBrowser, isBrowser, markBrowser } from './browser.ts'
 import { credentialHandlers } from './credential-routes.ts'
 import { appNamed } from './credential-store.ts'
@@ -16,14 +15,18 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
     ...credentialHandlers(deps),
 
     listScmDeliveries: {
-      read: async ({ project, params, query }) => {
+      read: async ({ project, params }) => {
         const app = await appNamed(deps.db, project.id, params.app_name)
         if (!app) throw notFound()
-        const { limit, offset } = pageOf(query)
-        return (await effects(deps.db, app.id, limit, offset)).map(
+        return (await effects(deps.db, app.id)).map(
           (one): ScmDelivery => ({
-            ...{ id: one.deliveryId, event: one.event, status: one.status, reason: one.reason },
-            ...{ branch: one.branch, commit_hash: one.commit, received_at: one.receivedAt.toISOString() },
+            id: one.deliveryId,
+            event: one.event,
+            status: one.status,
+            reason: one.reason,
+            branch: one.branch,
+            commit_hash: one.commit,
+            received_at: one.receivedAt.toISOString(),
           }),
         )
       },

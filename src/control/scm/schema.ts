@@ -1,6 +1,5 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { pageQuery } from '../http/paging.ts'
 import {
   Acknowledgement,
   bool,
@@ -143,7 +142,7 @@ export const scmOperations = operations({
     ...shared,
     scope: 'read',
     params: ofApp,
-    query: Type.Object(pageQuery),
+    list: { order: ['-received_at', 'id'], filters: ['status'] },
     answer: list(ScmDelivery),
     addition: true,
   },
@@ -153,6 +152,7 @@ export const scmOperations = operations({
     summary: 'Repositories the installations of the project can read',
     ...shared,
     scope: 'read',
+    list: { order: ['full_name', 'id'], filters: ['full_name'] },
     answer: list(Repository),
     asksOthers: true,
   },
@@ -162,6 +162,7 @@ export const scmOperations = operations({
     summary: 'Accounts the integration is installed on',
     ...shared,
     scope: 'read',
+    list: { order: ['login', 'installation_id'], filters: ['login'] },
     answer: list(ScmAccount),
   },
 })

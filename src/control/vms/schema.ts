@@ -43,6 +43,7 @@ export const vmOperations = operations({
     ...snapshots,
     scope: 'read',
     params,
+    list: { order: ['-created_at', 'name'], filters: ['name', 'status'] },
   },
   restoreVmSnapshot: {
     method: 'POST',

@@ -43,7 +43,7 @@ const joined = `FROM vm_snapshot s JOIN host h ON h.id = s.host_id`
 const snapshotById = statement<Snapshot>('vms.snapshot', `SELECT ${columns} ${joined} WHERE s.id = $1`)
 const snapshotsOf = statement<Snapshot>(
   'vms.snapshots',
-  `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.kind = 'user' AND s.want = 'present' ORDER BY s.id DESC LIMIT 1000`,
+  `SELECT ${columns} ${joined} WHERE s.deployment_id = $1 AND s.kind = 'user' AND s.want = 'present' ORDER BY s.id DESC`,
 )
 const named = `WHERE s.deployment_id = $1 AND s.name = $2 AND s.kind = 'user' AND s.want = 'present'`
 const snapshotByName = statement<Snapshot>('vms.snapshotByName', `SELECT ${columns} ${joined} ${named}`)

@@ -67,7 +67,7 @@ const volumesAndAttachments = statement<
      o.moving_to AS "movingTo", o.arrived_by AS "arrivedBy",
      coalesce((SELECT jsonb_agg(jsonb_build_object('accessMode', t.access_mode, 'appId', a.id, 'appName', a.name,
         'mountPoint', t.mount_point) ORDER BY t.id) ${joined} WHERE t.volume_id = o.id), '[]'::jsonb) AS attachments
-   FROM volume o WHERE o.project_id = $1 AND o.owner = 'user' AND o.want = 'present' ORDER BY o.id DESC LIMIT 1000`,
+   FROM volume o WHERE o.project_id = $1 AND o.owner = 'user' AND o.want = 'present' ORDER BY o.id DESC`,
 )
 const insertAttachment = statement(
   'volumes.attach',

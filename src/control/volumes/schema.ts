@@ -94,6 +94,7 @@ export const volumeOperations = operations({
     summary: 'Volumes of the project and where they are attached',
     ...shared,
     scope: 'read',
+    list: { order: ['-id'], filters: ['name', 'status'] },
     answer: list(VolumeWithAttachments),
   },
   createVolume: {
@@ -181,6 +182,7 @@ export const volumeOperations = operations({
     ...shared,
     scope: 'read',
     params,
+    list: { order: ['-id'], filters: ['name', 'status'] },
     answer: list(VolumeSnapshot),
   },
   createVolumeSnapshot: {
@@ -255,6 +257,7 @@ export const volumeOperations = operations({
     ...shared,
     scope: 'read',
     params: Type.Object({ app_id: uuid() }),
+    list: { order: ['id'], filters: ['name', 'status'] },
     answer: list(AttachedVolume),
   },
   attachVolume: {

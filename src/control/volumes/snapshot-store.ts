@@ -42,7 +42,7 @@ const snapshotByName = statement<VolumeSnapshot>(
 )
 const snapshotsOf = statement<VolumeSnapshot>(
   'volumes.snapshots',
-  `SELECT ${columns} ${joined} WHERE s.volume_id = $1 AND s.want = 'present' ORDER BY s.id DESC LIMIT 1000`,
+  `SELECT ${columns} ${joined} WHERE s.volume_id = $1 AND s.want = 'present' ORDER BY s.id DESC`,
 )
 const insertSnapshot = statement(
   'volumes.insertSnapshot',

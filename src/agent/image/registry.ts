@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
+import { hostProxy } from '../../lib/child-env.ts'
 import { CommandError, run } from '../../lib/exec.ts'
 import { checkPublicHost, internetOnly, type Lookup, PrivateHostError } from '../../lib/public-host.ts'
 import { slimDocument } from './document.ts'
 import { Index, platform } from './layout.ts'
 import { ImageError, type ImageReference, parseImage } from './reference.ts'
+import { noSuchRegistry, pullFault } from './registry-faults.ts'
 import { directly, guardedWay, type WayOut, type Ways } from './way-out.ts'
 
 /** What the operator says about one registry. */
@@ -109,8 +111,9 @@ function noVerify(reference: RegistryReference, registries: readonly RegistryCon
 async function refusePrivate({ registry }: RegistryReference, lookup: Lookup | undefined): Promise<void> {
   const host = registry.replace(/:\d+$/, '')
   await checkPublicHost(host, internetOnly, lookup).catch((error: unknown) => {
-    if (!(error instanceof PrivateHostError)) return // no such name: skopeo says it better
-    throw privateRegistry(registry, error)
+    if (error instanceof PrivateHostError) throw privateRegistry(registry, error)
+    // Behind a proxy the names of the internet are often known to the proxy alone.
+    if (Reflect.get(Object(error), 'code') === 'ENOTFOUND' && !hostProxy()) throw noSuchRegistry(registry, error)
   })
 }
 
@@ -166,7 +169,7 @@ async function withSkopeo<T>(
     })
   } catch (error) {
     if (refused.length > 0) throw privateRegistry(refused.join(', '), error)
-    throw error instanceof CommandError ? explained(reference, error) : error
+    throw error instanceof CommandError ? pullFault(reference, error) : error
   } finally {
     await rm(dir, { recursive: true, force: true })
   }
@@ -177,16 +180,4 @@ function credentials(registries: readonly RegistryConfig[]): Record<string, { au
   const encode = ({ username, password }: RegistryConfig) =>
     Buffer.from(`${username}:${password ?? ''}`).toString('base64')
   return Object.fromEntries(known.map(registry => [registry.host, { auth: encode(registry) }]))
-}
-
-/** A fault that trying again cannot mend becomes an ImageError; a network fault stays what it is. */
-function explained(reference: RegistryReference, error: CommandError): Error {
-  const name = `${reference.repository}:${reference.digest ?? reference.tag}`
-  if (/manifest unknown|name unknown|not found/i.test(error.stderr)) {
-    return new ImageError('image_not_found', `the registry has no ${name}`, { cause: error })
-  }
-  if (/unauthorized|denied|authentication required/i.test(error.stderr)) {
-    return new ImageError('image_not_found', `the registry refuses ${name}: check its credentials`, { cause: error })
-  }
-  return new Error(`cannot pull ${name}: ${error.message}`, { cause: error })
 }

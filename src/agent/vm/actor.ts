@@ -248,10 +248,11 @@ export class VmActor {
 
   /** Final faults crash the VM; everything else is tried again, later and later. */
   async #failed(action: VmAction, error: unknown, wake: Promise<void>): Promise<void> {
-    const { code, message, final } = this.#retry.failed(error)
+    const { code, message, final, isNew } = this.#retry.failed(error)
     const { attempt } = this.#retry
     this.#deps.log.warn({ vmId: this.#wish.vmId, action, attempt, err: error }, 'step failed')
-    this.#deps.vmLog.say(`${message} (try ${attempt})`)
+    // A crash says its reason itself; a reason that stays the same is said once.
+    if (isNew && !final) this.#deps.vmLog.say(`${message}; it will be tried again`)
     if (final) {
       this.#retry.reset()
       return this.#steps.crash(code, message)

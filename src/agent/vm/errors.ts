@@ -32,6 +32,10 @@ const finalCodes: ReadonlySet<string> = new Set([
   ...['snapshot_missing', 'snapshot_damaged', 'snapshot_mismatch', 'snapshot_base_missing'],
 ])
 
+/** Tenants read it: where something is on this host is for the log of the agent. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
+  return withoutPaths(error instanceof Error ? error.message : String(error))
 }
+
+/** Absolute paths become their last part. URLs stay. */
+export const withoutPaths = (text: string) => text.replaceAll(/(?<![\w:/.])\/(?:[\w.@+~-]+\/)+([\w.@+~-]*)/g, '$1')

@@ -27,3 +27,23 @@ it('tries again without end what is a fault of the host, later and later', () =>
 it('ends at once what no repetition mends', () => {
   expect(ends('snapshot_missing')).toEqual([true])
 })
+
+it('knows whether the last try failed in another way', () => {
+  const retry = new Retry()
+  const news = ['no', 'no', 'busy', 'busy'].map(message => retry.failed(new StepError('network_failed', message)).isNew)
+  expect(news).toEqual([true, false, true, false])
+})
+
+it('tells no tenant where something is on the host', () => {
+  const cases = {
+    "ENOENT: no such file or directory, open '/var/lib/mote/vms/a/disk.img'":
+      "ENOENT: no such file or directory, open 'disk.img'",
+    '/home/x/.cache/mote/oneway-6da4/oneway ended with 1: https://ghcr.io/v2/team/shop':
+      'oneway ended with 1: https://ghcr.io/v2/team/shop',
+    'no memory is left': 'no memory is left',
+  }
+  for (const [raw, told] of Object.entries(cases)) {
+    expect(StepError.of(new Error(raw)).message).toBe(told)
+    expect(StepError.wrap('boot_failed', new Error(raw)).message).toBe(told)
+  }
+})

@@ -24,13 +24,14 @@ export class Retry {
     this.#fault = null
   }
 
-  /** @returns what failed, and whether it is worth another try. */
-  failed(error: unknown): { code: string; message: string; final: boolean } {
+  /** @returns what failed, whether it is worth another try, and whether the last try failed in another way. */
+  failed(error: unknown): { code: string; message: string; final: boolean; isNew: boolean } {
     const { code, message } = StepError.of(error)
+    const isNew = this.#fault?.message !== message
     this.#attempt += 1
     if (code === 'boot_failed') this.#bootFailures += 1
     this.#fault = { code, message }
-    return { code, message, final: this.#bootFailures >= bootAttempts || isFinal(error) }
+    return { code, message, final: this.#bootFailures >= bootAttempts || isFinal(error), isNew }
   }
 
   pauseMs(random: number): number {

@@ -68,15 +68,28 @@ it('a dry run says where it would go, why not elsewhere, what it means for the p
 
 it('a request that can never fit is refused, and one that could fit waits and says why', async () => {
   const never = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', disk_mib: 200_000 })
-  expect(never).toMatchObject({ status: 503, body: { code: 'no_capacity', status: 503 } })
-  expect(Number(never.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(never).toMatchObject({ status: 409, body: { code: 'invalid_state', status: 409 } })
+  expect(never.body.error).toContain('No host is large enough for 1 vCPU')
   expect(never.body.error).toContain('2 hosts: not enough disk')
+  const unoffered = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', hypervisor: 'firecracker' })
+  expect(unoffered).toMatchObject({
+    status: 409,
+    body: {
+      code: 'unsupported_by_hypervisor',
+      error: 'No host offers firecracker. Leave hypervisor out, or name another one.',
+    },
+  })
 
   const full = await user.post('/v1/deploy', { app_name: 'full', image: 'example/app:1', vcpus: 4 })
   await until(async () => (await user.get(`/v1/apps/full/deployments/${full.body.job_id}`)).body.status === 'running', {
     timeoutMs: 10_000,
     what: 'the large host is full',
   })
+  const scale = (desired_replicas: number) => user.call('PATCH', '/v1/apps/full/scale', { desired_replicas })
+  const refused = await scale(2)
+  expect(refused).toMatchObject({ status: 409, body: { code: 'invalid_state' } })
+  expect(refused.body.error).toMatch(/^The hosts hold at most 1 VM of this size/)
+  expect((await scale(1)).body.message).toBeNull()
   const waits = await user.post('/v1/apps/plan/deploy', { image: 'example/app:1', vcpus: 2 })
   expect(waits).toMatchObject({ status: 200, body: { status: 'pending' } })
   expect(waits.body.message).toBe('Accepted, and waiting. No host can take it now (2 hosts: not enough vCPUs).')

@@ -977,6 +977,43 @@ export interface ScaleAppRequest {
   readonly mem_threshold?: number | null | undefined
 }
 
+export interface ScaledApp {
+  readonly id: string
+  readonly name: string
+  readonly git_url: string
+  /** The branch that pushes and builds are of; empty: the default one. */
+  readonly git_branch: string
+  /** Whether submodules on the same host are fetched for builds. */
+  readonly git_submodules: boolean
+  /** Where the program in the VM listens. */
+  readonly port: number
+  /** Must answer 2xx or 3xx before a deployment serves. */
+  readonly health_check_path: string
+  /** Seconds the old VMs may finish their requests. */
+  readonly drain_timeout: number
+  readonly desired_replicas: number
+  /** 0 allows scale to zero. */
+  readonly min_replicas: number
+  readonly max_replicas: number
+  readonly autoscaling_enabled: boolean
+  /** Percent, 0 to 100. */
+  readonly cpu_threshold: number
+  /** Percent, 0 to 100. */
+  readonly mem_threshold: number
+  readonly scale_state: AppScaleState
+  readonly created_at: string
+  readonly active_deployment_id?: string | null | undefined
+  /** Where the gateway serves it. */
+  readonly hostname?: string | null | undefined
+  readonly scm_installation_id?: number | null | undefined
+  readonly scm_repo_full_name?: string | null | undefined
+  readonly scm_repo_id?: number | null | undefined
+  /** Null here; read it from `/secret`. */
+  readonly scm_webhook_secret?: string | null | undefined
+  /** What has to wait for room on the hosts; null: nothing. */
+  readonly message: string | null
+}
+
 export interface ScmAccount {
   readonly installation_id: number
   readonly login: string
@@ -1544,7 +1581,7 @@ export const createOperations = (transport: Transport) => ({
   /** The secret that signs webhooks for this app. `GET /v1/apps/{app_name}/secret` */
   getAppSecret: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<AppSecret>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/secret` }, options),
   /** Changes replicas and autoscaling; what is absent stays. `PATCH /v1/apps/{app_name}/scale` */
-  scaleApp: (input: { readonly app_name: string; readonly body: ScaleAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}/scale`, body: input.body }, options),
+  scaleApp: (input: { readonly app_name: string; readonly body: ScaleAppRequest }, options?: CallOptions) => transport.json<ScaledApp>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}/scale`, body: input.body }, options),
   /** Deploys an image to the named app, which is created if it does not exist. `POST /v1/deploy` */
   deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
   /** Deploys an app: the given image or source, or what its repository has, or what was deployed last. `POST /v1/apps/{app_name}/deploy` */

@@ -2,7 +2,7 @@ import type { Tx } from '../../db/db.ts'
 import { poke } from '../../engine/runner.ts'
 import type { Deps } from '../deps.ts'
 import { assertKept, checkSource, deployFromSource, deployFromUpload } from '../builds/index.ts'
-import { type DeployBody, assertReplicasFit, deploy } from '../deployments/index.ts'
+import { type DeployBody, assertHostsHold, assertReplicasFit, deploy } from '../deployments/index.ts'
 import { wakeApp } from '../fleet/index.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import { feature, type Handlers } from '../http/operation.ts'
@@ -108,6 +108,10 @@ export const appFeature = (deps: Deps) =>
             app.activeDeploymentId,
             scale.desiredReplicas - app.desiredReplicas,
           )
+        const waiting =
+          app.activeDeploymentId && scale.desiredReplicas > app.desiredReplicas
+            ? await assertHostsHold(deps, tx, app.activeDeploymentId, scale.desiredReplicas)
+            : undefined
         const changed = await store.changeScale(tx, app.id, scale)
         if (app.activeDeploymentId) await poke(tx, 'deployment', app.activeDeploymentId)
         if (scale.minReplicas > 0) await wakeApp(tx, app.id)
@@ -117,7 +121,7 @@ export const appFeature = (deps: Deps) =>
           resourceId: app.id,
           details: { name: app.name, ...scale },
         })
-        return appView(changed)
+        return { ...appView(changed), message: waiting ?? null }
       },
     },
 

@@ -49,6 +49,11 @@ export const App = resource('App', {
 })
 export type App = Static<typeof App>
 
+const ScaledApp = resource('ScaledApp', {
+  ...App.properties,
+  message: nullable(text({ description: 'What has to wait for room on the hosts; null: nothing.' })),
+})
+
 export const AppSecret = resource('AppSecret', {
   scm_webhook_secret: nullable(text()),
   webhook_url: text({ description: 'Where the git host delivers pushes, signed with the secret.' }),
@@ -228,7 +233,7 @@ export const appOperations = operations({
     params,
     body: resource('ScaleAppRequest', scaling),
     bodyRequired: true,
-    answer: App,
+    answer: ScaledApp,
   },
   deploy: {
     throttle: 'create',

@@ -1,13 +1,12 @@
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
-import { hostRooms } from '../hosts/index.ts'
-import { ApiError } from '../http/errors.ts'
 import type { AuditNote, ProjectAccess } from '../http/operation.ts'
 import { assertNotCapped, assertWithin, lockLimits } from '../projects/index.ts'
-import { type Placement, explain, place } from '../scheduler/place.ts'
-import { appDiskNeeds, hypervisorName, storageRequest } from '../vms/index.ts'
+import { type Placement, explain } from '../scheduler/place.ts'
+import type { Room } from '../scheduler/room.ts'
 import { createDeployment } from './create.ts'
 import { assertUsable } from './image-access.ts'
+import { assertRoomEver, roomOf, waitingFor } from './room.ts'
 import { type DeployShape, deployShape, deploySizes, imageTag } from './rules.ts'
 import * as store from './store.ts'
 
@@ -46,7 +45,7 @@ const triggers = { session: 'manual', pat: 'api', push: 'push' } as const
 
 /**
  * A new deployment of an app that the transaction has locked: limits, then the rows. No host is asked.
- * @throws ApiError 400, 403 `plan_limit_exceeded`, 503 `no_capacity` when no host could take it even empty
+ * @throws ApiError 400, 403 `plan_limit_exceeded`, 409 when the hosts could not take it even empty
  */
 export async function deploy(
   deps: Pick<Deps, 'db' | 'config'>,
@@ -71,9 +70,9 @@ export async function deploy(
   )
   if (!build) await assertUsable(tx, deps.config.registry, call.project.id, shape.image)
   const replicas = Math.max(app.desiredReplicas, 1)
-  const placement = await propose(deps, tx, app.id, shape)
-  if (!placement.couldFit && placement.rejected.length > 0)
-    throw new ApiError('no_capacity', `No host could ever take it. ${explain(placement)}`, { retryAfterSeconds: 60 })
+  const room = await roomOf(deps, tx, app.id, shape)
+  assertRoomEver(room, replicas)
+  const { placement } = room
   const plan = await claimSizes(tx, call.project.id, app.id, shape, replicas)
 
   if (body.dry_run) {
@@ -103,23 +102,16 @@ export async function deploy(
     host_id: '',
     image_tag: imageTag(shape.image),
     status: build ? 'building' : 'pending',
-    message: placement.host
-      ? 'Accepted. Follow it on the deployments stream, or with: mote logs -f'
-      : `Accepted, and waiting. ${explain(placement)}`,
+    message: acceptance(room, replicas),
   }
 }
 
 /** Its image is made first. */
 const unbuiltShape: typeof deployShape = (request, defaults) => ({ image: '', ...deploySizes(request, defaults) })
 
-/** Where its first VM would go. */
-async function propose(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, shape: DeployShape): Promise<Placement> {
-  const hosts = await hostRooms(tx, deps.config.hostTimeoutSeconds)
-  return place(hosts, {
-    hypervisor: hypervisorName(shape.hypervisor),
-    ...{ vcpus: shape.vcpus, memoryMib: shape.memoryMib, diskMib: shape.diskMib, siblings: new Set<string>() },
-    ...storageRequest(await appDiskNeeds(tx, appId), hosts),
-  })
+function acceptance(room: Room, replicas: number): string {
+  if (!room.placement.host) return `Accepted, and waiting. ${explain(room.placement)}`
+  return `Accepted. ${waitingFor(room, replicas) ?? 'Follow it on the deployments stream, or with: mote logs -f'}`
 }
 
 /** Checks the plan's totals with the project locked; what replaces the running version counts beside it until it is gone. */

@@ -153,7 +153,8 @@ function unfit(host: HostView, { hypervisor }: PlacementRequest): Rejection {
   return offered(host, { hypervisor }) ? 'hypervisor cannot do what it needs' : 'hypervisor not offered'
 }
 
-function fitsEmpty(host: HostView, request: PlacementRequest): boolean {
+/** True for a host that is large enough, whatever it runs now. */
+export function fitsEmpty(host: HostView, request: PlacementRequest): boolean {
   return request.vcpus <= host.vcpus && request.memoryMib <= host.memoryMib && request.diskMib <= host.diskMib
 }
 
@@ -170,8 +171,21 @@ function rate(host: HostView, request: PlacementRequest, policy: Policy): number
 /** One sentence for people: why nothing was found. */
 export function explain(placement: Placement): string {
   if (placement.rejected.length === 0) return 'No host has joined yet. Start an agent, or see: mote host add --help'
+  return `No host can take it now (${reasonsOf(placement)}).`
+}
+
+function reasonsOf({ rejected }: Placement): string {
   const counts = new Map<Rejection, number>()
-  for (const { reason } of placement.rejected) counts.set(reason, (counts.get(reason) ?? 0) + 1)
-  const parts = [...counts].map(([reason, n]) => `${n} ${n === 1 ? 'host' : 'hosts'}: ${reason}`)
-  return `No host can take it now (${parts.join('; ')}).`
+  for (const { reason } of rejected) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  return [...counts].map(([reason, n]) => `${n} ${n === 1 ? 'host' : 'hosts'}: ${reason}`).join('; ')
+}
+
+/** Why waiting is of no use, and what to change. @param placement among hosts as if they were empty */
+export function explainNever(placement: Placement, request: PlacementRequest): string {
+  const { hypervisor, vcpus, memoryMib, diskMib } = request
+  const lacks = (reason: Rejection) => placement.rejected.every(one => one.reason === reason)
+  if (hypervisor && lacks('hypervisor not offered'))
+    return `No host offers ${hypervisor}. Leave hypervisor out, or name another one`
+  const size = `${vcpus} ${vcpus === 1 ? 'vCPU' : 'vCPUs'}, ${memoryMib} MiB of memory and ${diskMib} MiB of disk`
+  return `No host is large enough for ${size} (${reasonsOf(placement)})`
 }

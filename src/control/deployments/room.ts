@@ -1,0 +1,60 @@
+import type { Tx } from '../../db/db.ts'
+import type { Deps } from '../deps.ts'
+import { hostRooms } from '../hosts/index.ts'
+import { ApiError, invalidState } from '../http/errors.ts'
+import { type Room, roomFor } from '../scheduler/room.ts'
+import { appDiskNeeds, hypervisorName, storageRequest } from '../vms/index.ts'
+import * as store from './store.ts'
+
+interface Shape {
+  readonly hypervisor: number
+  readonly vcpus: number
+  readonly memoryMib: number
+  readonly diskMib: number
+}
+
+/** What the hosts have for VMs of this shape. */
+export async function roomOf(deps: Pick<Deps, 'config'>, tx: Tx, appId: string, shape: Shape): Promise<Room> {
+  const hosts = await hostRooms(tx, deps.config.hostTimeoutSeconds)
+  return roomFor(hosts, {
+    hypervisor: hypervisorName(shape.hypervisor),
+    vcpus: shape.vcpus,
+    memoryMib: shape.memoryMib,
+    diskMib: shape.diskMib,
+    siblings: new Set<string>(),
+    ...storageRequest(await appDiskNeeds(tx, appId), hosts),
+  })
+}
+
+/** @throws ApiError 409 for what no amount of waiting makes possible */
+export function assertRoomEver({ ever, limit, placement }: Room, replicas: number): void {
+  if (replicas <= ever) return
+  const isUnoffered = placement.rejected.some(({ reason }) => reason.startsWith('hypervisor'))
+  if (ever === 0) throw new ApiError(isUnoffered ? 'unsupported_by_hypervisor' : 'invalid_state', `${limit}.`)
+  throw invalidState(
+    `The hosts hold at most ${ever} ${ever === 1 ? 'VM' : 'VMs'} of this size, even when nothing else runs; ${replicas} are asked for. Ask for fewer, or add a host.`,
+  )
+}
+
+/** What of so many VMs has to wait for room; undefined: nothing. */
+export const waitingFor = ({ now }: Room, more: number) =>
+  more <= now ? undefined : `There is room for ${now} of ${more} VMs now; the others start when others leave.`
+
+/**
+ * Whether the hosts can hold that many VMs of the deployment.
+ * @returns what has to wait, for people; undefined: nothing
+ * @throws ApiError 409 when they could not even if they were empty
+ */
+export async function assertHostsHold(
+  deps: Pick<Deps, 'config'>,
+  tx: Tx,
+  deploymentId: string,
+  replicas: number,
+): Promise<string | undefined> {
+  const d = await store.byId(tx, deploymentId)
+  if (!d) return undefined
+  const room = await roomOf(deps, tx, d.appId, d)
+  assertRoomEver(room, replicas)
+  const running = d.vms.filter(vm => vm.want !== 'absent' && vm.hostId !== null).length
+  return waitingFor(room, Math.max(0, replicas - running))
+}

@@ -1,0 +1,43 @@
+/** How many VMs of one kind the hosts can hold. Pure, as `place` is, and a proposal as much as that. */
+import { explainNever, fitsEmpty, type HostView, type Placement, type PlacementRequest, place } from './place.ts'
+
+export interface Room {
+  /** Where the first VM would go. */
+  readonly placement: Placement
+  /** VMs that fit beside what runs now. */
+  readonly now: number
+  /** VMs that would fit if every host were empty. Infinite without hosts: those that join may be of any size. */
+  readonly ever: number
+  /** Why there can be no more than `ever`, for people. */
+  readonly limit: string
+}
+
+export function roomFor(hosts: readonly HostView[], request: PlacementRequest): Room {
+  const placement = place(hosts, request)
+  const sum = (countOf: (host: HostView) => number) => hosts.reduce((count, host) => count + countOf(host), 0)
+  return {
+    placement,
+    now: sum(host => (place([host], request).host ? timesIn(leftOn(host), request) : 0)),
+    ever:
+      hosts.length === 0
+        ? Number.POSITIVE_INFINITY
+        : sum(host => (mayTake(host, request) ? timesIn(host, request) : 0)),
+    limit: explainNever(place(hosts.map(emptied), request), request),
+  }
+}
+
+type Size = Pick<HostView, 'vcpus' | 'memoryMib' | 'diskMib'>
+
+const timesIn = (room: Size, one: Size) =>
+  Math.max(0, Math.floor(Math.min(...(['vcpus', 'memoryMib', 'diskMib'] as const).map(what => room[what] / one[what]))))
+
+const leftOn = (host: HostView): Size => ({
+  vcpus: host.vcpus - host.usedVcpus,
+  memoryMib: host.memoryMib - host.usedMemoryMib,
+  diskMib: host.diskMib - host.usedDiskMib,
+})
+
+const emptied = (host: HostView): HostView => ({ ...host, usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0 })
+
+const mayTake = (host: HostView, request: PlacementRequest) =>
+  fitsEmpty(host, request) && place([host], request).couldFit

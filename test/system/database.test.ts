@@ -141,9 +141,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
         const all: { branch_name: string; status: string }[] = (await user.get(`/v1/databases/${id}/branches`)).body
         const found = all.find(one => one.branch_name === name)
         if (found?.status === 'failed') throw new Error(`branch ${name} has failed`)
-        return (
-          found?.status === 'ready' && (await user.get(`/v1/databases/${id}/connection?branch=${name}`)).status === 200
-        )
+        if (found?.status !== 'ready') return false
+        expect((await user.get(`/v1/databases/${id}/connection?branch=${name}`)).status, 'ready is usable').toBe(200)
+        return true
       },
       { everyMs: 200, timeoutMs: slowMs, what: `branch ${name} is ready` },
     )

@@ -405,7 +405,7 @@ export interface DatabaseBranch {
   readonly database_name: string
   readonly branch_name: string
   readonly is_current: boolean
-  /** `creating`, `ready`, `restoring`, `failed` or `deleting` */
+  /** `creating`, `ready` (a client that connects now is served), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting` */
   readonly status: string
   readonly storage_tenant_id: string | null
   readonly storage_timeline_id: string | null
@@ -529,6 +529,13 @@ export interface DeployResponse {
   readonly status: string
   readonly message: string
   readonly dry_run?: DryRun | undefined
+}
+
+export interface DetachedVolume {
+  /** `detached`, or `detaching` while a VM has it */
+  readonly status: string
+  /** What happens in the VM, while one has it. */
+  readonly message: string | null
 }
 
 export interface DisableTotpRequest {
@@ -1805,7 +1812,7 @@ export const createOperations = (transport: Transport) => ({
   /** Attaches a volume to an app; its VMs have it from their next start. `POST /v1/apps/{app_id}/volumes/attach` */
   attachVolume: (input: { readonly app_id: string; readonly body: AttachVolumeRequest }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/attach`, body: input.body }, options),
   /** Detaches a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
-  detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
+  detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<DetachedVolume>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
   /** Databases of the project, newest first. `GET /v1/databases` */
   listDatabases: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */

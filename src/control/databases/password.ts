@@ -25,9 +25,6 @@ export async function rotatePassword(
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 
-export const knowsPassword = (b: Pick<Branch, 'passwordRevision' | 'database'>): boolean =>
-  b.passwordRevision >= b.database.passwordRevision
-
 /**
  * Tells the running server: whoever signed in with the one before is disconnected. Undefined: not now, try again.
  * @throws BusError when its host does not answer

@@ -71,7 +71,10 @@ export const DatabaseBranch = resource('DatabaseBranch', {
   database_name: text(),
   branch_name: text(),
   is_current: bool(),
-  status: text({ description: '`creating`, `ready`, `restoring`, `failed` or `deleting`' }),
+  status: text({
+    description:
+      '`creating`, `ready` (a client that connects now is served), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`',
+  }),
   ...ofStorage,
 })
 export type DatabaseBranch = Static<typeof DatabaseBranch>

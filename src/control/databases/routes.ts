@@ -10,8 +10,8 @@ import { bastionKeys } from './bastion-keys.ts'
 import { branchHandlers } from './branch-routes.ts'
 import { createDatabase, startDeletingDatabase } from './create.ts'
 import { offeredVersions } from './offer.ts'
-import { knowsPassword, rotatePassword } from './password.ts'
-import { checkSettings, shapeOf, sizesOf, statusOf } from './rules.ts'
+import { rotatePassword } from './password.ts'
+import { checkSettings, knowsPassword, shapeOf, sizesOf, statusOf } from './rules.ts'
 import { databaseOperations } from './schema.ts'
 import { growDisks } from './volume-storage.ts'
 import { dropSpares } from './spares.ts'
@@ -157,9 +157,10 @@ const databaseHandlers = (
       if (!database) throw notFound()
       const branch = await branchNamed(deps, database.id, query.branch)
       const status = statusOf(branch)
-      if (status !== 'running')
+      if (status !== 'running') {
+        if (!knowsPassword(branch)) throw invalidState('Its password is being changed. Try again in a moment.')
         throw invalidState(`The database is ${status}; it can be connected to once it is running.`)
-      if (!knowsPassword(branch)) throw invalidState('Its password is being changed. Try again in a moment.')
+      }
       const { sshHost: host, sshPort: port } = deps.config.databases
       const hostKeys = await bastionKeys(deps.db, deps.clock.now())
       return connectionView(branch, deps.vault.open('database.password', database.password), { host, port, hostKeys })

@@ -21,7 +21,11 @@ import { backupStatusOf } from './view.ts'
 
 const running: BranchFacts = {
   ...{ databaseWant: 'running', want: 'live', phase: 'running', restores: 0, restored: 0 },
-  ...{ readyAt: new Date(0), healthy: true, answers: true },
+  readyAt: new Date(0),
+  healthy: true,
+  answers: true,
+  passwordRevision: 2,
+  database: { passwordRevision: 2 },
 }
 
 describe('status', () => {
@@ -29,6 +33,7 @@ describe('status', () => {
     ['running', {}],
     ['unavailable', { answers: false }],
     ['unavailable', { healthy: false }],
+    ['unavailable', { passwordRevision: 1 }],
     ['creating', { phase: 'starting', readyAt: null }],
     ['creating', { phase: 'preparing', readyAt: null }],
     ['restarting', { phase: 'starting' }],
@@ -42,6 +47,10 @@ describe('status', () => {
     ['deleting', { databaseWant: 'deleted', phase: 'failing' }],
   ]
   it.each(cases)('is %s for %j', (status, change) => expect(statusOf({ ...running, ...change })).toBe(status))
+
+  it.each(cases)('a branch is ready exactly when a database would be running: %s for %j', (status, change) =>
+    expect(branchStatusOf({ ...running, ...change })).toBe(status === 'running' ? 'ready' : status),
+  )
 
   it('never says running unless a client was answered', () => {
     const phases: BranchPhase[] = ['preparing', 'starting', 'halting', 'keeping', 'rewinding', 'resting', 'failing']

@@ -193,7 +193,14 @@ export interface BranchFacts {
   readonly readyAt: Date | null
   readonly healthy: boolean
   readonly answers: boolean
+  /** Of the password that its server has, and of the one that people are shown. */
+  readonly passwordRevision: number
+  readonly database: { readonly passwordRevision: number }
 }
+
+/** False while its server still has the password from before a rotation. */
+export const knowsPassword = (b: Pick<BranchFacts, 'passwordRevision' | 'database'>): boolean =>
+  b.passwordRevision >= b.database.passwordRevision
 
 export type DatabaseStatus =
   | 'creating'
@@ -205,30 +212,23 @@ export type DatabaseStatus =
   | 'failed'
   | 'deleting'
 
-/** The status that people see: of a database, that of its current branch. */
+/** The status that people see: of a database, that of its current branch. `running`: a client that connects now is served. */
 export function statusOf(b: BranchFacts): DatabaseStatus {
   if (b.want === 'deleted' || b.databaseWant === 'deleted' || b.phase === 'deleting') return 'deleting'
   if (b.phase === 'failing' || b.phase === null) return 'failed'
   if (b.restores > b.restored || b.phase === 'keeping' || b.phase === 'rewinding') return 'restoring'
   if (b.databaseWant === 'suspended') return b.phase === 'resting' ? 'suspended' : 'restarting'
-  if (b.phase === 'running') return b.healthy && b.answers ? 'running' : 'unavailable'
+  if (b.phase === 'running') return b.healthy && b.answers && knowsPassword(b) ? 'running' : 'unavailable'
   return b.readyAt === null ? 'creating' : 'restarting'
 }
 
-export type BranchStatus = 'creating' | 'ready' | 'restoring' | 'failed' | 'deleting'
+export type BranchStatus = Exclude<DatabaseStatus, 'running'> | 'ready'
 
-const branchStatuses = {
-  creating: 'creating',
-  running: 'ready',
-  suspended: 'ready',
-  restarting: 'ready',
-  restoring: 'restoring',
-  unavailable: 'ready',
-  failed: 'failed',
-  deleting: 'deleting',
-} as const satisfies Record<DatabaseStatus, BranchStatus>
-
-export const branchStatusOf = (b: BranchFacts): BranchStatus => branchStatuses[statusOf(b)]
+/** `ready` is the word for a branch, by the same rule as `running`. */
+export function branchStatusOf(b: BranchFacts): BranchStatus {
+  const status = statusOf(b)
+  return status === 'running' ? 'ready' : status
+}
 
 /** Names of hosts inside the bastion: they exist nowhere else. */
 export const hostOf = (database: string, projectSlug: string, branch: string | undefined) =>

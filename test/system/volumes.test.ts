@@ -180,7 +180,7 @@ describe('attaching', () => {
     expect(answers.find(answer => answer.status === 409)?.body.code).toBe('volume_in_use')
     const [winner, loser] = answers[0]?.status === 200 ? [one, two] : [two, one]
     expect((await attach(loser.id, { volume_id: id, access_mode: 1 })).body.code).toBe('volume_in_use')
-    expect((await detach(winner.id, id)).body).toEqual({ status: 'detached' })
+    expect((await detach(winner.id, id)).body).toEqual({ status: 'detached', message: null })
     for (const { id: appId } of [one, two])
       expect((await attach(appId, { volume_id: id, access_mode: 1 })).status).toBe(200)
   })
@@ -231,7 +231,13 @@ describe('a running VM', () => {
     expect((await user.post(at('attach'), mounted)).body.code).toBe('volume_in_use')
     expect((await user.post(at('detach'), {})).status).toBe(400)
     expect((await user.post(at('detach'), { mount_point: '/other' })).status).toBe(404)
-    expect((await user.post(at('detach'), { mount_point: '/srv/files' })).body).toMatchObject({ volume_id: id })
+    expect((await user.post(at('detach'), { mount_point: '/srv/files' })).body).toMatchObject({
+      volume_id: id,
+      status: 'detaching',
+      message: expect.stringMatching(
+        /^The VM unmounts \/srv\/files first\. While a program in the VM has a file there open/,
+      ),
+    })
     await until(async () => (await ofApp()) === undefined, { timeoutMs: 15_000, what: 'it is detached' })
 
     expect((await user.post(at('attach'), { ...mounted, read_only: true })).status).toBe(200)
@@ -367,6 +373,27 @@ describe('snapshots', () => {
     await user.delete(`/v1/volumes/${id}`)
     await until(async () => !(await onDisk()).some(name => name.startsWith(id)), { what: 'its files are gone' })
     expect(await onDisk()).toContain(`${clone.body.id}.raw`)
+  })
+
+  it('are restored while an app that is stopped has the volume; it keeps its mount point, and the next VM waits for it', async () => {
+    const [{ id, name: volume }, { id: appId, name }] = [await create(), await app()]
+    await attach(appId, { volume_id: id, mount_point: '/srv/files' })
+    await deploy(name)
+    await snapshotReady(id, 'first')
+    const [{ job_id }] = (await user.get(`/v1/apps/${name}/deployments`)).body
+    const held = await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'first' })
+    expect(held.body.error).toBe(
+      `A VM of ${name} has volume ${volume}. Stop the deployment, or detach the volume, before you restore it.`,
+    )
+    await user.delete(`/v1/apps/${name}/deployments/${job_id}`)
+    await until(async () => (await user.get(`/v1/apps/${name}/deployments`)).body[0].status === 'stopped', {
+      timeoutMs: 15_000,
+      what: 'the app is stopped',
+    })
+    expect((await user.post(`/v1/volumes/${id}/restore`, { snapshot_name: 'first' })).body.status).toBe('restoring')
+    await deploy(name)
+    const [attached] = (await user.get(`/v1/apps/${appId}/volumes`)).body
+    expect(attached).toMatchObject({ id, mount_point: '/srv/files', status: 'attached', message: null })
   })
 
   it('of a volume that a VM has are taken, and measure for how long it stood still; it is not restored meanwhile (I40, I42)', async () => {

@@ -53,7 +53,7 @@ export async function undoProgress(deps: Pick<DatabaseDeps, 'db'>, b: Branch): P
     return {
       state: 'waiting',
       async write(tx) {
-        await restoreVolume(tx, volume.id, volumeSnapshotId, { unless: 'held' })
+        await restoreVolume(tx, volume.id, volumeSnapshotId)
       },
     }
   return volume.error ? { state: 'failed', error: volume.error } : { state: 'ready' }

@@ -35,7 +35,7 @@ export const volumeStorage = (deps: DatabaseDeps): Storage => ({
   async beginRewind(tx, b) {
     const snapshot = b.restoreSnapshotId ? await snapshots.byId(tx, b.restoreSnapshotId) : undefined
     if (!b.dataVolumeId || !snapshot?.volumeSnapshotId) throw new Error(`BUG: branch ${b.id} has nothing to go back to`)
-    await restoreVolume(tx, b.dataVolumeId, snapshot.volumeSnapshotId, { unless: 'held' })
+    await restoreVolume(tx, b.dataVolumeId, snapshot.volumeSnapshotId)
   },
 
   async rewind(b) {

@@ -213,13 +213,13 @@ const atRest: Readonly<Record<string, Work>> = {
     const d = await locked(tx, one)
     const request = { projectId, appId: one.app.id, deploymentId: d.id, volumeId: loose, mountPoint: '/loose' }
     await attachVolume(tx, { ...request, accessMode: 0, by: 'user' })
-    if (!(await claimRunning(tx, one.vmId, runHost, loose))) throw new Error('refused')
+    if (await claimRunning(tx, one.vmId, runHost, loose)) throw new Error('refused')
   },
   'memory of the VM is taken': async tx => {
     const d = await locked(tx, one)
     await setBalloon(tx, d.id, 256)
   },
-  'a volume at rest is put back': tx => restoreVolume(tx, two.volumeIds[0], two.volumeSnapshotId, { unless: 'held' }),
+  'a volume at rest is put back': tx => restoreVolume(tx, two.volumeIds[0], two.volumeSnapshotId),
   'volumes at rest begin to move': async tx =>
     moveVolume(tx, two.volumeIds[1], await rowOf(tx, other(restHost).id), await rowOf(tx, restHost)),
   'somebody moves the VM': async tx => {

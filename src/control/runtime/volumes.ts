@@ -5,8 +5,8 @@ import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
 import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
-import { type Attachment, attachmentsOfApp, attachVolume, detachVolume } from '../volumes/index.ts'
-import { claimRunning, type vmOperations } from '../vms/index.ts'
+import { type Attachment, attachmentsOfApp, attachVolume, detachMessage, detachVolume } from '../volumes/index.ts'
+import { type ClaimObstacle, claimRunning, type vmOperations } from '../vms/index.ts'
 import { lockedJob, placedVm, requireCapability } from './job.ts'
 
 type VolumeOperations = Pick<typeof vmOperations, 'attachRuntimeVolume' | 'detachRuntimeVolume'>
@@ -28,10 +28,8 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
       })
       for (const vm of d.vms) {
         if (vm.want === 'absent' || vm.hostId === null) continue
-        if (!(await claimRunning(tx, vm.id, vm.hostId, volume.id)))
-          throw invalidState(
-            `The VM on host ${placed.host.name} cannot reach volume ${volume.name}, has no room for it, or is being moved now.`,
-          )
+        const obstacle = await claimRunning(tx, vm.id, vm.hostId, volume.id)
+        if (obstacle) throw invalidState(obstacles[obstacle](volume.name))
       }
       const details = { name: volume.name, mount_point: mountPoint, read_only: readOnly }
       call.audit({ action: 'volume.attach_runtime', resourceType: 'deployment', resourceId: d.id, details })
@@ -47,10 +45,20 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
       const { volumeId, mountPoint } = attachment
       const details = { volume_id: volumeId, mount_point: mountPoint }
       call.audit({ action: 'volume.detach_runtime', resourceType: 'deployment', resourceId: d.id, details })
-      return { status, volume_id: volumeId, mount_point: mountPoint }
+      return { status, message: detachMessage(status, mountPoint), volume_id: volumeId, mount_point: mountPoint }
     },
   },
 })
+
+/** Why the VM cannot have the volume, and what to do about it. */
+const obstacles = {
+  elsewhere: volume =>
+    `Volume ${volume} is on another host than the VM. Move the volume there, or attach it to the app: its next VM starts where the volume is.`,
+  'no pool': volume => `The host of the VM has no storage pool of the kind that volume ${volume} is in.`,
+  'no room': volume => `The storage pools on the VM's host have no room for volume ${volume}.`,
+  moving: volume => `The VM is being moved to another host. Attach volume ${volume} when that is done.`,
+  gone: volume => `Volume ${volume} was detached or the VM has ended meanwhile.`,
+} as const satisfies Record<ClaimObstacle, (volume: string) => string>
 
 /** @throws ApiError 400 when it names nothing, 404 when there is no such volume in this deployment, 409 for the app's own */
 async function named(tx: Tx, d: { readonly id: string; readonly appId: string }, body: unknown): Promise<Attachment> {

@@ -44,6 +44,17 @@ export function fitVolumes(
   return found
 }
 
+/** Why a host cannot have the volume. */
+export type PoolObstacle = 'elsewhere' | 'no pool' | 'no room'
+
+/** Undefined: it can. */
+export function poolObstacle(pools: readonly PoolView[], hostId: string, volume: VolumeNeed): PoolObstacle | undefined {
+  if (fitVolumes(pools, hostId, [volume])) return undefined
+  if (volume.hostId !== null && volume.bound && volume.hostId !== hostId) return 'elsewhere'
+  const here = pools.filter(pool => pool.hostId === hostId)
+  return candidates(here, volume.poolName).length === 0 ? 'no pool' : 'no room'
+}
+
 /**
  * The pool of another host for each volume that moves there with what it holds: of the same name where there is one, else
  * with most room; encrypted as before. Undefined when one of them does not fit there.

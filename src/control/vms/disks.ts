@@ -5,7 +5,7 @@ import { poke } from '../../engine/runner.ts'
 import { listPools } from '../hosts/index.ts'
 import { notify } from '../notifications/index.ts'
 import type { PlacementRequest } from '../scheduler/place.ts'
-import { fitVolumes, type PoolView } from '../scheduler/pools.ts'
+import { fitVolumes, type PoolObstacle, poolObstacle, type PoolView } from '../scheduler/pools.ts'
 import * as store from './disk-store.ts'
 import { pokeWaiting } from './waiting.ts'
 
@@ -75,17 +75,30 @@ export async function claimDisks(tx: Tx, vmId: string, hostId: string, needs: Di
   }
 }
 
-/** Tells a running VM of what was attached to its deployment in this transaction. */
-export async function claimRunning(tx: Tx, vmId: string, hostId: string, volumeId: string): Promise<boolean> {
+/** Why a running VM cannot have a volume now. */
+export type ClaimObstacle = PoolObstacle | 'moving' | 'gone'
+
+/**
+ * Gives a running VM what was attached to its deployment in this transaction.
+ * @returns what is in the way; undefined: nothing
+ */
+export async function claimRunning(
+  tx: Tx,
+  vmId: string,
+  hostId: string,
+  volumeId: string,
+): Promise<ClaimObstacle | undefined> {
   const needs = await diskNeeds(tx, vmId)
-  const disks = needs.disks.filter(disk => disk.volumeId === volumeId)
-  if (disks.length === 0 || !fitVolumes(needs.pools, hostId, disks)) return false
+  const disk = needs.disks.find(one => one.volumeId === volumeId)
+  if (!disk) return 'gone'
+  const obstacle = poolObstacle(needs.pools, hostId, disk)
+  if (obstacle) return obstacle
   // Holds the VM's row: a move that begins meanwhile finds the volume, one that has begun is found.
   await store.raise(tx, vmId)
-  if (await store.isMoving(tx, vmId)) return false
-  await claimDisks(tx, vmId, hostId, { ...needs, disks })
+  if (await store.isMoving(tx, vmId)) return 'moving'
+  await claimDisks(tx, vmId, hostId, { ...needs, disks: [disk] })
   await poke(tx, 'vm', vmId)
-  return true
+  return undefined
 }
 
 /** Has every VM let go of what it has by the attachment; how many there are. The attachment goes with the last. */

@@ -10,7 +10,14 @@ export { vmOperations } from './schema.ts'
 export { builtFor } from './built-image.ts'
 export { hypervisorName, hypervisorNumber, isNews } from './rules.ts'
 export { vmMachine } from './machine.ts'
-export { appDiskNeeds, claimRunning, dropRuntimeAttachments, storageRequest, unclaim } from './disks.ts'
+export {
+  appDiskNeeds,
+  type ClaimObstacle,
+  claimRunning,
+  dropRuntimeAttachments,
+  storageRequest,
+  unclaim,
+} from './disks.ts'
 export { wished as disksOf } from './disk-store.ts'
 export { migrationMachine } from './migration-machine.ts'
 export { cancelMigration, startMigration } from './migration-start.ts'

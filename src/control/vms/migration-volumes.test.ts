@@ -242,7 +242,7 @@ describe.each([
       const { id: volumeId } = await createVolume(tx, { projectId, name: `late-${s.id}`, sizeMib: 64 })
       const where = { projectId, volumeId, appId: s.appId, deploymentId: vm?.deploymentId ?? '', mountPoint: '/late' }
       await attachVolume(tx, { ...where, accessMode: 0, by: 'user' })
-      if (!(await claimRunning(tx, s.vmId, s.source, volumeId))) throw new Error('refused')
+      if (await claimRunning(tx, s.vmId, s.source, volumeId)) throw new Error('refused')
     })
     await expect(attached).rejects.toThrow('refused')
     await ends(s, /completed/)

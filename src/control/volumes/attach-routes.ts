@@ -1,7 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
-import { attachVolume, detachVolume } from './attach.ts'
+import { attachVolume, detachMessage, detachVolume } from './attach.ts'
 import * as attachments from './attach-store.ts'
 import type { volumeOperations } from './schema.ts'
 import * as store from './store.ts'
@@ -44,7 +44,7 @@ export const attachHandlers = (deps: Pick<Deps, 'db'>): AttachHandlers => ({
       const status = await detachVolume(tx, attachment)
       const details = { app: app.name, mount_point: attachment.mountPoint }
       call.audit({ action: 'volume.detach', resourceType: 'volume', resourceId: volumeId, details })
-      return { status }
+      return { status, message: detachMessage(status, attachment.mountPoint) }
     },
   },
 })

@@ -54,6 +54,13 @@ export async function attachVolume(tx: Tx, request: AttachRequest): Promise<Atta
   return { volume, attachment }
 }
 
+/** What becomes of a volume that a VM still has; null: nobody has it any more. */
+export const detachMessage = (status: 'detached' | 'detaching', mountPoint: string): string | null =>
+  status === 'detached'
+    ? null
+    : `The VM unmounts ${mountPoint} first. While a program in the VM has a file there open, the volume stays attached and is tried again; ` +
+      'GET /v1/apps/{app_id}/volumes names what keeps it. It is free at the latest when the VM stops.'
+
 /** `detaching`: a VM has it still; it is unmounted there first, and stays while something in the guest uses it. */
 export async function detachVolume(
   tx: Tx,

@@ -170,21 +170,15 @@ export async function deleteVolumeSnapshot(tx: Tx, id: string): Promise<void> {
 }
 
 /**
- * Puts a volume back to a snapshot of it: all of it, or nothing.
- * @param unless `attached`: refused while any app has it; `held`: only while a VM has it (the caller keeps its app's VMs away)
+ * Puts a volume back to a snapshot of it: all of it, or nothing. It may stay attached: VMs that start meanwhile wait for it, and one that
+ * wakes from memory boots, since the volume has another attachment generation.
  * @throws ApiError 404, 409 `volume_in_use`, `operation_in_progress`, `invalid_state`
  */
-export async function restoreVolume(
-  tx: Tx,
-  volumeId: string,
-  snapshotId: string,
-  { unless = 'attached' }: { readonly unless?: 'attached' | 'held' } = {},
-): Promise<Volume> {
+export async function restoreVolume(tx: Tx, volumeId: string, snapshotId: string): Promise<Volume> {
   const volume = await store.lock(tx, volumeId)
   const snapshot = await snapshots.byId(tx, snapshotId)
   if (!volume || snapshot?.volumeId !== volumeId || snapshot.want === 'absent') throw notFound()
-  const users = (await attachments.attachmentsOf(tx, volumeId)).filter(one => unless === 'attached' || one.vms > 0)
-  rules.assertFree(volume, users, 'restore')
+  rules.assertNotHeld(volume, await attachments.attachmentsOf(tx, volumeId))
   rules.assertAtRest(volume)
   rules.assertSnapshotReady(snapshot)
   if ((await snapshots.list(tx, volumeId)).some(one => one.state === 'creating'))

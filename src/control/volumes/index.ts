@@ -2,7 +2,7 @@ import type { ProjectContents } from '../projects/index.ts'
 import { wishVolumeGone } from './create.ts'
 import * as store from './store.ts'
 
-export { type AttachRequest, type Attached, attachVolume, detachVolume } from './attach.ts'
+export { type AttachRequest, type Attached, attachVolume, detachMessage, detachVolume } from './attach.ts'
 export { type Attachment, attachmentsOfApp, writerOf } from './attach-store.ts'
 export {
   type CloneRequest,

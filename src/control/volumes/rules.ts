@@ -129,6 +129,15 @@ export function assertFree(volume: Pick<Volume, 'name'>, attachments: readonly A
   if (first) throw inUse(`Volume ${volume.name} is attached to ${first.appName}. Detach it before you ${verb} it.`)
 }
 
+/** @throws ApiError 409 while a VM has it, or is about to. Attached to what does not run, it is free */
+export function assertNotHeld(volume: Pick<Volume, 'name'>, attachments: readonly Attachment[]): void {
+  const holder = attachments.find(one => one.vms > 0)
+  if (holder)
+    throw inUse(
+      `A VM of ${holder.appName} has volume ${volume.name}. Stop the deployment, or detach the volume, before you restore it.`,
+    )
+}
+
 /** @throws ApiError 409 while it is on its way to another host */
 export function assertAtRest({ name, movingTo }: Pick<Volume, 'name' | 'movingTo'>): void {
   if (movingTo !== null) throw underWay(`Volume ${name} is being moved to another host. Wait until that is done.`)

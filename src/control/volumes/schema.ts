@@ -281,6 +281,9 @@ export const volumeOperations = operations({
     ...shared,
     scope: 'write',
     params: Type.Object({ app_id: uuid(), volume_id: uuid() }),
-    answer: Acknowledgement,
+    answer: resource('DetachedVolume', {
+      status: text({ description: '`detached`, or `detaching` while a VM has it' }),
+      message: nullable(text({ description: 'What happens in the VM, while one has it.' })),
+    }),
   },
 })

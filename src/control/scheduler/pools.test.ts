@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest'
+import { type PoolView, poolObstacle, type VolumeNeed } from './pools.ts'
+
+const pools: PoolView[] = [
+  { hostId: 'a', name: 'local', shared: false, encrypted: false, roomMib: 100 },
+  { hostId: 'b', name: 'fast', shared: false, encrypted: false, roomMib: 10 },
+]
+const volume: VolumeNeed = { volumeId: 'v', poolName: '', sizeMib: 50, hostId: null, bound: false }
+
+it.each<[string, Partial<VolumeNeed>, string, string | undefined]>([
+  ['fits', {}, 'a', undefined],
+  ['has a pool that is too small', {}, 'b', 'no room'],
+  ['has no pool of the name', { poolName: 'fast' }, 'a', 'no pool'],
+  ['is not where the volume is', { hostId: 'a', bound: true, poolName: 'local' }, 'b', 'elsewhere'],
+  ['holds the volume already', { hostId: 'a', bound: true, poolName: 'local', sizeMib: 900 }, 'a', undefined],
+])('names the one reason why a host cannot have a volume: it %s', (_, change, host, reason) =>
+  expect(poolObstacle(pools, host, { ...volume, ...change })).toBe(reason),
+)

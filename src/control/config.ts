@@ -105,8 +105,8 @@ export interface DatabaseConfig {
   readonly pageserverUrl: string
   /** Image of a VM that works on a page server. */
   readonly neonImage: string
-  /** Page servers, besides node 1, that may attach again. */
-  readonly storageNodes: readonly number[]
+  /** Page servers besides node 1. Without a URL one may attach again, and gets no new tenants. */
+  readonly storageNodes: readonly { readonly id: number; readonly url: string }[]
   /** Instead of coming from a known network. */
   readonly storageSecret: string
   /** How people reach the SSH bastion of the gateways. */

@@ -31,6 +31,14 @@ export const url = (text: string) => {
   if (!URL.canParse(text)) throw new Error('must be a URL such as http://localhost:7070')
   return text.replace(/\/$/, '')
 }
+/** Page servers: an id, or an id with the address of its management API. */
+export const pageServers = (text: string): readonly { readonly id: number; readonly url: string }[] =>
+  list(text).map(one => {
+    const [, id, address] = /^(\d{1,15})(?:=(.+))?$/.exec(one) ?? []
+    if (id === undefined)
+      throw new Error('must be ids of page servers with their addresses, such as 2=http://10.0.0.2:9898')
+    return { id: Number(id), url: address === undefined ? '' : url(address) }
+  })
 export const imagePath = (text: string) => {
   if (text !== '' && !/^[a-z0-9.-]+(:\d{1,5})?(\/[a-z0-9._-]+)*$/.test(text))
     throw new Error('must be a registry and a path such as registry.example:5000/apps')

@@ -7,6 +7,7 @@ import {
   imagePath,
   ipv6Prefix,
   list,
+  pageServers,
   pem,
   plan,
   planPairs,
@@ -237,11 +238,11 @@ export const controlSettings = {
   ),
   pageserverUrl: setting('MOTE_PAGESERVER_URL', '', url, 'management API of the page server, with neon'),
   neonImage: setting('MOTE_NEON_IMAGE', '', word, 'image of a VM that works on a page server, with neon'),
-  storageNodes: setting<readonly number[]>(
+  storageNodes: setting<readonly { readonly id: number; readonly url: string }[]>(
     'MOTE_STORAGE_NODES',
     [],
-    text => list(text).map(whole(0)),
-    'ids of page servers, besides 1, that may attach again',
+    pageServers,
+    'page servers besides node 1, such as 2=http://10.0.0.2:9898; without an address one gets no new databases',
   ),
   storageSecret: setting(
     'MOTE_STORAGE_SECRET',

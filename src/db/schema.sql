@@ -367,7 +367,7 @@ CREATE TABLE database (
   project_id uuid NOT NULL,
   revision integer NOT NULL DEFAULT 1,
   settings jsonb NOT NULL DEFAULT '{}'::jsonb,
-  storage_node bigint NOT NULL DEFAULT 1,
+  storage_node bigint,
   tenant_gen integer NOT NULL DEFAULT 1,
   tenant_id text NOT NULL,
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -376,6 +376,7 @@ CREATE TABLE database (
   CONSTRAINT database_backend_check CHECK ((backend = ANY (ARRAY['volume'::text, 'neon'::text]))),
   CONSTRAINT database_pkey PRIMARY KEY (id),
   CONSTRAINT database_project_id_fkey FOREIGN KEY (project_id) REFERENCES project(id),
+  CONSTRAINT database_storage_node_check CHECK (((storage_node IS NULL) = (backend <> 'neon'::text))),
   CONSTRAINT database_tenant_id_check CHECK ((tenant_id ~ '^[0-9a-f]{32}$'::text)),
   CONSTRAINT database_tenant_id_key UNIQUE (tenant_id),
   CONSTRAINT database_want_check CHECK ((want = ANY (ARRAY['running'::text, 'suspended'::text, 'deleted'::text])))

@@ -12,6 +12,7 @@ import { newStorageId } from './neon-storage.ts'
 import { newPassword } from './password.ts'
 import type { DatabaseShape } from './rules.ts'
 import { takeSpare } from './spare-claim.ts'
+import { chooseNode, storageNodes } from './storage-nodes.ts'
 import { furnish } from './volume-storage.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
@@ -36,13 +37,20 @@ export async function createDatabase(
   const password = newPassword(deps)
   const { backend } = deps.config.databases
   try {
-    await store.insert(tx, { ...request, id, backend, password, tenantId: newStorageId() })
+    const storageNode = backend === 'neon' ? await nodeFor(deps, tx) : null
+    await store.insert(tx, { ...request, id, backend, password, tenantId: newStorageId(), storageNode })
   } catch (cause) {
     if (uniqueViolation(cause, 'database_name')) throw nameTaken('database', name)
     throw cause
   }
   await createBranch(deps, tx, { databaseId: id, projectId, name: mainBranch, isCurrent: true })
   return id
+}
+
+async function nodeFor(deps: DatabaseDeps, tx: Tx): Promise<number> {
+  const nodes = storageNodes(deps.config.databases)
+  const ids = nodes.map(({ id }) => id)
+  return chooseNode(nodes, await store.tenantCounts(tx, ids))
 }
 
 export interface NewBranch {

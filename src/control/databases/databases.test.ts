@@ -238,31 +238,11 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
 })
 
 describe('up-calls', { timeout: 200_000 }, () => {
-  it('raises every generation and says which are the newest', async () => {
-    const anonymous = system.api
-    const first = (await anonymous.post('/re-attach')).body.tenants
-    const second = (await anonymous.post('/re-attach', { node_id: 1 })).body.tenants
-    const mine = (await user.get('/v1/databases')).body[0]
-    const gen = (list: { id: string; gen: number }[]) => list.find(one => one.id === mine.storage_tenant_id)?.gen ?? 0
-    expect(gen(second)).toBe(gen(first) + 1)
-    expect(second[0]).toMatchObject({ mode: 'AttachedSingle', stripe_size: 2048 })
-    const id = mine.storage_tenant_id
-    const asked = [
-      { id, gen: gen(second) },
-      { id, gen: gen(first) },
-      { id, gen: gen(second) + 1 },
-      { id: '0'.repeat(32), gen: 1 },
-      { id: `${id}-0001`, gen: gen(second) },
-    ]
-    const { tenants } = (await anonymous.post('/validate', { tenants: asked })).body
-    expect(tenants.map((one: { valid: boolean }) => one.valid)).toEqual([true, false, false, false, true])
-    expect((await anonymous.post('/re-attach', { node_id: 7 })).status).toBe(404)
-  })
-
-  it('gives eight nodes that ask at once eight different generations', async () => {
-    const answers = await Promise.all(Array.from({ length: 8 }, () => system.api.post('/re-attach')))
-    const gens = answers.map(({ body }) => body.tenants[0].gen)
-    expect(new Set(gens).size).toBe(8)
+  it('are of page servers: a database on volumes is no tenant of any', async () => {
+    const before = (await user.get('/v1/databases')).body[0]
+    expect((await system.api.post('/re-attach')).body).toEqual({ tenants: [] })
+    expect((await system.api.post('/re-attach', { node_id: 7 })).status).toBe(404)
+    expect((await user.get('/v1/databases')).body[0].tenant_gen).toBe(before.tenant_gen)
   })
 })
 

@@ -7,6 +7,7 @@ import type { DatabaseDeps } from './deps.ts'
 import { backupEnv } from './backup-target.ts'
 import { configLines, engines, isEngine } from './rules.ts'
 import { scramVerifier } from './scram.ts'
+import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 import * as store from './store.ts'
 
@@ -47,7 +48,7 @@ async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): P
     NEON_TENANT_ID: tenantId,
     NEON_TIMELINE_ID: b.timelineId,
     NEON_GENERATION: String(tenantGen),
-    NEON_PAGESERVER: deps.config.databases.pageserverUrl,
+    NEON_PAGESERVER: pageserverOf(deps.config.databases, database.storageNode),
   }
 }
 

@@ -6,6 +6,7 @@ import { equip } from './equip.ts'
 import { type NewTimeline, pageserver } from './pageserver.ts'
 import * as snapshots from './snapshot-store.ts'
 import type { Progress, Storage } from './storage.ts'
+import { pageserverOf } from './storage-nodes.ts'
 import type { Branch } from './store.ts'
 import * as restores from './restore-store.ts'
 import * as store from './store.ts'
@@ -14,15 +15,15 @@ import * as store from './store.ts'
 export const newStorageId = (): string => randomBytes(16).toString('hex')
 
 export function neonStorage(deps: DatabaseDeps): Storage {
-  const server = pageserver(deps.config.databases.pageserverUrl)
+  const serverOf = ({ database }: Branch) => pageserver(pageserverOf(deps.config.databases, database.storageNode))
 
   return {
     async make(b, signal): Promise<Progress> {
       if (b.appId !== null) return { state: 'ready' }
       const { tenantId, tenantGen, version } = b.database
-      await server.attach(tenantId, tenantGen, signal)
+      await serverOf(b).attach(tenantId, tenantGen, signal)
       const ancestor = await ancestorOf(b, signal)
-      await server.createTimeline(tenantId, { timelineId: b.timelineId, version, ...ancestor }, signal)
+      await serverOf(b).createTimeline(tenantId, { timelineId: b.timelineId, version, ...ancestor }, signal)
       // The generation may have been raised while we created: then the page server asks for it with what it has now.
       const now = await store.byId(deps.db, b.databaseId)
       if (now?.tenantGen !== tenantGen) return { state: 'waiting', ms: 0 }
@@ -40,7 +41,7 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       if (!snapshot?.lsn || !from) return { state: 'failed', error: 'The snapshot is gone.' }
       const { tenantId, version } = b.database
       const ancestor = { timelineId: from, lsn: snapshot.lsn }
-      await server.createTimeline(tenantId, { timelineId: b.timelineId, version, ancestor }, signal)
+      await serverOf(b).createTimeline(tenantId, { timelineId: b.timelineId, version, ancestor }, signal)
       return { state: 'ready' }
     },
 
@@ -49,13 +50,13 @@ export function neonStorage(deps: DatabaseDeps): Storage {
       // With the database the whole tenant goes, whichever branch is first; a timeline that others began from would refuse.
       const gone =
         b.databaseWant === 'deleted'
-          ? await server.deleteTenant(tenantId, signal)
-          : await server.deleteTimeline(tenantId, b.timelineId, signal)
+          ? await serverOf(b).deleteTenant(tenantId, signal)
+          : await serverOf(b).deleteTimeline(tenantId, b.timelineId, signal)
       return gone ? { state: 'ready' } : { state: 'waiting', ms: 500 }
     },
 
     async snapshot(_s, b, signal) {
-      const timeline = await server.timeline(b.database.tenantId, b.timelineId, signal)
+      const timeline = await serverOf(b).timeline(b.database.tenantId, b.timelineId, signal)
       if (!timeline) return { state: 'failed', error: 'The page server does not have the branch.' }
       const sizeBytes = timeline.current_logical_size ?? 0
       return { state: 'ready', made: { sizeBytes, lsn: timeline.last_record_lsn } }
@@ -73,6 +74,6 @@ export function neonStorage(deps: DatabaseDeps): Storage {
     if (snapshot?.lsn) return { ancestor: { timelineId, lsn: snapshot.lsn } }
     if (b.fromMoment === null || b.fromMoment === 'latest') return { ancestor: { timelineId } }
     const at = new Date(b.fromMoment).toISOString()
-    return { ancestor: { timelineId, lsn: await server.lsnAt(b.database.tenantId, timelineId, at, signal) } }
+    return { ancestor: { timelineId, lsn: await serverOf(b).lsnAt(b.database.tenantId, timelineId, at, signal) } }
   }
 }

@@ -7,14 +7,18 @@ import { pageserver } from './pageserver.ts'
 import { type RecordedPageserver, recordedPageserver } from './testing.ts'
 
 let server: RecordedPageserver
+let secondServer: RecordedPageserver
 let system: TestSystem
 let user: TestUser
 
 beforeAll(async () => {
   server = await recordedPageserver()
+  secondServer = await recordedPageserver()
   const { databases } = parseControlConfig({
     ...{ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_DATABASE_BACKEND: 'neon' },
     ...{ MOTE_PAGESERVER_URL: server.url, MOTE_NEON_IMAGE: 'example/compute:15' },
+    // Node 3 may attach again, and gets nothing new.
+    MOTE_STORAGE_NODES: `2=${secondServer.url},3`,
   })
   system = await testSystem({ config: { databases } })
   user = await system.user()
@@ -22,6 +26,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await system[Symbol.asyncDispose]()
   await server[Symbol.asyncDispose]()
+  await secondServer[Symbol.asyncDispose]()
 })
 
 const database = async (id: string) => (await user.get(`/v1/databases/${id}`)).body
@@ -81,11 +86,54 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
   expect(server.tenants.has(tenantId)).toBe(false)
 })
 
-it('attaches under the generation that /re-attach raised', async () => {
-  const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name: 'm', engine: 'postgres' })).body
-  await running(id)
-  const { tenants } = (await system.api.post('/re-attach')).body
-  expect(tenants).toEqual([{ id: tenantId, gen: 2, mode: 'AttachedSingle', stripe_size: 2048 }])
+it('spreads tenants over the page servers and keeps each on its own', { timeout: 120_000 }, async () => {
+  const create = async (name: string) => {
+    const { id, storage_tenant_id: tenantId } = (await user.post('/v1/databases', { name, engine: 'postgres' })).body
+    await running(id)
+    return { id, tenantId }
+  }
+  const [one, two] = [await create('m1'), await create('m2')]
+  expect([...server.tenants.keys()]).toEqual([one.tenantId])
+  expect([...secondServer.tenants.keys()]).toEqual([two.tenantId])
+  const generation = async ({ id }: { id: string }) => (await database(id)).tenant_gen
+  const attached = (tenant: { tenantId: string }, gen: number) => [
+    { id: tenant.tenantId, gen, mode: 'AttachedSingle', stripe_size: 2048 },
+  ]
+  const reAttach = async (body?: object) => (await system.api.post('/re-attach', body)).body.tenants
+
+  // No body: node 1. Each answer has exactly the tenants of the node, and raises no other generation.
+  expect(await reAttach()).toEqual(attached(one, 2))
+  expect([await generation(one), await generation(two)]).toEqual([2, 1])
+  expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 2))
+  expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 3))
+  expect([await generation(one), await generation(two)]).toEqual([2, 3])
+  expect(await reAttach({ node_id: 3 })).toEqual([])
+  expect((await system.api.post('/re-attach', { node_id: 4 })).status).toBe(404)
+
+  // Whatever comes and goes elsewhere, a tenant stays where it is.
+  await user.delete(`/v1/databases/${one.id}`)
+  await until(async () => server.tenants.size === 0, { everyMs: 50, timeoutMs: 90_000, what: 'the first one is gone' })
+  expect(await reAttach()).toEqual([])
+  expect(await reAttach({ node_id: 2 })).toEqual(attached(two, 4))
+  const { tenantId } = await create('m3')
+  expect([...server.tenants.keys()]).toEqual([tenantId])
+})
+
+it('gives eight calls at once eight generations, of which the newest is valid', async () => {
+  const answers = await Promise.all(Array.from({ length: 8 }, () => system.api.post('/re-attach', { node_id: 2 })))
+  const tenants = answers.map(({ body }) => body.tenants[0])
+  const gens: number[] = tenants.map(({ gen }) => gen).toSorted((a, b) => a - b)
+  expect(new Set(gens).size).toBe(8)
+  const [{ id }, newest = 0] = [tenants[0], gens.at(-1)]
+  const asked = [
+    { id, gen: newest },
+    { id, gen: newest - 1 },
+    { id, gen: newest + 1 },
+    { id: '0'.repeat(32), gen: 1 },
+    { id: `${id}-0001`, gen: newest },
+  ]
+  const { body } = await system.api.post('/validate', { tenants: asked })
+  expect(body.tenants.map((one: { valid: boolean }) => one.valid)).toEqual([true, false, false, false, true])
 })
 
 it('takes a timeline that exists for its own, and says what the server refused', async () => {

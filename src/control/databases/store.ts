@@ -20,6 +20,8 @@ export interface Database {
   readonly backupTarget: Buffer | null
   readonly tenantId: string
   readonly tenantGen: number
+  /** The page server that has the tenant; null: none. */
+  readonly storageNode: number | null
   readonly want: 'running' | 'suspended' | 'deleted'
   readonly revision: number
   readonly createdAt: Date
@@ -83,7 +85,7 @@ export interface BranchVm {
 
 const databaseColumns = `d.id, d.project_id AS "projectId", d.name, d.engine, d.engine_version AS version, d.backend, d.vcpus,
   d.memory_mib AS "memoryMib", d.disk_mib AS "diskMib", d.settings, d.password, d.password_revision AS "passwordRevision", d.backup_target AS "backupTarget", d.tenant_id AS "tenantId",
-  d.tenant_gen AS "tenantGen", d.want, d.revision, d.created_at AS "createdAt", d.updated_at AS "updatedAt"`
+  d.tenant_gen AS "tenantGen", d.storage_node AS "storageNode", d.want, d.revision, d.created_at AS "createdAt", d.updated_at AS "updatedAt"`
 const branchColumns = `b.id, b.database_id AS "databaseId", d.name AS "databaseName", b.project_id AS "projectId", b.name, b.kind,
   b.is_current AS "isCurrent", b.timeline_id AS "timelineId", b.previous_timeline_id AS "previousTimelineId", b.parent_id AS "parentId",
   b.from_snapshot_id AS "fromSnapshotId", b.from_moment AS "fromMoment", b.app_id AS "appId",
@@ -92,7 +94,7 @@ const branchColumns = `b.id, b.database_id AS "databaseId", d.name AS "databaseN
   b.created_at AS "createdAt", b.updated_at AS "updatedAt", d.want AS "databaseWant", m.phase, d.password, d.backup_target AS "backupTarget", b.password_revision AS "passwordRevision",
   jsonb_build_object('id', d.id, 'projectId', d.project_id, 'name', d.name, 'engine', d.engine, 'version', d.engine_version,
     'backend', d.backend, 'vcpus', d.vcpus, 'memoryMib', d.memory_mib, 'diskMib', d.disk_mib, 'settings', d.settings,
-    'tenantId', d.tenant_id, 'tenantGen', d.tenant_gen, 'want', d.want, 'revision', d.revision,
+    'tenantId', d.tenant_id, 'tenantGen', d.tenant_gen, 'storageNode', d.storage_node, 'want', d.want, 'revision', d.revision,
     'passwordRevision', d.password_revision) AS database,
   EXISTS (SELECT FROM app a WHERE a.id = b.app_id) AS "hasApp", p.slug AS "projectSlug", p.ipv6_prefix AS "ipv6Prefix", coalesce(v.healthy, false) AS healthy,
   CASE WHEN v.id IS NOT NULL THEN jsonb_build_object('id', v.id, 'hostId', v.host_id, 'healthy', v.healthy,
@@ -118,8 +120,13 @@ const databasesOfProject = statement<Database>(
 )
 const insertDatabase = statement(
   'databases.insert',
-  `INSERT INTO database (id, project_id, name, engine, engine_version, backend, vcpus, memory_mib, disk_mib, settings, password, tenant_id)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+  `INSERT INTO database (id, project_id, name, engine, engine_version, backend, vcpus, memory_mib, disk_mib, settings, password, tenant_id, storage_node)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+)
+const tenantsOfNodes = statement<{ node: number; count: number }>(
+  'databases.tenantsOfNodes',
+  `SELECT n.node, (SELECT count(*)::int FROM database d WHERE d.storage_node = n.node AND d.want <> 'deleted') AS count
+   FROM unnest($1::bigint[]) AS n (node)`,
 )
 const changeDatabase = statement(
   'databases.change',
@@ -202,7 +209,7 @@ export const lock = (tx: Tx, projectId: string, id: string) => tx.maybe(lockData
 export const list = (sql: Sql, projectId: string) => sql.rows(databasesOfProject, [projectId])
 export const insert = (
   tx: Tx,
-  d: DatabaseShape & Pick<Database, 'id' | 'projectId' | 'name' | 'backend' | 'password' | 'tenantId'>,
+  d: DatabaseShape & Pick<Database, 'id' | 'projectId' | 'name' | 'backend' | 'password' | 'tenantId' | 'storageNode'>,
 ) =>
   tx.run(insertDatabase, [
     d.id,
@@ -217,7 +224,11 @@ export const insert = (
     { ...d.settings },
     d.password,
     d.tenantId,
+    d.storageNode,
   ])
+/** How many tenants each of the page servers has. */
+export const tenantCounts = async (tx: Tx, nodes: readonly number[]): Promise<ReadonlyMap<number, number>> =>
+  new Map((await tx.rows(tenantsOfNodes, [nodes])).map(({ node, count }) => [node, count]))
 /** `restarts`: its VMs start anew. */
 export const change = (
   tx: Tx,

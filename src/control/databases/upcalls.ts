@@ -6,13 +6,14 @@ import type { Deps } from '../deps.ts'
 import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { defaultStorageNode, validOf } from './rules.ts'
+import { storageNodes } from './storage-nodes.ts'
 import { upcallOperations } from './schema.ts'
 import { upcallAdmission } from './upcall-admission.ts'
 import * as store from './upcall-store.ts'
 
 export function upcallFeature(deps: Pick<Deps, 'db' | 'config' | 'log'>) {
   const admit = upcallAdmission(deps.config)
-  const nodes = new Set([defaultStorageNode, ...deps.config.databases.storageNodes])
+  const nodes = new Set(storageNodes(deps.config.databases).map(({ id }) => id))
   return feature(upcallOperations, {
     reAttach: {
       write: async call => {

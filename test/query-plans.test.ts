@@ -44,6 +44,7 @@ const wholeTable: Readonly<Record<string, string>> = {
     'an index on the lease would be written twice for each step of every machine, and this runs once in ten seconds',
   'installation_secret.samples': 'stops at the fifth row of each table, at the first start only',
   'engine.unknown_kinds': 'once, at the start of the program',
+  'notifications.everybody': 'news of the product go to every account',
   'usage.budgets': 'the sweep answers every budget',
   'scm.orphanPreviews': 'the sweep looks at every preview that is still there',
 }

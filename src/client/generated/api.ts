@@ -21,6 +21,11 @@ export interface AddSshKeyRequest {
   readonly public_key: string
 }
 
+export interface Announcement {
+  readonly status: string
+  readonly recipients: number
+}
+
 export interface App {
   readonly id: string
   readonly name: string
@@ -240,6 +245,13 @@ export interface CloneVolumeRequest {
   readonly snapshot_name: string
 }
 
+export interface CreateAnnouncementRequest {
+  readonly title: string
+  readonly body: string
+  /** Path in the dashboard. */
+  readonly route?: string | null | undefined
+}
+
 export interface CreateAppRequest {
   /** Part of the host name; unique in the project. */
   readonly name: string
@@ -365,7 +377,7 @@ export interface DatabaseBackupInfo {
   readonly database_name: string
   readonly backup_strategy: string
   readonly recovery_mode: string
-  /** Whether the newest backup was restored and checked. */
+  /** Whether the newest backup was restored and checked; on a page server, whether it has the history now. */
   readonly retention_valid: boolean
   readonly status: string
   readonly storage_tenant_id: string | null
@@ -493,7 +505,7 @@ export interface Deployment {
   readonly git_branch: string
   readonly git_commit_hash: string
   readonly git_commit_message: string
-  /** `manual`, `api`, `push`, `rollback` or `autoscale` */
+  /** `manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing. */
   readonly trigger_source: string
 }
 
@@ -1168,6 +1180,8 @@ export interface UpdateMeRequest {
   readonly first_name?: string | null | undefined
   readonly last_name?: string | null | undefined
   readonly marketing_emails?: boolean | null | undefined
+  /** An https URL of a picture; empty: none. */
+  readonly avatar_url?: string | null | undefined
 }
 
 export interface UpdateProjectRequest {
@@ -1425,6 +1439,8 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<NotificationList>({ method: 'GET', path: `/v1/notifications`, query: input.query }, options),
   /** Marks one notification as read. `POST /v1/notifications/{notification_id}/read` */
   markNotificationRead: (input: { readonly notification_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/${encodeURIComponent(input.notification_id)}/read` }, options),
+  /** Sends news about the product to every account; by e-mail to those with `marketing_emails`. `POST /v1/admin/announcements` */
+  createAnnouncement: (input: { readonly body: CreateAnnouncementRequest }, options?: CallOptions) => transport.json<Announcement>({ method: 'POST', path: `/v1/admin/announcements`, body: input.body }, options),
   /** Marks every notification as read. `POST /v1/notifications/read-all` */
   markAllNotificationsRead: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/read-all` }, options),
   /** Plan, subscription and limits of the project. `GET /v1/billing` */

@@ -51,12 +51,14 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
   updateMe: {
     write: async ({ body, caller, audit }) => {
       assertWholeAccount(caller)
+      checkAvatar(body.avatar_url ?? '')
       return async tx => {
         await store.changeProfile(tx, caller.userId, {
           emailNotifications: body.email_notifications ?? null,
           firstName: body.first_name ?? null,
           lastName: body.last_name ?? null,
           marketingEmails: body.marketing_emails ?? null,
+          avatarUrl: body.avatar_url ?? null,
         })
         const note = { action: 'account.updated', resourceType: 'account', resourceId: caller.userId }
         audit({ ...note, details: { changed: Object.keys(body).filter(field => profileFields.has(field)) } })
@@ -111,7 +113,15 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
   },
 })
 
-const profileFields = new Set(['email_notifications', 'first_name', 'last_name', 'marketing_emails'])
+const profileFields = new Set(['avatar_url', 'email_notifications', 'first_name', 'last_name', 'marketing_emails'])
+
+/** Browsers of others load it: https, and no password in it. @throws ApiError 400 */
+function checkAvatar(address: string): void {
+  if (address === '') return
+  const url = URL.parse(address)
+  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '')
+    throw invalidField('avatar_url', 'must be an https URL without a user name, or empty')
+}
 
 const emailTaken = () =>
   new ApiError('name_taken', 'There is already an account with this e-mail. Sign in instead.', {

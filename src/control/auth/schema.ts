@@ -130,6 +130,7 @@ export const authOperations = operations({
       first_name: maybe(personName()),
       last_name: maybe(personName()),
       marketing_emails: maybe(bool()),
+      avatar_url: maybe(text({ maxLength: 2048, description: 'An https URL of a picture; empty: none.' })),
     }),
     bodyRequired: true,
     answer: User,

@@ -49,7 +49,8 @@ const insertAccount = statement<{ id: string }>(
 const updateProfile = statement(
   'auth.updateProfile',
   `UPDATE account SET email_notifications = coalesce($2, email_notifications), first_name = coalesce($3, first_name),
-     last_name = coalesce($4, last_name), marketing_emails = coalesce($5, marketing_emails)
+     last_name = coalesce($4, last_name), marketing_emails = coalesce($5, marketing_emails),
+     avatar_url = CASE WHEN $6::text IS NULL THEN avatar_url ELSE nullif($6::text, '') END
    WHERE id = $1`,
 )
 // The epoch in the condition makes two concurrent changes one: the second finds its premise gone.
@@ -127,9 +128,11 @@ export interface ProfileChange {
   readonly firstName: string | null
   readonly lastName: string | null
   readonly marketingEmails: boolean | null
+  /** Empty: none. */
+  readonly avatarUrl: string | null
 }
 export const changeProfile = (tx: Tx, id: string, c: ProfileChange) =>
-  tx.run(updateProfile, [id, c.emailNotifications, c.firstName, c.lastName, c.marketingEmails])
+  tx.run(updateProfile, [id, c.emailNotifications, c.firstName, c.lastName, c.marketingEmails, c.avatarUrl])
 
 /** False when something else changed the epoch in between. */
 export const setPassword = async (tx: Tx, id: string, epoch: number, passwordHash: string) =>

@@ -6,6 +6,7 @@ import type { Handlers } from '../http/operation.ts'
 import * as backups from './backup-store.ts'
 import { sealTarget, targetName, targetOf } from './backup-target.ts'
 import { keptPrefix } from './restoring.ts'
+import { historyOf } from './history.ts'
 import { momentOf, statusOf } from './rules.ts'
 import type { databaseOperations } from './schema.ts'
 import { takeSnapshot } from './snapshot-machine.ts'
@@ -31,11 +32,12 @@ const mostSnapshots = 100
 
 export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
   getDatabaseBackups: {
-    read: async ({ project, params }) => {
+    read: async ({ project, params, signal }) => {
       const database = await store.inProject(deps.db, project.id, params.id)
       const current = database && (await store.current(deps.db, [database.id])).get(database.id)
       if (!current) throw notFound()
-      return backupView(current, await backups.ofBranch(deps.db, current.id), deps.vault)
+      const history = await historyOf(deps, current, deps.clock.now(), signal)
+      return backupView(current, await backups.ofBranch(deps.db, current.id), deps.vault, history)
     },
   },
 

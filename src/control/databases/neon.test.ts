@@ -75,7 +75,19 @@ it('lives: tenant, timeline, branch at a snapshot, restore, delete', { timeout: 
   await running(id)
   const second = (await database(id)).storage_timeline_id
   expect(tenant?.timelines.get(second)).toMatchObject({ ancestor: first, ancestorLsn: '0/169AD58' })
-  expect((await user.get(`/v1/databases/${id}/backups`)).body).toMatchObject({ retention_valid: true })
+  const backups = async () => (await user.get(`/v1/databases/${id}/backups`)).body
+  expect(await backups()).toMatchObject({ retention_valid: true, status: 'ready', size_bytes: 22_953_984, error: null })
+  const kept = tenant?.timelines.get(second)
+  tenant?.timelines.delete(second)
+  expect(await backups(), 'the page server does not have it').toMatchObject({
+    retention_valid: false,
+    status: 'failed',
+    error: 'The page server does not have the branch.',
+  })
+  if (kept) tenant?.timelines.set(second, kept)
+  server.failNext('GET', 503)
+  expect(await backups()).toMatchObject({ retention_valid: false, error: 'The page server does not answer.' })
+  expect(await backups()).toMatchObject({ retention_valid: true })
 
   await user.delete(`/v1/databases/${id}`)
   await until(async () => (await user.get('/v1/databases')).body.length === 0, {

@@ -7,6 +7,8 @@ const Timeline = Type.Object({
   timeline_id: Type.String(),
   last_record_lsn: Type.String(),
   current_logical_size: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+  /** `Active` once it serves its history; absent: an older page server. */
+  state: Type.Optional(Type.Unknown()),
 })
 export type Timeline = Static<typeof Timeline>
 

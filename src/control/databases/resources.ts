@@ -84,7 +84,10 @@ export const DatabaseBackupInfo = resource('DatabaseBackupInfo', {
   database_name: text(),
   backup_strategy: text(),
   recovery_mode: text(),
-  retention_valid: bool({ description: 'Whether the newest backup was restored and checked.' }),
+  retention_valid: bool({
+    description:
+      'Whether the newest backup was restored and checked; on a page server, whether it has the history now.',
+  }),
   status: text(),
   ...ofStorage,
   newest_backup_at: Type.Optional(nullable(dateTime())),

@@ -206,6 +206,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'read',
     params,
+    asksOthers: true,
     answer: DatabaseBackupInfo,
   },
   listDatabaseSnapshots: {

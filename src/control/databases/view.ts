@@ -1,6 +1,7 @@
 import type { Vault } from '../../lib/vault.ts'
 import type { BackupState } from './backup-store.ts'
 import { openTarget, targetName } from './backup-target.ts'
+import type { History } from './history.ts'
 import { branchStatusOf, hostOf, localPortOf, ownerRole, statusOf } from './rules.ts'
 import type {
   Database as DatabaseShape,
@@ -100,28 +101,34 @@ export const snapshotView = (s: DatabaseSnapshot, branchName: string): SnapshotS
   error: s.error,
 })
 
-/** `retention_valid` is what a restore has proven, and nothing less. */
-export function backupView(b: Branch, seen: BackupState | undefined, vault: Vault): DatabaseBackupInfo {
+/** `retention_valid` is what a restore has proven, or what the page server says of the history that it keeps now. */
+export function backupView(
+  b: Branch,
+  seen: BackupState | undefined,
+  vault: Vault,
+  history?: History,
+): DatabaseBackupInfo {
   // One of a history that was given up is none, also before it has been looked at again.
   const isOld = seen?.newestAt && b.restoredAt && seen.newestAt < b.restoredAt
   const backup = seen && isOld ? { ...seen, newestAt: null } : seen
-  const isNeon = b.database.backend === 'neon'
   return {
     database_id: b.databaseId,
     database_name: b.databaseName,
-    backup_strategy: isNeon ? 'page server history' : 'whole backups and continuous log archive (pgBackRest)',
+    backup_strategy: history ? 'page server history' : 'whole backups and continuous log archive (pgBackRest)',
     recovery_mode: 'point_in_time',
-    retention_valid: isNeon || (backup?.drillPassed ?? false),
-    status: isNeon ? 'ready' : backupStatusOf(backup),
+    retention_valid: history ? history.state === 'kept' : (backup?.drillPassed ?? false),
+    status: history ? historyStatuses[history.state] : backupStatusOf(backup),
     ...storageOf(b),
     newest_backup_at: backup?.newestAt?.toISOString() ?? null,
     backups: backup?.backups ?? 0,
-    size_bytes: backup?.sizeBytes ?? 0,
-    checked_at: backup?.drilledAt?.toISOString() ?? null,
+    size_bytes: history?.sizeBytes ?? backup?.sizeBytes ?? 0,
+    checked_at: (history?.checkedAt ?? backup?.drilledAt)?.toISOString() ?? null,
     target: b.backupTarget === null ? 'volume' : targetName(openTarget(vault, b.backupTarget)),
-    error: backup?.error ?? backup?.drillError ?? null,
+    error: history?.error ?? backup?.error ?? backup?.drillError ?? null,
   }
 }
+
+const historyStatuses = { none: 'pending', kept: 'ready', lost: 'failed' } as const
 
 /** `pending`: no backup yet. `ready`: one, not proven. `verified`, `failed`: by the last backup or restore drill. */
 export function backupStatusOf(backup: BackupState | undefined): 'pending' | 'ready' | 'verified' | 'failed' {

@@ -27,7 +27,9 @@ export const Deployment = resource('Deployment', {
   git_branch: text(),
   git_commit_hash: text(),
   git_commit_message: text(),
-  trigger_source: text({ description: '`manual`, `api`, `push`, `rollback` or `autoscale`' }),
+  trigger_source: text({
+    description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing.',
+  }),
 })
 export type Deployment = Static<typeof Deployment>
 

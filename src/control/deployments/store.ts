@@ -291,7 +291,7 @@ export interface NewDeployment {
   readonly memoryMib: number
   readonly diskMib: number
   readonly port: number
-  readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback' | 'autoscale'
+  readonly triggerSource: 'manual' | 'api' | 'push' | 'rollback'
   /** Of the request that makes it, where one does. */
   readonly traceparent?: string
   /** Makes the image, which is empty till then. */

@@ -188,6 +188,29 @@ describe('mails', () => {
     expect(box.mails[1]).toMatch(/^Subject: News/m)
   })
 
+  it('of news go to those who want marketing e-mails; everybody has the notification', async () => {
+    await using box = await startMailbox()
+    await using api = await startIdentity()
+    const admin = await api.person('admin@example.com')
+    const [reader, other] = [await api.person('reader@example.com'), await api.person('other@example.com')]
+    const wish = (person: Person, marketing_emails: boolean) =>
+      api.call('PUT', '/v1/auth/me', { token: person.token, body: { marketing_emails } })
+    await wish(reader, true)
+    await wish(admin, false)
+    await wish(other, false)
+    const body = { title: 'Volumes move', body: 'Between hosts, while they run.' }
+    const announce = ({ token }: Person) => api.call('POST', '/v1/admin/announcements', { token, body })
+    expect((await announce(reader)).status).toBe(403)
+    expect(await announce(admin)).toMatchObject({ status: 200, body: { status: 'sent', recipients: 3 } })
+    const sweep = notificationMails(api.deps, smtpSender(box.url, 'Mote <mote@example.com>'))
+    expect(await sweep.run({ signal: never, now: api.clock.now() })).toEqual({ sent: 1, postponed: 0, failed: 0 })
+    expect(box.mails[0]).toMatch(/^To: reader@example.com$/m)
+    for (const { token } of [admin, reader, other]) {
+      const { notifications } = (await api.call('GET', '/v1/notifications', { token })).body
+      expect(notifications[0]).toMatchObject({ ...body, kind: 'product.news', is_read: false })
+    }
+  })
+
   it('are tried again after a refusal for now, and given up after one for ever', async () => {
     await using box = await startMailbox()
     await using api = await startIdentity()

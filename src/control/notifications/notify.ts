@@ -2,7 +2,7 @@ import type { Tx } from '../../db/db.ts'
 import { newId } from '../../lib/ids.ts'
 import { publishEvent } from '../events/index.ts'
 import { type EmailPolicy, type NotificationKind, notificationKinds } from './kinds.ts'
-import { addNotification, homeProject, operatorIds, receiversIn } from './store.ts'
+import { addNews, addNotification, everyAccountId, homeProject, operatorIds, receiversIn } from './store.ts'
 import { viewNotification } from './view.ts'
 
 export interface Notice {
@@ -67,6 +67,16 @@ export async function notifyOperators(tx: Tx, notice: Omit<Notice, 'projectId' |
     const home = await homeProject(tx, accountId)
     if (home?.projectId) await notify(tx, { ...notice, accountId, projectId: home.projectId })
   }
+}
+
+/** News of the product, to everybody; the e-mail goes to those who want `marketing_emails`. @returns how many got it */
+export async function announceNews(tx: Tx, news: Pick<Notice, 'title' | 'body' | 'route'>): Promise<number> {
+  const accountIds = await everyAccountId(tx)
+  const ids = accountIds.map(() => newId())
+  const rows = await addNews(tx, ids, accountIds, { ...news, kind: 'product.news', entityName: 'Mote' })
+  for (const row of rows)
+    publishEvent(tx, { projectId: row.projectId, kind: 'notification', data: { ...viewNotification(row) } })
+  return rows.length
 }
 
 function wantsEmail(policy: EmailPolicy, to: { emailNotifications: boolean; marketingEmails: boolean }): boolean {

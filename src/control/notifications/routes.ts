@@ -3,6 +3,7 @@ import { notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { ListPart, partOf, windowOf } from '../http/paging.ts'
 import { notificationOperations } from './schema.ts'
+import { announceNews } from './notify.ts'
 import { notificationsOf, read, readAll, unreadCount } from './store.ts'
 import { viewNotification } from './view.ts'
 
@@ -30,6 +31,15 @@ export const notificationsFeature = ({ db }: Pick<Deps, 'db'>) =>
         async tx => {
           if (!(await read(tx, caller, params.notification_id))) throw notFound()
           return { status: 'read' }
+        },
+    },
+    createAnnouncement: {
+      write:
+        async ({ body: { title, body, route }, audit }) =>
+        async tx => {
+          const recipients = await announceNews(tx, { title, body, route: route ?? '/' })
+          audit({ action: 'announcement.create', resourceType: 'announcement', details: { title, recipients } })
+          return { status: 'sent', recipients }
         },
     },
     markAllNotificationsRead: {

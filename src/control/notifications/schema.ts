@@ -1,6 +1,18 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, bool, dateTime, freeForm, int64, list, resource, text, uuid } from '../http/types.ts'
+import {
+  Acknowledgement,
+  bool,
+  dateTime,
+  displayName,
+  freeForm,
+  int64,
+  list,
+  maybe,
+  resource,
+  text,
+  uuid,
+} from '../http/types.ts'
 
 export const Notification = resource('Notification', {
   id: uuid(),
@@ -49,6 +61,29 @@ export const notificationOperations = operations({
     params: Type.Object({ notification_id: uuid() }),
     answer: Acknowledgement,
     unaudited: true,
+  },
+  createAnnouncement: {
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/admin/announcements',
+    summary: 'Sends news about the product to every account; by e-mail to those with `marketing_emails`',
+    ...shared,
+    scope: 'admin',
+    adminOnly: true,
+    addition: true,
+    body: resource('CreateAnnouncementRequest', {
+      title: displayName(),
+      body: text({ minLength: 1, maxLength: 4000 }),
+      route: maybe(
+        text({
+          maxLength: 300,
+          pattern: '^/',
+          'x-mote-pattern': 'a "/" at the start',
+          description: 'Path in the dashboard.',
+        }),
+      ),
+    }),
+    answer: resource('Announcement', { status: text(), recipients: int64() }),
   },
   markAllNotificationsRead: {
     method: 'POST',

@@ -99,5 +99,27 @@ const operators = statement<{ id: string }>(
   'notifications.operators',
   `SELECT id FROM account WHERE role = 'Admin' ORDER BY id`,
 )
+const everybody = statement<{ id: string }>(
+  'notifications.everybody',
+  `SELECT id FROM account WHERE default_project_id IS NOT NULL ORDER BY id`,
+)
+// One statement for all of them: each alone would hold the transaction for as long as there are accounts.
+const insertForAccounts = statement<NotificationRow>(
+  'notifications.insertForAccounts',
+  `INSERT INTO notification AS n
+     (id, project_id, account_id, title, body, kind, entity_name, resource_id, route, email_due_at)
+   SELECT t.id, a.default_project_id, a.id, $3, $4, $5, $6, '', $7, CASE WHEN a.marketing_emails THEN now() END
+   FROM unnest($1::uuid[], $2::uuid[]) AS t (id, account_id) JOIN account a ON a.id = t.account_id
+   WHERE a.default_project_id IS NOT NULL RETURNING ${columns}`,
+)
+/** Every account that has a project under which notifications are filed. */
+export const everyAccountId = async (tx: Tx) => (await tx.rows(everybody)).map(row => row.id)
+/** One for each account, with the e-mail to those who want news. @param ids of the notifications, one for each account */
+export const addNews = (
+  tx: Tx,
+  ids: readonly string[],
+  accountIds: readonly string[],
+  n: Pick<NotificationRow, 'title' | 'body' | 'kind' | 'entityName' | 'route'>,
+) => tx.rows(insertForAccounts, [ids, accountIds, n.title, n.body, n.kind, n.entityName, n.route])
 export const operatorIds = async (tx: Tx) => (await tx.rows(operators)).map(row => row.id)
 export const homeProject = (tx: Tx, accountId: string) => tx.maybe(homeOf, [accountId])

@@ -1,0 +1,27 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { type Identity, type Person, startIdentity } from '../../../test/support/identity.ts'
+
+let api: Identity
+let person: Person
+beforeAll(async () => {
+  api = await startIdentity()
+  person = await api.person()
+})
+afterAll(async () => api[Symbol.asyncDispose]())
+
+const change = (body?: object) =>
+  api.call('PUT', '/v1/auth/me', { token: person.token, ...(body === undefined ? {} : { body }) })
+
+it('a person sets a picture, keeps it, and removes it', async () => {
+  const avatar_url = 'https://pictures.example.com/me.png?size=64'
+  expect((await change({ avatar_url })).body).toMatchObject({ avatar_url })
+  expect((await change({ first_name: 'Ada' })).body).toMatchObject({ avatar_url, first_name: 'Ada' })
+  expect((await change({ avatar_url: null })).body).toMatchObject({ avatar_url })
+  expect((await change({ avatar_url: '' })).body).toMatchObject({ avatar_url: null })
+})
+
+it.each(['http://pictures.example.com/me.png', 'javascript:alert(1)', 'me.png', 'https://user:pw@example.com/me.png'])(
+  'refuses %s as a picture',
+  async avatar_url =>
+    expect(await change({ avatar_url })).toMatchObject({ status: 400, body: { details: [{ field: 'avatar_url' }] } }),
+)

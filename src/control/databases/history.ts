@@ -1,0 +1,47 @@
+/** What a page server says of the history that it keeps of a branch: that is its backup. */
+import type { DatabaseDeps } from './deps.ts'
+import { pageserver, type Timeline } from './pageserver.ts'
+import { pageserverOf } from './storage-nodes.ts'
+import type { Branch } from './store.ts'
+
+export interface History {
+  /** `none`: nothing has been written yet. `lost`: the page server does not answer, or does not have it. */
+  readonly state: 'none' | 'kept' | 'lost'
+  readonly sizeBytes: number
+  readonly checkedAt: Date
+  readonly error: string | null
+}
+
+const lookMs = 3_000
+
+/** Asks the page server. Undefined: the database is on volumes. */
+export async function historyOf(
+  deps: Pick<DatabaseDeps, 'config' | 'log'>,
+  b: Branch,
+  checkedAt: Date,
+  signal: AbortSignal,
+): Promise<History | undefined> {
+  const { backend, storageNode, tenantId } = b.database
+  if (backend !== 'neon') return undefined
+  if (b.appId === null) return { state: 'none', sizeBytes: 0, checkedAt, error: null }
+  try {
+    const server = pageserver(pageserverOf(deps.config.databases, storageNode))
+    const timeline = await server.timeline(
+      tenantId,
+      b.timelineId,
+      AbortSignal.any([signal, AbortSignal.timeout(lookMs)]),
+    )
+    return judge(timeline, checkedAt)
+  } catch (err) {
+    deps.log.warn({ err, branchId: b.id }, 'a page server did not answer for the history of a branch')
+    return { state: 'lost', sizeBytes: 0, checkedAt, error: 'The page server does not answer.' }
+  }
+}
+
+function judge(timeline: Timeline | undefined, checkedAt: Date): History {
+  if (!timeline) return { state: 'lost', sizeBytes: 0, checkedAt, error: 'The page server does not have the branch.' }
+  const sizeBytes = timeline.current_logical_size ?? 0
+  if (timeline.state !== undefined && timeline.state !== 'Active')
+    return { state: 'lost', sizeBytes, checkedAt, error: 'The page server does not serve the branch now.' }
+  return { state: 'kept', sizeBytes, checkedAt, error: null }
+}

@@ -12,10 +12,10 @@ const anywhere = 'test/anywhere/anywhere.test.ts'
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compile')
 
 /**
- * What uses a database runs a second time, on Debian's PostgreSQL 15. Suites that go through both servers by themselves
+ * What uses a database runs a second time, on the PostgreSQL of the distribution, where there is one. Suites that go through both servers by themselves
  * (`describeEachPostgres`) and suites that are not about the database (programs, real VMs) run once.
  */
-const onPostgres15 = globSync(all).filter(file => {
+const onInstalled = globSync(all).filter(file => {
   const text = readFileSync(file, 'utf8')
   const usesDatabase = /testSystem|testDatabase|support\/identity/.test(text)
   return usesDatabase && !/describeEachPostgres|once-is-enough/.test(text)
@@ -31,7 +31,7 @@ export default defineConfig({
     projects: [
       { extends: true, test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives, anywhere] } },
       { extends: true, test: { name: 'dashboard', include: ['dashboard/src/**/*.test.ts'] } },
-      { extends: true, test: { name: 'pg15', include: onPostgres15, env: { MOTE_TEST_PG: 'pg15' } } },
+      { extends: true, test: { name: 'installed', include: onInstalled, env: { MOTE_TEST_PG: 'installed' } } },
       { extends: true, test: { name: 'lives', include: [lives], sequence: { groupOrder: 1 } } },
       { extends: true, test: { name: 'anywhere', include: [anywhere], sequence: { groupOrder: 2 } } },
     ],

@@ -47,9 +47,9 @@ const packages = [
   { group: 'test', name: 'nats-server', probe: ['nats-server'], why: 'the bus suite on a real server' },
   {
     group: 'test',
-    name: 'postgresql-15',
-    probe: ['/usr/lib/postgresql/15/bin/postgres'],
-    why: 'the API suite on PostgreSQL 15',
+    name: 'postgresql',
+    probe: [15, 16, 17, 18].map(major => `/usr/lib/postgresql/${major}/bin/postgres`),
+    why: 'the API suite on the PostgreSQL of the distribution',
   },
   {
     group: 'test',

@@ -62,7 +62,7 @@ export async function installAsPrinted({ session, dir, step }: Journey): Promise
 
 /** The README's second command, without the cells: a cell in a cell proves nothing more. */
 export async function wholeSuite({ session, dir, step }: Journey, seconds: number): Promise<Outcome> {
-  const projects = ['all', 'dashboard', 'pg15', 'lives'].flatMap(name => ['--project', name])
+  const projects = ['all', 'dashboard', 'installed', 'lives'].flatMap(name => ['--project', name])
   return step<Outcome>('npm test', seconds, async signal => {
     const { code, text } = await session.run(['npm', 'test', '--', ...projects], { cwd: dir, signal })
     if (code !== 0) throw new Error(`the tests ended with ${code}: ${/Tests .*/.exec(text)?.[0] ?? 'no summary'}`)

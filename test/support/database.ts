@@ -20,9 +20,9 @@ export interface TestDatabase extends AsyncDisposable {
   drop(): Promise<void>
 }
 
-/** `MOTE_TEST_PG=pg15` runs everything that does not name a server on PostgreSQL 15. */
+/** `MOTE_TEST_PG=installed` runs everything that does not name a server on the installed PostgreSQL. */
 export function defaultPostgres(): PostgresChoice {
-  return process.env['MOTE_TEST_PG'] === 'pg15' ? 'pg15' : 'embedded'
+  return process.env['MOTE_TEST_PG'] === 'installed' ? 'installed' : 'embedded'
 }
 
 /** A fresh database with all migrations applied, cloned from the template. Drop it in `afterAll`, or hold it with `await using`. */
@@ -40,7 +40,7 @@ export async function emptyDatabase(which: PostgresChoice = defaultPostgres()): 
 
 /** Runs a suite once on each server; a server that is not installed shows as a skipped suite that says what to install. */
 export function describeEachPostgres(name: string, suite: (which: PostgresChoice) => void): void {
-  for (const which of ['embedded', 'pg15'] as const) {
+  for (const which of ['embedded', 'installed'] as const) {
     const server = inject('postgres')[which]
     if ('missing' in server) describe.skip(`${name} (${which}): skipped, ${server.missing}`, () => suite(which))
     else describe(`${name} (${which})`, () => suite(which))

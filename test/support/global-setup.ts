@@ -19,7 +19,8 @@ import { searchLogs } from './log-search.ts'
 import { logDirVariable } from './log.ts'
 import { type Reaper, startReaper } from './reaper.ts'
 
-export type PostgresChoice = 'embedded' | 'pg15'
+/** `installed`: the distribution's, 15 in Debian 12 and 17 in Debian 13. */
+export type PostgresChoice = 'embedded' | 'installed'
 
 /**
  * `missing`: no such server here, with what to install. `broken`: the template could not be migrated, so tests that clone
@@ -57,15 +58,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const embedded = binaries[0]
   if (embedded === undefined)
     throw new Error('no PostgreSQL server programs: run npm install, or apt-get install postgresql')
-  const pg15 = binaries.find(({ major, origin }) => major === 15 && origin === 'installed')
+  const installed = oldestInstalled(binaries)
   const root = await serverRoot(reaper)
   const [first, second] = await Promise.all([
     startServer(embedded, join(root, 'embedded'), reaper),
-    pg15 === undefined ? undefined : startServer(pg15, join(root, 'pg15'), reaper),
+    installed === undefined ? undefined : startServer(installed, join(root, 'installed'), reaper),
   ])
   project.provide('postgres', {
     embedded: first.server,
-    pg15: second?.server ?? { missing: 'PostgreSQL 15 is not installed: apt-get install postgresql-15' },
+    installed: second?.server ?? { missing: 'no PostgreSQL is installed: apt-get install postgresql' },
   })
   const logDir = await mkdtemp(join(tmpdir(), 'mote-test-logs-'))
   reaper.removeAtEnd(logDir)
@@ -78,6 +79,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await atEnd.disposeAsync()
   }
 }
+
+/** The oldest release that is supported, or the one that is nearest to it. */
+const oldestInstalled = (found: readonly PostgresBinaries[]) =>
+  found.filter(({ major, origin }) => major >= 15 && origin === 'installed').at(-1)
 
 /** vitest only prints what a teardown throws; the exit code is ours to set. */
 async function assertNoSecretIn(dir: string): Promise<void> {
@@ -98,8 +103,7 @@ export async function startPrivateServer(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<({ adminUrl: string } & AsyncDisposable) | undefined> {
   const found = await findBinaries()
-  const binaries =
-    which === 'pg15' ? found.find(({ major, origin }) => major === 15 && origin === 'installed') : found[0]
+  const binaries = which === 'installed' ? oldestInstalled(found) : found[0]
   if (binaries === undefined) return undefined
   const reaper = startReaper()
   const { server, stop } = await startServer(binaries, join(await serverRoot(reaper), which), reaper, settings)

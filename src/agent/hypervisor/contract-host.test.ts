@@ -33,7 +33,7 @@ describe.each(cases)('driver $name', ({ config, spec, skip }) => {
       if (waited.length > 0) expect(new Set(pids)).toEqual(new Set(waited))
       if (cgroupMount !== undefined) {
         expect(new Set(groups).size).toBe(2)
-        for (const group of groups) expect(group).toMatch(/^\/mote\//)
+        for (const group of groups) expect(group).toMatch(/\/mote\/[0-9a-f]{16}\/[0-9a-f]{16}$/)
       }
       // The first thread of Cloud Hypervisor only waits for the others, and has no filter.
       const first = spec.hypervisor === 'cloud-hypervisor' ? 1 : 0

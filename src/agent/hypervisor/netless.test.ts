@@ -13,7 +13,7 @@ import { testAgent, testDir, testSpec, vmmsIn } from '../testing.ts'
 import { openIsolation } from './isolation.ts'
 import { buildNetless, tapFd } from './netless.ts'
 import { endProcess } from './process.ts'
-import { bring, fakedHost, fakedVmms, homeIn, watcher } from './testing-drivers.ts'
+import { bring, fakedHost, fakedVmms, homeIn, unreachable, watcher } from './testing-drivers.ts'
 import { untilPoolIsFull } from './testing.ts'
 import { devicesOf } from './testing-tap.ts'
 
@@ -92,10 +92,12 @@ test.skipIf(why !== '').each([0, 2])(
   },
 )
 
-test.skipIf(process.getuid?.() !== 0).each(fakedVmms)(
+test.skipIf(process.getuid?.() !== 0).for(fakedVmms)(
   '$name speaks to nobody either: its tap comes to the host, it stays in a namespace without one (faked; needs root)',
   { timeout: 120_000 },
-  async fake => {
+  async (fake, { skip }) => {
+    const reason = unreachable(fake)
+    skip(reason !== undefined, reason)
     await using dir = await testDir()
     await chmod(dir.path, 0o755)
     const isolation = await openIsolation(dir.path)

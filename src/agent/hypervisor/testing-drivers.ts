@@ -1,5 +1,6 @@
+import { statSync } from 'node:fs'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Frame } from '../guest/frames.ts'
 import type { RunConfig } from '../image/config.ts'
@@ -27,6 +28,17 @@ export const fakedVmms = [
     platform: (_dataDir: string, program: string) => cloudHypervisorPlatform({ program }),
   },
 ] as const
+
+/**
+ * Why a fake cannot be started as the user of its VM; undefined: it can. Below a home that only its owner can enter it cannot.
+ * A real VMM is shown to its VM in a directory of the VM's own.
+ */
+export function unreachable({ name }: (typeof fakedVmms)[number]): string | undefined {
+  if (name !== 'firecracker') return undefined // it is the only one that starts as that user
+  for (let dir = dirname(process.execPath); dir !== '/'; dir = dirname(dir))
+    if ((statSync(dir).mode & 0o001) === 0) return `other users cannot enter ${dir}`
+  return undefined
+}
 
 /** A driver over the fake program, with its files in this directory. */
 export async function fakedHost(

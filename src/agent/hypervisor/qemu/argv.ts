@@ -3,6 +3,7 @@ import type { RawDrive } from '../driver.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import type { VmUser } from '../isolation.ts'
 import { commonKernelArgs } from '../kernel-args.ts'
+import { sharedMemoryFile } from './private-memory.ts'
 import { type QemuProgram, userArgs } from './program.ts'
 
 /** How the guest comes to life: a kernel, or memory and devices that come from elsewhere. */
@@ -23,6 +24,8 @@ export interface QemuPlan {
   readonly start: Start
   readonly vcpus: number
   readonly memoryMib: number
+  /** See `QemuProgram`. */
+  readonly memoryNeedsName: boolean
   readonly base: string
   readonly scratch: string
   readonly config: string
@@ -121,7 +124,9 @@ function memoryOf(plan: QemuPlan): string {
   const { start } = plan
   const size = memorySize(plan)
   if (start.kind === 'boot' || start.memoryFile === undefined)
-    return `memory-backend-memfd,id=mem,size=${size},share=on`
+    return plan.memoryNeedsName
+      ? `memory-backend-file,id=mem,size=${size},mem-path=${sharedMemoryFile},share=on`
+      : `memory-backend-memfd,id=mem,size=${size},share=on`
   return `memory-backend-file,id=mem,size=${size},mem-path=${escaped(start.memoryFile)},share=on`
 }
 

@@ -13,6 +13,7 @@ import type { Launcher } from '../../launcher/launcher.ts'
 import { type PrepareDeps, prepareFrom, prepareVm } from '../prepare.ts'
 import type { VmmPool } from './pool/pool.ts'
 import { probeQemu } from './probe.ts'
+import { sharedMemoryEnv } from './private-memory.ts'
 import { inspectQemu } from './program.ts'
 import { receiveVm } from './receive.ts'
 import { restoreVm } from './restore.ts'
@@ -39,6 +40,8 @@ export function qemuDriver(deps: QemuDeps): Driver {
   let accel: 'kvm' | 'tcg' = 'tcg'
   let tscKhz: Promise<number> | undefined
   const program = once(inspectQemu)
+  const memoryEnv = once(async () => ((await program()).memoryNeedsName ? sharedMemoryEnv(cacheDir) : {}))
+  const itsQemu = async () => ({ program: await program(), memoryEnv: await memoryEnv() })
   /** The newest one of each VM. One that came from another host is known to nobody here until the agent starts anew. */
   const machines = new Map<string, Machine>()
   const known = ({ vmId }: VmHome, machine: Machine) => {
@@ -68,7 +71,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     prepare: async (home, context) =>
       home.from ? prepareFrom(ahead, home, home.from, await madeBy(), context) : prepareVm(ahead, home, context),
     async boot(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, program: await program(), ...shared }
+      const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
       // Of a move that is over: a machine with one would be ended by the next agent, or be taken for one that has left.
       await Promise.all([clearMark(home.dir, 'arriving'), clearMark(home.dir, 'left')])
       if (home.from) return known(home, await restoreVm(deps, plan, home.from, await madeBy(), context))
@@ -79,7 +82,7 @@ export function qemuDriver(deps: QemuDeps): Driver {
     },
     copierOf: vmId => machines.get(vmId)?.copyDisk,
     async receive(home, prepared, boot, watcher, context) {
-      const plan = { home, prepared, boot, accel, watcher, program: await program(), ...shared }
+      const plan = { home, prepared, boot, accel, watcher, ...(await itsQemu()), ...shared }
       return receiveVm(deps, plan, await madeBy(), context)
     },
     async adopt(home, running, fromSeq, watcher) {

@@ -24,7 +24,10 @@ export interface Launch {
   readonly program: QemuProgram
   readonly accel: 'kvm' | 'tcg'
   readonly start: Start
+  /** Of a QEMU whose memory is of a file. */
   readonly env?: Readonly<Record<string, string>>
+  /** Of one whose memory is new. */
+  readonly memoryEnv: Readonly<Record<string, string>>
   /** Log lines of the guest up to here are not wanted. */
   readonly fromSeq: number
   readonly watcher: Watcher

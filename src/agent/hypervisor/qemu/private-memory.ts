@@ -10,6 +10,14 @@ export async function privateMemoryEnv(cacheDir: string, memoryFile: string): Pr
   return { LD_PRELOAD: await privateMemoryLibrary(cacheDir), MOTE_PRIVATE_MEMORY: memoryFile }
 }
 
+/** What a QEMU with `memoryNeedsName` is told that its memory is. Without private-memory.c it cannot be made. */
+export const sharedMemoryFile = '/nonexistent/memory'
+
+/** The environment of a QEMU whose memory is to be a memfd under that name. */
+export async function sharedMemoryEnv(cacheDir: string): Promise<Record<string, string>> {
+  return { LD_PRELOAD: await privateMemoryLibrary(cacheDir), MOTE_SHARED_MEMORY: sharedMemoryFile }
+}
+
 /**
  * The memory that the process maps of this file is its own. Without private-memory.c, which a broken installation may leave
  * out with no more than a warning, it would write into everybody's.

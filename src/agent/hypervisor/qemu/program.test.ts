@@ -9,15 +9,20 @@ const since = '-run-with [async-teardown=on|off][,chroot=dir][user=username|uid:
 const chrootOnly = `${before}-run-with [async-teardown=on|off][,chroot=dir]\n`
 
 test.each([
-  ['7.2.22', before, ['-runas', '7:8']],
-  ['9.0.2', chrootOnly, ['-runas', '7:8']],
-  ['9.1.0', both, ['-run-with', 'user=7:8']],
-  ['10.0.13', since, ['-run-with', 'user=7:8']],
-])('QEMU %s is asked for the rights of a user in the way that its help names', (version, help, args) => {
-  const program = qemuProgramFrom(`QEMU emulator version ${version} (Debian 1:${version})\n`, help, machines)
-  expect(program.version).toBe(version)
-  expect(userArgs(program, { uid: 7, gid: 8 })).toEqual(args)
-})
+  ['7.2.22', before, ['-runas', '7:8'], false],
+  ['8.0.5', chrootOnly, ['-runas', '7:8'], false],
+  ['8.1.0', chrootOnly, ['-runas', '7:8'], true],
+  ['9.0.2', chrootOnly, ['-runas', '7:8'], true],
+  ['9.1.0', both, ['-run-with', 'user=7:8'], true],
+  ['10.0.13', since, ['-run-with', 'user=7:8'], true],
+])(
+  'QEMU %s is asked for the rights of a user in the way that its help names',
+  (version, help, args, memoryNeedsName) => {
+    const program = qemuProgramFrom(`QEMU emulator version ${version} (Debian 1:${version})\n`, help, machines)
+    expect(program).toMatchObject({ version, memoryNeedsName })
+    expect(userArgs(program, { uid: 7, gid: 8 })).toEqual(args)
+  },
+)
 
 test('a QEMU without the microvm machine is refused with what to install', () => {
   expect(() => qemuProgramFrom('QEMU emulator version 8.0.0\n', before, 'pc  Standard PC\n')).toThrow(

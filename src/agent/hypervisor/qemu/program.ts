@@ -10,7 +10,11 @@ export interface QemuProgram {
    * How it is asked to give its rights up: `-runas uid:gid`, or `-run-with user=uid:gid` (since 9.1; the only one since 10.0).
    */
   readonly userOption: 'runas' | 'run-with'
+  /** Since 8.1 it leaves shared memory out of the states that it writes only if that is a file with a name. */
+  readonly memoryNeedsName: boolean
 }
+
+const memoryNeedsNameSince = '8.1'
 
 /** The versions that the test suite has run on: Debian 12 and Debian 13. */
 export const testedQemu = { oldest: '7.2', newest: '10.0' } as const
@@ -32,7 +36,11 @@ export function qemuProgramFrom(versionText: string, help: string, machines: str
     throw new Error(
       `QEMU ${version} is built without the microvm machine: install your distribution's full qemu-system-x86`,
     )
-  return { version, userOption: /^-run-with .*\buser=/m.test(help) ? 'run-with' : 'runas' }
+  return {
+    version,
+    userOption: /^-run-with .*\buser=/m.test(help) ? 'run-with' : 'runas',
+    memoryNeedsName: ageOf(version, memoryNeedsNameSince) !== 'older',
+  }
 }
 
 /** Undefined when the tests have run on this version, otherwise a sentence about it. */

@@ -72,7 +72,7 @@ async function takeWaiting({ home, isolation, pool }: Launch, start: QemuStart):
 }
 
 /** QEMU's arguments and surroundings. */
-function startOf({ home, prepared, accel, start, env, isolation, program }: Launch): QemuStart {
+function startOf({ home, prepared, accel, start, env, memoryEnv, isolation, program }: Launch): QemuStart {
   const { spec, dir, vmId } = home
   const user = isolation.userOf(vmId)
   const { tap, mac, base, devices, ...notes } = readNotes(prepared)
@@ -80,8 +80,9 @@ function startOf({ home, prepared, accel, start, env, isolation, program }: Laun
   const apart = tap !== null && netless !== undefined ? { netless, tap } : undefined
   const args = qemuArgs({
     ...{ accel, devices, start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
+    memoryNeedsName: program.memoryNeedsName,
     ...{ base, scratch: scratchFile, config: configFile, drives: home.drives ?? [], diskLimits: isolation.diskLimits },
     ...{ netdev: apart ? tapNetdev : notes.netdev, mac, ...(user ? { user: { is: user, program } } : {}) },
   })
-  return { dir, args, ...(env ? { env } : {}), ...(apart ? { apart } : {}) }
+  return { dir, args, env: env ?? memoryEnv, ...(apart ? { apart } : {}) }
 }

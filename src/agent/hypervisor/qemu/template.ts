@@ -44,6 +44,7 @@ export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput)
     config: configFile,
     drives: [],
     mac: '',
+    memoryNeedsName: plan.program.memoryNeedsName,
     diskLimits: isolation.diskLimits,
   }
   const files = await Promise.all([kernel.kernel, kernel.initrd, base].map(identityOf))

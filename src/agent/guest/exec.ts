@@ -52,24 +52,38 @@ export function programsOf(
 
 /** The guest's own limit (OUTPUT_MAX in guest/exec.c), which root in it need not keep. */
 const maxOutputBytes = 1 << 20
+/** What JSON makes of a control character: `\u0000`. An output of zeros would be an answer of 6 MiB. */
+const controlBytes = 6
 
 function boundedOutput() {
   const parts: Buffer[] = []
-  let bytes = 0
+  let room = maxOutputBytes
   let cut = false
   return {
     add(encoded: string) {
-      const room = maxOutputBytes - bytes
-      if (room === 0) {
-        cut = true
-        return
-      }
+      // Everything after a part that did not fit is left out, too.
+      if (cut) return
       const part = decodeWord(encoded)
-      cut ||= part.length > room
-      parts.push(part.subarray(0, room))
-      bytes += Math.min(part.length, room)
+      const fits = prefixWithin(part, room)
+      cut = fits.length < part.length
+      room -= fits.cost
+      parts.push(part.subarray(0, fits.length))
     },
     text: () => Buffer.concat(parts).toString('utf8'),
     isCut: () => cut,
   }
 }
+
+/** The beginning of the part that fits into so much room. */
+function prefixWithin(part: Buffer, room: number): { readonly length: number; readonly cost: number } {
+  let cost = 0
+  for (const [length, byte] of part.entries()) {
+    const next = cost + (isLongInJson(byte) ? controlBytes : 1)
+    if (next > room) return { length, cost }
+    cost = next
+  }
+  return { length: part.length, cost }
+}
+
+/** Tab, line feed and carriage return have two characters. */
+const isLongInJson = (byte: number) => byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0d

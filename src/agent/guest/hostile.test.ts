@@ -121,6 +121,24 @@ describe('what a guest may say has an end', () => {
     guest.close()
   })
 
+  it('control characters count as what they are in JSON, so that an answer stays below 2 MiB', async () => {
+    const { both, events } = await opened()
+    await using _ports = both
+    const guest = await openGuest(both.ports, 0, events)
+    guest.ready.catch(() => undefined)
+    const running = execInGuest(guest, ['dd'], 30_000)
+    const control = await both.end('control')
+    const id = await until(() => /^(\S+) exec/m.exec(control.lines().at(-2) ?? '')?.[1], { what: 'the host asks' })
+    await control.send(`${id} o ${'y%0a'.repeat(1000)}\n`)
+    for (let n = 0; n < 256; n++) await control.send(`${id} o ${'%00'.repeat(4096)}\n`)
+    await control.send(`${id} ok 0 0\n`)
+    const answer = await running
+    expect(answer.stdout.startsWith('y\ny\n')).toBe(true)
+    expect(answer.stdout.length).toBe(2_000 + Math.floor(((1 << 20) - 2_000) / 6))
+    expect([JSON.stringify(answer).length < 2 << 20, answer.truncated]).toEqual([true, true])
+    guest.close()
+  })
+
   it('eight programs run at once, also in a guest that never answers', async () => {
     const { both, events } = await opened()
     await using _ports = both

@@ -1,4 +1,6 @@
 /** Every benchmark, in the order in which they run. */
+import { abuse } from './abuse.ts'
+import { abuseApi } from './abuse-api.ts'
 import { adopt } from './adopt.ts'
 import { audit } from './audit.ts'
 import { auth } from './auth.ts'
@@ -66,6 +68,8 @@ export const benchmarks: readonly Benchmark[] = [
   scale,
   beats,
   noisy,
+  abuse,
+  abuseApi,
   refuse,
   simulation,
   memory,

@@ -14,6 +14,8 @@ export interface SampleOptions {
   readonly greeting?: string
   /** Whom the workload runs as; default `web`. */
   readonly user?: 'web' | 'root'
+  /** More programs in /bin, by name. */
+  readonly programs?: Readonly<Record<string, Buffer>>
 }
 
 /**
@@ -23,7 +25,7 @@ export interface SampleOptions {
  * @returns the manifest's digest.
  */
 export async function writeSampleImage(layoutDir: string, options: SampleOptions = {}): Promise<string> {
-  const layer = await layerTar(await staticBusybox(), options.greeting ?? 'Hello')
+  const layer = await layerTar(await staticBusybox(), options)
   const put = async (data: Buffer) => {
     const digest = createHash('sha256').update(data).digest('hex')
     await mkdir(join(layoutDir, 'blobs/sha256'), { recursive: true })
@@ -75,7 +77,7 @@ printf 'Content-Type: text/plain\\r\\n\\r\\n'
 echo "${greeting} from $(hostname), a microVM with Linux $(uname -r)"
 `
 
-async function layerTar(busybox: Buffer, greeting: string): Promise<Buffer> {
+async function layerTar(busybox: Buffer, { greeting = 'Hello', programs = {} }: SampleOptions): Promise<Buffer> {
   if (!/^[\w ,.!-]{1,80}$/.test(greeting)) throw new Error('the greeting may have letters, digits and , . ! - only')
   const tar = pack()
   const mtime = new Date(0)
@@ -106,6 +108,7 @@ async function layerTar(busybox: Buffer, greeting: string): Promise<Buffer> {
   ]) {
     tar.entry({ name: `bin/${applet}`, type: 'symlink', linkname: 'busybox', mtime })
   }
+  for (const [name, program] of Object.entries(programs)) file(`bin/${name}`, program, 0o755)
   file('etc/passwd', 'root:x:0:0:root:/:/bin/sh\nweb:x:1000:1000:web:/app:/bin/sh\n')
   file('etc/group', 'root:x:0:\nweb:x:1000:\n')
   file('app/start', startScript)

@@ -61,10 +61,19 @@ function requireAuditable(id: string, operation: Operation, handler: Handler<nev
   if (!('write' in handler)) throw new Error(`BUG: ${id} changes something, so its handler must have the "write" form`)
 }
 
-/** Whether a request without a body is refused: as declared, else when any member is required. */
+/** Whether the document calls the body required: as declared, else when any member is. */
 export function needsBody(operation: Operation): boolean {
   const { required } = (operation.body ?? {}) as { readonly required?: readonly string[] }
   return operation.bodyRequired ?? (required !== undefined && required.length > 0)
+}
+
+/** A missing body is an empty object where that is valid: `required` of the document is the specification's word. */
+function refusesNone(operation: Operation): boolean {
+  const { type, required = [] } = (operation.body ?? {}) as {
+    readonly type?: string
+    readonly required?: readonly string[]
+  }
+  return type === 'object' ? required.length > 0 : needsBody(operation)
 }
 
 function bodyOf(operation: Operation): Route['body'] {
@@ -81,7 +90,7 @@ function bodyOf(operation: Operation): Route['body'] {
       return stream
     }
   if (!operation.body) return () => undefined
-  const required = needsBody(operation)
+  const required = refusesNone(operation)
   const validate = bodyValidator(operation.body)
   return (bytes, mediaType) => {
     // An empty body is none, whatever the header says: many clients always send the header.

@@ -608,6 +608,7 @@ const pageNames = ['limit', 'offset', 'cursor']
 /** Query parameters we add (`project` to every operation that acts in one). */
 export const queryAdditions: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/auth/captcha': ['format'],
+  'GET /v1/scm/install': ['confirm'],
   'GET /v1/scm/callback': ['code'],
   'GET /v1/databases/{id}/connection': ['branch'],
   'GET /v1/audit-logs': ['cursor'],
@@ -667,6 +668,7 @@ export const operationAdditions = [
   'PUT /v1/apps/{app_name}/git-credential',
   'DELETE /v1/apps/{app_name}/git-credential',
   'GET /v1/apps/{app_name}/deliveries',
+  'POST /v1/scm/install/confirm',
   'PUT /v1/apps/{app_name}/source',
   'GET /v1/apps/{app_name}/builds',
   'GET /v1/apps/{app_name}/builds/{build_id}/log',

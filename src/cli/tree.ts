@@ -17,6 +17,7 @@ import { programCommands } from './commands/programs.ts'
 import { projectCommands } from './commands/project.ts'
 import { sessionCommands } from './commands/session.ts'
 import { settingCommands } from './commands/setting.ts'
+import { sourceHostCommands } from './commands/source-host.ts'
 import { storageCommands } from './commands/storage.ts'
 import { vmCommands } from './commands/vm.ts'
 
@@ -35,6 +36,7 @@ export function moteCommand(): Command {
       ...storageCommands(),
       ...databaseCommands(),
       ...domainCommands(),
+      ...sourceHostCommands(),
       ...settingCommands(),
       ...projectCommands(),
     ],

@@ -125,6 +125,8 @@ const bodies: Readonly<Record<string, object>> = {
   putAppEnv: { value: 'x' },
   putGitCredential: { kind: 'token', token: 'x' },
   addDomain: { name: 'www.example.com' },
+  confirmScm: { confirmation: 'x' },
+  createAnnouncement: { title: 'x', body: 'x' },
   forkVmSnapshot: { app_name: 'x' },
   execInVm: { command: ['true'] },
   deploy: { app_name: 'x', image: 'example.com/image:1' },

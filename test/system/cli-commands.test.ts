@@ -61,6 +61,7 @@ const groups: Readonly<Record<string, readonly Step[]>> = {
     ['domains list --app web', [{ name: 'www.example.com' }]],
     ['domains delete www.example.com --app web', expect.anything()],
   ],
+  repositories: [['repos list', []]],
   volumes: [
     ['volumes create data --size 64', { name: 'data', size_mib: 64 }],
     ['volumes snapshot data monday', { name: 'monday' }],
@@ -191,6 +192,9 @@ describe('exit codes', () => {
   })
 
   it.each([
+    // This installation has no source host.
+    ['repos connect', 1],
+    ['repos confirm nothing', 1],
     ['domains verify none.example.com --app web', 1],
     ['builds log --app web', 1],
     ['status --app none', 1],

@@ -245,6 +245,10 @@ export interface CloneVolumeRequest {
   readonly snapshot_name: string
 }
 
+export interface ConfirmScmRequest {
+  readonly confirmation: string
+}
+
 export interface CreateAnnouncementRequest {
   readonly title: string
   readonly body: string
@@ -1053,6 +1057,14 @@ export interface ScmDelivery {
   readonly received_at: string
 }
 
+export interface ScmInstalled {
+  /** `installed`, or `confirm`: the program that began needs the confirmation */
+  readonly status: string
+  /** For the program that began, good once, for 10 minutes. */
+  readonly confirmation?: string | undefined
+  readonly message?: string | undefined
+}
+
 export interface SecurityRule {
   readonly id: string
   readonly app_id: string
@@ -1478,7 +1490,12 @@ export const createOperations = (transport: Transport) => ({
   /** How much the project may cost a month; null for no limit. `PUT /v1/billing/budget` */
   setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
   /** Where to install the integration, as `{url}`; a cookie marks the browser that began it. `GET /v1/scm/install` */
-  installScm: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install` }, options),
+  installScm: (input: { readonly query?: {
+  /** For programs that have no browser: the page at the end shows a confirmation for `POST /v1/scm/install/confirm`. */
+  readonly confirm?: boolean | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
+  /** Binds an installation that a program began, with the confirmation that the browser shows. `POST /v1/scm/install/confirm` */
+  confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmInstalled>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
   /** Where the source host sends the browser after an installation. `GET /v1/scm/callback` */
   scmCallback: (input: { readonly query?: {
   readonly installation_id: number
@@ -1487,7 +1504,7 @@ export const createOperations = (transport: Transport) => ({
   readonly state?: string | undefined
   /** From the source host: proves that the person in the browser controls the installation. */
   readonly code?: string | undefined
-} | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
+} | undefined } = {}, options?: CallOptions) => transport.json<ScmInstalled>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
   /** What reads the repository of the app; secrets are not shown. `GET /v1/apps/{app_name}/git-credential` */
   getGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<GitCredential>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
   /** Sets a token, or makes a deploy key, for the host of the repository. `PUT /v1/apps/{app_name}/git-credential` */

@@ -143,6 +143,37 @@ describe('installing', () => {
     expect((await back(`other=1; ${theirs.cookie}`)).status).toBe(200)
   })
 
+  it('a program without a browser binds with the confirmation that the browser shows, once, for its own project', async () => {
+    const [person, stranger] = [await owner(api), await owner(api)]
+    const begun = await api.call('GET', '/v1/scm/install?confirm=true', { token: person.token })
+    expect(begun.headers['set-cookie']).toBeUndefined()
+    const state = new URL(begun.body['url']).searchParams.get('state') ?? ''
+    host.installations.set(79, { login: 'terminal' })
+    host.codes.set('of-terminal', { installations: [79] })
+    const back = (code: string) =>
+      api.call(
+        'GET',
+        `/v1/scm/callback?installation_id=79&setup_action=install&code=${code}&state=${encodeURIComponent(state)}`,
+      )
+    expect((await back('made-up')).status, 'the source host does not know the person').toBe(400)
+    const shown = await back('of-terminal')
+    expect(shown.body).toMatchObject({ status: 'confirm', confirmation: expect.any(String) })
+    const accounts = async () => (await api.call('GET', '/v1/scm/accounts', { token: person.token })).body
+    expect(await accounts(), 'nothing is bound yet').toEqual([])
+    const confirm = (token: string, confirmation: unknown) =>
+      api.call('POST', '/v1/scm/install/confirm', { token, body: { confirmation } })
+    const { confirmation } = shown.body
+    for (const refused of [
+      await confirm(stranger.token, confirmation),
+      await confirm(person.token, state),
+      await confirm(person.token, `${confirmation}x`),
+    ])
+      expect(refused).toMatchObject({ status: 400, body: { details: [{ field: 'confirmation' }] } })
+    expect((await confirm(person.token, confirmation)).body).toEqual({ status: 'installed' })
+    expect(await accounts()).toMatchObject([{ installation_id: 79, login: 'terminal' }])
+    expect((await confirm(person.token, confirmation)).status, 'it is good once').toBe(400)
+  })
+
   it('a token reads one repository of a project that may use the installation, and goes nowhere else', async () => {
     const person = await owner(api)
     const id = await world.install(person)

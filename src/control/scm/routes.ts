@@ -7,7 +7,7 @@ import { appNamed } from './credential-store.ts'
 import { effects } from './effect-store.ts'
 import type { SourceHost } from './provider.ts'
 import { type Repository, type ScmAccount, type ScmDelivery, scmOperations } from './schema.ts'
-import { issueState, readState } from './state.ts'
+import { issueConfirmation, issueState, readConfirmation, readState } from './state.ts'
 import * as store from './store.ts'
 
 export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
@@ -33,11 +33,11 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
     },
 
     installScm: {
-      read: async ({ project, caller, setCookie }) => {
+      read: async ({ project, caller, query, setCookie }) => {
         const { cookie, hash: browser } = markBrowser(deps.config.publicUrl)
-        const wish = { projectId: project.id, userId: caller.userId, browser }
+        const wish = { projectId: project.id, userId: caller.userId, browser, confirms: query.confirm ?? false }
         const url = needed(host).installUrl(issueState(deps.vault, wish, deps.clock.now()))
-        setCookie(cookie)
+        if (!wish.confirms) setCookie(cookie)
         return { url }
       },
     },
@@ -49,7 +49,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         const state = text === undefined ? undefined : readState(deps.vault, text, now)
         // An owner who approves what a member asked for comes without a state: the webhook tells us of it.
         if (!state) throw invalidField('state', 'is missing, too old or not ours; begin again with GET /v1/scm/install')
-        if (!isBrowser(deps.config.publicUrl, call.headers, state.browser))
+        if (!state.confirms && !isBrowser(deps.config.publicUrl, call.headers, state.browser))
           throw invalidField('state', 'was begun in another browser; begin again in this one, in the dashboard')
         const source = needed(host)
         // The id is a small number that anybody can guess, so the source host confirms who is in the browser. An
@@ -57,6 +57,14 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         if (code === undefined || !(await source.isControlledBy(code, id))) throw notInstaller()
         const found = await source.installation(id)
         if (!found) throw invalidField('installation_id', 'is no installation of this integration')
+        // Another person may have been sent this link: only whoever is given the confirmation can bind the installation.
+        if (state.confirms)
+          return async () => ({
+            status: 'confirm',
+            confirmation: issueConfirmation(deps.vault, { ...state, installationId: id }, now),
+            message:
+              'Copy the confirmation into the program where you began, and give it to nobody else. If you did not begin this, close this page: nothing was changed.',
+          })
         return async tx => {
           if (!(await store.spend(tx, state.id))) throw invalidField('state', 'was used already; begin again')
           call.setCookie(forgetBrowser(deps.config.publicUrl))
@@ -69,6 +77,29 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
             },
             { userId: state.userId, projectId: state.projectId },
           )
+          return { status: 'installed' }
+        }
+      },
+    },
+
+    confirmScm: {
+      write: async ({ body, caller, project, audit }) => {
+        const confirmed = readConfirmation(deps.vault, body.confirmation, deps.clock.now())
+        if (confirmed?.userId !== caller.userId || confirmed.projectId !== project.id)
+          throw invalidField('confirmation', 'is too old, or not for you and this project; begin again')
+        const found = await needed(host).installation(confirmed.installationId)
+        if (!found) throw invalidField('confirmation', 'is for an installation that is not there any more')
+        return async tx => {
+          if (!(await store.spend(tx, confirmed.id)))
+            throw invalidField('confirmation', 'was used already; begin again')
+          await store.recordInstallation(tx, found)
+          await store.bindTo(tx, found.id, project.id)
+          audit({
+            action: 'scm.installed',
+            resourceType: 'scm_installation',
+            resourceId: String(found.id),
+            details: { login: found.login },
+          })
           return { status: 'installed' }
         }
       },

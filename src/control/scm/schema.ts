@@ -67,6 +67,12 @@ export const ScmDelivery = resource('ScmDelivery', {
 })
 export type ScmDelivery = Static<typeof ScmDelivery>
 
+const ScmInstalled = resource('ScmInstalled', {
+  status: text({ description: '`installed`, or `confirm`: the program that began needs the confirmation' }),
+  confirmation: Type.Optional(text({ description: 'For the program that began, good once, for 10 minutes.' })),
+  message: Type.Optional(text()),
+})
+
 const ofApp = Type.Object({ app_name: text() })
 
 const shared = { tag: 'Source host', auth: 'bearer', project: 'selected' } as const
@@ -79,7 +85,26 @@ export const scmOperations = operations({
     ...shared,
     secretAnswer: true,
     scope: 'admin',
+    query: Type.Object({
+      confirm: Type.Optional(
+        bool({
+          default: false,
+          description:
+            'For programs that have no browser: the page at the end shows a confirmation for `POST /v1/scm/install/confirm`.',
+        }),
+      ),
+    }),
     answer: 'free',
+  },
+  confirmScm: {
+    method: 'POST',
+    path: '/v1/scm/install/confirm',
+    summary: 'Binds an installation that a program began, with the confirmation that the browser shows',
+    ...shared,
+    scope: 'admin',
+    addition: true,
+    body: resource('ConfirmScmRequest', { confirmation: text({ maxLength: 1024 }) }),
+    answer: ScmInstalled,
   },
   scmCallback: {
     method: 'GET',
@@ -88,7 +113,7 @@ export const scmOperations = operations({
     tag: 'Source host',
     auth: 'none',
     proof:
-      'signed state, used once, in the browser that began; code of the source host for a person who controls the installation',
+      'signed state, used once, in the browser that began or with a confirmation; code of the source host for a person who controls the installation',
     scope: 'write',
     project: 'none',
     query: Type.Object({
@@ -102,7 +127,8 @@ export const scmOperations = operations({
         }),
       ),
     }),
-    answer: Acknowledgement,
+    secretAnswer: true,
+    answer: ScmInstalled,
   },
   getGitCredential: {
     method: 'GET',

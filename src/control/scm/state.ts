@@ -12,32 +12,79 @@ export interface InstallState {
   readonly userId: string
   /** Of the browser that began it. */
   readonly browser: string
+  /** Begun by a program: the person carries a confirmation from the browser back to it. */
+  readonly confirms: boolean
 }
 
 /** Long enough to choose repositories and ask an owner; a link that is found later is worth nothing. */
 const goodForMs = minutes(30)
 const purpose = 'scm.install-state'
+type Purpose = typeof purpose | typeof confirmationPurpose
 const Content = Type.Object({
   id: Type.String(),
   p: Type.String(),
   u: Type.String(),
   b: Type.String(),
+  c: Type.Optional(Type.Boolean()),
   exp: Type.Number(),
 })
 
 export function issueState(vault: Vault, wish: Omit<InstallState, 'id'>, now: Date): string {
-  const content = { id: newId(), p: wish.projectId, u: wish.userId, b: wish.browser, exp: now.getTime() + goodForMs }
+  const { projectId: p, userId: u, browser: b, confirms: c } = wish
+  return sign(vault, purpose, { id: newId(), p, u, b, c, exp: now.getTime() + goodForMs })
+}
+
+function sign(vault: Vault, of: Purpose, content: object): string {
   const body = Buffer.from(JSON.stringify(content)).toString('base64url')
-  return `${body}.${vault.hash(purpose, body).toString('base64url')}`
+  return `${body}.${vault.hash(of, body).toString('base64url')}`
+}
+
+/** The content as JSON; undefined for what we did not sign. */
+function opened(vault: Vault, of: Purpose, text: string): unknown {
+  const [body = '', mac = ''] = text.split('.')
+  const given = Buffer.from(mac, 'base64url')
+  const wanted = vault.hash(of, body)
+  if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined
+  return JSON.parse(Buffer.from(body, 'base64url').toString('utf8'))
 }
 
 /** Undefined for what we did not sign, or too long ago. */
 export function readState(vault: Vault, text: string, now: Date): InstallState | undefined {
-  const [body = '', mac = ''] = text.split('.')
-  const given = Buffer.from(mac, 'base64url')
-  const wanted = vault.hash(purpose, body)
-  if (given.length !== wanted.length || !timingSafeEqual(given, wanted)) return undefined
-  const content = Value.Parse(Content, JSON.parse(Buffer.from(body, 'base64url').toString('utf8')))
-  if (content.exp < now.getTime() || !isUuid(content.id)) return undefined
-  return { id: content.id, projectId: content.p, userId: content.u, browser: content.b }
+  const found = opened(vault, purpose, text)
+  if (found === undefined) return undefined
+  const { id, p, u, b, c = false, exp } = Value.Parse(Content, found)
+  if (exp < now.getTime() || !isUuid(id)) return undefined
+  return { id, projectId: p, userId: u, browser: b, confirms: c }
+}
+
+/** That the person in a browser controls the installation: good once, for the user and project that began. */
+export interface Confirmation extends Pick<InstallState, 'id' | 'projectId' | 'userId'> {
+  readonly installationId: number
+}
+
+const confirmationMs = minutes(10)
+const confirmationPurpose = 'scm.install-confirmation'
+const ConfirmationContent = Type.Object({
+  id: Type.String(),
+  p: Type.String(),
+  u: Type.String(),
+  i: Type.Integer(),
+  exp: Type.Number(),
+})
+
+export function issueConfirmation(
+  vault: Vault,
+  { id, projectId: p, userId: u, installationId: i }: Confirmation,
+  now: Date,
+): string {
+  return sign(vault, confirmationPurpose, { id, p, u, i, exp: now.getTime() + confirmationMs })
+}
+
+/** Undefined for what we did not sign, or too long ago. */
+export function readConfirmation(vault: Vault, text: string, now: Date): Confirmation | undefined {
+  const found = opened(vault, confirmationPurpose, text)
+  if (found === undefined) return undefined
+  const { id, p, u, i, exp } = Value.Parse(ConfirmationContent, found)
+  if (exp < now.getTime() || !isUuid(id)) return undefined
+  return { id, projectId: p, userId: u, installationId: i }
 }

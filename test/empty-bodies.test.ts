@@ -19,12 +19,11 @@ const handlerOf = ({ auth, unaudited, method }: Operation): Handler<never> =>
   auth === 'none' || unaudited || method === 'GET'
     ? { read: async call => remember(call) }
     : { write: async call => async () => remember(call) }
-const catalogue = Object.fromEntries(
-  bodies.map(({ id, operation: { adminOnly: _, ...operation } }) => [
-    id,
-    { ...operation, answer: 'free' as const, throttle: 'unlimited' as const },
-  ]),
-)
+const catalogue: Record<string, Operation> = {}
+for (const { id, operation } of bodies) {
+  const { adminOnly: _, ...open } = operation
+  catalogue[id] = { ...open, answer: 'free', throttle: 'unlimited' }
+}
 const handlers = Object.fromEntries(Object.entries(catalogue).map(([id, operation]) => [id, handlerOf(operation)]))
 const { app } = createFixture({ catalogue, features: [{ operations: catalogue, handlers }] })
 afterAll(() => app.close())

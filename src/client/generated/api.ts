@@ -1400,6 +1400,8 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens`, query: input.query }, options),
   /** Creates a personal access token; the answer is the only time it is shown. `POST /v1/auth/tokens` */
   createToken: (input: { readonly body: CreateTokenRequest }, options?: CallOptions) => transport.json<CreatedToken>({ method: 'POST', path: `/v1/auth/tokens`, body: input.body }, options),
+  /** One personal access token. `GET /v1/auth/tokens/{token_id}` */
+  getToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<PersonalAccessToken>({ method: 'GET', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
   /** Revokes a personal access token at once. `DELETE /v1/auth/tokens/{token_id}` */
   revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
   /** Public keys that open tunnels to databases. `GET /v1/auth/ssh-keys` */
@@ -1415,6 +1417,8 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys`, query: input.query }, options),
   /** Registers a public key of the user. `POST /v1/auth/ssh-keys` */
   addSshKey: (input: { readonly body: AddSshKeyRequest }, options?: CallOptions) => transport.json<SshKey>({ method: 'POST', path: `/v1/auth/ssh-keys`, body: input.body }, options),
+  /** One public key. `GET /v1/auth/ssh-keys/{key_id}` */
+  getSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<SshKey>({ method: 'GET', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** Forgets a public key; no tunnel is opened with it any more. `DELETE /v1/auth/ssh-keys/{key_id}` */
   removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** Where the account is signed in, newest first. `GET /v1/auth/sessions` */
@@ -1426,6 +1430,8 @@ export const createOperations = (transport: Transport) => ({
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions`, query: input.query }, options),
+  /** One session of the account. `GET /v1/auth/sessions/{session_id}` */
+  getSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Session>({ method: 'GET', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** Signs one session out at once. `DELETE /v1/auth/sessions/{session_id}` */
   revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** Who changed what, newest first. `GET /v1/audit-logs` */
@@ -1449,6 +1455,8 @@ export const createOperations = (transport: Transport) => ({
   readonly offset?: number | undefined
   readonly unread_only?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<NotificationList>({ method: 'GET', path: `/v1/notifications`, query: input.query }, options),
+  /** One notification. `GET /v1/notifications/{notification_id}` */
+  getNotification: (input: { readonly notification_id: string }, options?: CallOptions) => transport.json<Notification>({ method: 'GET', path: `/v1/notifications/${encodeURIComponent(input.notification_id)}` }, options),
   /** Marks one notification as read. `POST /v1/notifications/{notification_id}/read` */
   markNotificationRead: (input: { readonly notification_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/${encodeURIComponent(input.notification_id)}/read` }, options),
   /** Sends news about the product to every account; by e-mail to those with `marketing_emails`. `POST /v1/admin/announcements` */
@@ -1522,6 +1530,8 @@ export const createOperations = (transport: Transport) => ({
   /** Only items with this status. */
   readonly status?: 'applied' | 'ignored' | 'refused' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly ScmDelivery[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries`, query: input.query }, options),
+  /** One delivery of the git host. `GET /v1/apps/{app_name}/deliveries/{delivery_id}` */
+  getScmDelivery: (input: { readonly app_name: string; readonly delivery_id: string }, options?: CallOptions) => transport.json<ScmDelivery>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries/${encodeURIComponent(input.delivery_id)}` }, options),
   /** Repositories the installations of the project can read. `GET /v1/scm/repos` */
   listRepositories: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
@@ -1567,10 +1577,14 @@ export const createOperations = (transport: Transport) => ({
   listMembers: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<MemberList>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members` }, options),
   /** Invites somebody by e-mail; inviting again renews. `POST /v1/projects/{tenant_slug}/members` */
   inviteMember: (input: { readonly tenant_slug: string; readonly body: InviteMemberRequest }, options?: CallOptions) => transport.json<Invitation>({ method: 'POST', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members`, body: input.body }, options),
+  /** One member of a project. `GET /v1/projects/{tenant_slug}/members/{user_id}` */
+  getMember: (input: { readonly tenant_slug: string; readonly user_id: string }, options?: CallOptions) => transport.json<Member>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}` }, options),
   /** Changes the role of a member; the last owner stays owner. `PATCH /v1/projects/{tenant_slug}/members/{user_id}` */
   updateMember: (input: { readonly tenant_slug: string; readonly user_id: string; readonly body: UpdateMemberRequest }, options?: CallOptions) => transport.json<Member>({ method: 'PATCH', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}`, body: input.body }, options),
   /** Takes a member out of the project; oneself too. `DELETE /v1/projects/{tenant_slug}/members/{user_id}` */
   removeMember: (input: { readonly tenant_slug: string; readonly user_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}` }, options),
+  /** One invitation to a project. `GET /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
+  getProjectInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Invitation>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** Withdraws an invitation. `DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
   withdrawInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** Open invitations to the account. `GET /v1/invitations` */
@@ -1582,6 +1596,8 @@ export const createOperations = (transport: Transport) => ({
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations`, query: input.query }, options),
+  /** One invitation to the account. `GET /v1/invitations/{invitation_id}` */
+  getInvitation: (input: { readonly invitation_id: string }, options?: CallOptions) => transport.json<Invitation>({ method: 'GET', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** Joins the project of an invitation. `POST /v1/invitations/{invitation_id}/accept` */
   acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
   /** Names of the environment variables of an app; values are never shown. `GET /v1/apps/{app_name}/env` */
@@ -1593,6 +1609,8 @@ export const createOperations = (transport: Transport) => ({
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env`, query: input.query }, options),
+  /** One environment variable; its value is never shown. `GET /v1/apps/{app_name}/env/{name}` */
+  getAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<AppEnv>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
   /** Sets an environment variable; takes effect with the next deploy. `PUT /v1/apps/{app_name}/env/{name}` */
   putAppEnv: (input: { readonly app_name: string; readonly name: string; readonly body: PutAppEnvRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}`, body: input.body }, options),
   /** Removes an environment variable; takes effect with the next deploy. `DELETE /v1/apps/{app_name}/env/{name}` */
@@ -1613,7 +1631,12 @@ export const createOperations = (transport: Transport) => ({
   /** Creates an app; nothing runs before the first deploy. `POST /v1/apps` */
   createApp: (input: { readonly body: CreateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'POST', path: `/v1/apps`, body: input.body }, options),
   /** One app. `GET /v1/apps/{app_name}` */
-  getApp: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<App>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}` }, options),
+  getApp: (input: { readonly app_name: string; readonly query?: {
+  /** Answers once `scale_state` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<App>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}`, query: input.query }, options),
   /** Changes the port, and what else is sent; takes effect with the next deploy. `PATCH /v1/apps/{app_name}` */
   updateApp: (input: { readonly app_name: string; readonly body: UpdateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}`, body: input.body }, options),
   /** Deletes an app, its deployments and its VMs. `DELETE /v1/apps/{app_name}` */
@@ -1639,10 +1662,12 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, query: input.query }, options),
   /** Asks for a domain; it is routed once its TXT record is found. `POST /v1/apps/{app_name}/domains` */
   addDomain: (input: { readonly app_name: string; readonly body: AddDomainRequest }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, body: input.body }, options),
-  /** Looks for the TXT record now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
-  verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
+  /** One domain. `GET /v1/apps/{app_name}/domains/{domain}` */
+  getDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
   /** Lets go of a domain; it stops being routed at once. `DELETE /v1/apps/{app_name}/domains/{domain}` */
   deleteDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
+  /** Looks for the TXT record now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
+  verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
   /** Deployments of an app, newest first. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
@@ -1687,7 +1712,12 @@ export const createOperations = (transport: Transport) => ({
   /** Rolls the app out, or back, to this deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
   activateDeployment: (input: { readonly app_name: string; readonly deployment_id: string }, options?: CallOptions) => transport.json<Deployment>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.deployment_id)}/activate` }, options),
   /** One deployment as it is now. `GET /v1/apps/{app_name}/deployments/{job_id}` */
-  getDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<LiveDeploymentStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
+  getDeployment: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<LiveDeploymentStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}`, query: input.query }, options),
   /** Stops the VMs of a deployment; its record stays. `DELETE /v1/apps/{app_name}/deployments/{job_id}` */
   stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
   /** Log lines of one deployment: `log` events. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
@@ -1716,6 +1746,13 @@ export const createOperations = (transport: Transport) => ({
   /** Only items with this status. */
   readonly status?: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
+  /** One build. `GET /v1/apps/{app_name}/builds/{build_id}` */
+  getBuild: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<Build>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}`, query: input.query }, options),
   /** What a build said, also long after it failed; live lines come with the log of its deployment. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
   getBuildLog: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
   /** The newest lines. */
@@ -1736,10 +1773,17 @@ export const createOperations = (transport: Transport) => ({
   /** Only items with this status. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
-  /** Puts the VM back to where the snapshot was taken. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/restore` */
-  restoreVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/restore` }, options),
+  /** One snapshot of the VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
+  getVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
   /** Deletes a snapshot of the VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
   deleteVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}` }, options),
+  /** Puts the VM back to where the snapshot was taken. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/restore` */
+  restoreVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/restore` }, options),
   /** Starts clones from a snapshot, as a new app; each with an identity of its own. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/fork` */
   forkVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly body: ForkVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/fork`, body: input.body }, options),
   /** Runs a program in the VM, without a shell, and answers what it wrote. `POST /v1/apps/{app_name}/deployments/{job_id}/exec` */
@@ -1771,6 +1815,8 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, query: input.query }, options),
   /** Adds a network rule; running VMs follow within a second. `POST /v1/apps/{app_name}/security-groups` */
   createSecurityRule: (input: { readonly app_name: string; readonly body: CreateSecurityRuleRequest }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, body: input.body }, options),
+  /** One network rule. `GET /v1/apps/{app_name}/security-groups/{rule_id}` */
+  getSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
   /** Removes a network rule. `DELETE /v1/apps/{app_name}/security-groups/{rule_id}` */
   deleteSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
   /** Hosts of the private network and how they reach each other. `GET /v1/networking/mesh` */
@@ -1792,6 +1838,13 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes`, query: input.query }, options),
   /** Creates an empty volume. `POST /v1/volumes` */
   createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
+  /** One volume. `GET /v1/volumes/{volume_id}` */
+  getVolume: (input: { readonly volume_id: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<VolumeWithAttachments>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, query: input.query }, options),
   /** Makes a volume larger, also while a VM has it. `PATCH /v1/volumes/{volume_id}` */
   updateVolume: (input: { readonly volume_id: string; readonly body: UpdateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'PATCH', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, body: input.body }, options),
   /** Deletes a volume that is attached nowhere. `DELETE /v1/volumes/{volume_id}` */
@@ -1827,6 +1880,13 @@ export const createOperations = (transport: Transport) => ({
   getVolumeSchedule: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule` }, options),
   /** Has snapshots of a volume taken by themselves, and the oldest of them dropped. `PUT /v1/volumes/{volume_id}/schedule` */
   setVolumeSchedule: (input: { readonly volume_id: string; readonly body: VolumeSchedule }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'PUT', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule`, body: input.body }, options),
+  /** One snapshot of a volume. `GET /v1/snapshots/{snapshot_id}` */
+  getVolumeSnapshot: (input: { readonly snapshot_id: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<VolumeSnapshot>({ method: 'GET', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}`, query: input.query }, options),
   /** Deletes a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
   deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
   /** Volumes attached to an app. `GET /v1/apps/{app_id}/volumes` */
@@ -1842,6 +1902,13 @@ export const createOperations = (transport: Transport) => ({
   /** Only items with this status. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes`, query: input.query }, options),
+  /** One volume of an app. `GET /v1/apps/{app_id}/volumes/{volume_id}` */
+  getAppVolume: (input: { readonly app_id: string; readonly volume_id: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}`, query: input.query }, options),
   /** Attaches a volume to an app; its VMs have it from their next start. `POST /v1/apps/{app_id}/volumes/attach` */
   attachVolume: (input: { readonly app_id: string; readonly body: AttachVolumeRequest }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/attach`, body: input.body }, options),
   /** Detaches a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
@@ -1864,7 +1931,12 @@ export const createOperations = (transport: Transport) => ({
   /** Deletes a database with its branches and backups. `DELETE /v1/databases/{id}` */
   deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
   /** One database. `GET /v1/databases/{id}` */
-  getDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
+  getDatabase: (input: { readonly id: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}`, query: input.query }, options),
   /** Changes size or settings, which restarts it; makes its disks larger, suspends and resumes it. `PATCH /v1/databases/{id}` */
   updateDatabase: (input: { readonly id: string; readonly body?: UpdateDatabaseRequest | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'PATCH', path: `/v1/databases/${encodeURIComponent(input.id)}`, body: input.body }, options),
   /** Gives the owner another password; whoever is connected with the old one is disconnected. `POST /v1/databases/{id}/rotate-password` */
@@ -1896,6 +1968,13 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, query: input.query }, options),
   /** A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant. `POST /v1/databases/{id}/branches` */
   createDatabaseBranch: (input: { readonly id: string; readonly body: CreateDatabaseBranchRequest }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, body: input.body }, options),
+  /** One branch of a database. `GET /v1/databases/{id}/branches/{branch_name}` */
+  getDatabaseBranch: (input: { readonly id: string; readonly branch_name: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}`, query: input.query }, options),
   /** Deletes a branch, other than the current one, with its snapshots and backups. `DELETE /v1/databases/{id}/branches/{branch_name}` */
   deleteDatabaseBranch: (input: { readonly id: string; readonly branch_name: string }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}` }, options),
   /** Makes a branch the current one. `POST /v1/databases/{id}/branches/{branch_name}/promote` */
@@ -1915,6 +1994,15 @@ export const createOperations = (transport: Transport) => ({
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, query: input.query }, options),
   /** Takes a backup snapshot. `POST /v1/databases/{id}/backups/snapshots` */
   createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
+  /** One backup snapshot. `GET /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
+  getDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string; readonly query?: {
+  /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
+  readonly wait?: string | undefined
+  /** Seconds to wait at most. */
+  readonly timeout?: number | undefined
+} | undefined }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
+  /** Deletes a backup snapshot. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
+  deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
   /** Puts a database back to a snapshot; the state before is kept as another snapshot. `POST /v1/databases/{id}/backups/restore` */
   restoreDatabase: (input: { readonly id: string; readonly body: RestoreDatabaseRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore`, body: input.body }, options),
   /** Puts a database back to an instant, from its backups; the state before is kept as a snapshot. `POST /v1/databases/{id}/backups/restore-to` */
@@ -1923,8 +2011,6 @@ export const createOperations = (transport: Transport) => ({
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
   /** Has backups and log go to volumes again; what is in object storage stays there. `DELETE /v1/databases/{id}/backups/target` */
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
-  /** Deletes a backup snapshot. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
-  deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
   /** Every host, by name. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */

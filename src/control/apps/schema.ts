@@ -139,6 +139,14 @@ export const appOperations = operations({
     list: { order: ['name'] },
     answer: list(resource('AppEnv', { name: text(), updated_at: dateTime() })),
     addition: true,
+    items: [
+      {
+        id: 'getAppEnv',
+        path: '/v1/apps/{app_name}/env/{name}',
+        by: 'name',
+        summary: 'One environment variable; its value is never shown',
+      },
+    ],
   },
   putAppEnv: {
     method: 'PUT',
@@ -194,6 +202,7 @@ export const appOperations = operations({
     scope: 'read',
     params,
     answer: App,
+    waits: 'scale_state',
   },
   updateApp: {
     method: 'PATCH',

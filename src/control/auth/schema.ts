@@ -206,6 +206,7 @@ export const authOperations = operations({
     ...own,
     scope: 'read',
     list: { order: ['-id'], filters: ['name'] },
+    items: [{ id: 'getToken', path: '/v1/auth/tokens/{token_id}', by: 'id', summary: 'One personal access token' }],
     answer: list(PersonalAccessToken),
   },
   createToken: {
@@ -241,6 +242,7 @@ export const authOperations = operations({
     ...own,
     scope: 'read',
     list: { order: ['-id'], filters: ['name'] },
+    items: [{ id: 'getSshKey', path: '/v1/auth/ssh-keys/{key_id}', by: 'id', summary: 'One public key' }],
     answer: list(SshKey),
   },
   addSshKey: {
@@ -274,6 +276,9 @@ export const authOperations = operations({
     ...own,
     scope: 'read',
     list: { order: ['-id'] },
+    items: [
+      { id: 'getSession', path: '/v1/auth/sessions/{session_id}', by: 'id', summary: 'One session of the account' },
+    ],
     answer: list(Session),
     addition: true,
   },

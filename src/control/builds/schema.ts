@@ -66,6 +66,15 @@ export const buildOperations = operations({
     params: Type.Object({ app_name: text() }),
     list: { order: ['-id'], filters: ['status'] },
     answer: list(Build),
+    items: [
+      {
+        id: 'getBuild',
+        path: '/v1/apps/{app_name}/builds/{build_id}',
+        by: 'id',
+        summary: 'One build',
+        waits: 'status',
+      },
+    ],
   },
   getBuildLog: {
     method: 'GET',

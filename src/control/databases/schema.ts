@@ -76,6 +76,7 @@ export const databaseOperations = operations({
     scope: 'read',
     params,
     answer: Database,
+    waits: 'status',
   },
   updateDatabase: {
     addition: true,
@@ -162,6 +163,15 @@ export const databaseOperations = operations({
     params,
     list: { order: ['-created_at', 'branch_name'], filters: ['status'] },
     answer: list(DatabaseBranch),
+    items: [
+      {
+        id: 'getDatabaseBranch',
+        path: '/v1/databases/{id}/branches/{branch_name}',
+        by: 'branch_name',
+        summary: 'One branch of a database',
+        waits: 'status',
+      },
+    ],
   },
   createDatabaseBranch: {
     addition: true,
@@ -218,6 +228,15 @@ export const databaseOperations = operations({
     params,
     list: { order: ['-created_at', 'name'], filters: ['status'] },
     answer: list(DatabaseSnapshot),
+    items: [
+      {
+        id: 'getDatabaseSnapshot',
+        path: '/v1/databases/{id}/backups/snapshots/{snapshot_name}',
+        by: 'name',
+        summary: 'One backup snapshot',
+        waits: 'status',
+      },
+    ],
   },
   createDatabaseSnapshot: {
     throttle: 'create',

@@ -158,6 +158,7 @@ export const deploymentOperations = operations({
     scope: 'read',
     params: ofJob,
     answer: LiveDeploymentStatus,
+    waits: 'status',
   },
   stopDeployment: {
     method: 'DELETE',

@@ -43,6 +43,7 @@ export const domainOperations = operations({
     params,
     list: { order: ['name'], filters: ['status'] },
     answer: list(Domain),
+    items: [{ id: 'getDomain', path: '/v1/apps/{app_name}/domains/{domain}', by: 'name', summary: 'One domain' }],
   },
   addDomain: {
     method: 'POST',

@@ -8,7 +8,9 @@ import type { Readable } from 'node:stream'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { FastifyBaseLogger } from 'fastify'
 import type { Tx } from '../../db/db.ts'
+import { type ItemRule, itemOperation } from './items.ts'
 import { listQuery, type ListPart, type ListRule, type Page } from './paging.ts'
+import { waitQuery } from './waiting.ts'
 
 export type Scope = 'read' | 'write' | 'deploy' | 'admin'
 export type MemberRole = 'owner' | 'admin' | 'member' | 'viewer'
@@ -45,6 +47,12 @@ export interface Operation {
   readonly forms?: true
   /** It answers a list: `limit`, `cursor`, `offset`, the filters and the `Link` header are the frame's. */
   readonly list?: ListRule
+  /** Operations that answer one item of this list each; they need no handler. */
+  readonly items?: readonly ItemRule[]
+  /** It answers one item of that list. */
+  readonly itemOf?: { readonly list: string; readonly by: string; readonly within?: string }
+  /** Member of the answer that `?wait=` can wait for. */
+  readonly waits?: string
   /** An addition of ours, not among the 106 operations of the specification. */
   readonly addition?: true
   /** POST that changes nothing (validate) or whose effect is not one transaction; exempt from the audit rule. */
@@ -68,16 +76,20 @@ export interface Operation {
 
 export type OperationTable = { readonly [id: string]: Operation }
 
-/** Keeps the literal types of a declaration, and gives lists their query parameters. */
+/** Keeps the literal types of a declaration, and adds what the frame does: parameters of lists and waits, and single items. */
 export function operations<const T extends OperationTable>(table: T): T {
   const complete: Record<string, Operation> = {}
-  for (const [id, operation] of Object.entries(table)) complete[id] = withListQuery(operation)
+  for (const [id, operation] of Object.entries(table)) {
+    complete[id] = withParameters(operation)
+    for (const item of operation.items ?? []) complete[item.id] = withParameters(itemOperation(id, operation, item))
+  }
   // The added parameters are read by the frame alone: no handler sees them in its query.
   return complete as T
 }
 
-function withListQuery(operation: Operation): Operation {
-  const { answer, list, query } = operation
+function withParameters(operation: Operation): Operation {
+  const { answer, list, query, waits } = operation
+  if (waits !== undefined) return { ...operation, query: waitQuery(waits, query) }
   return list ? { ...operation, query: listQuery(list, query, answer) } : operation
 }
 

@@ -21,6 +21,7 @@ import { docsFeature, registerDocsAssets } from './docs.ts'
 import { ApiError } from './errors.ts'
 import { failureOf } from './failure.ts'
 import { corsHeaders, preflightHeaders, securityHeaders } from './headers.ts'
+import { itemHandler } from './items.ts'
 import type { Feature, Handler, Operation } from './operation.ts'
 import { methodTable, type MethodsOf, routePath } from './paths.ts'
 import { cutList, linkOf, type ListRule, pageOf } from './paging.ts'
@@ -32,6 +33,7 @@ import { createStreamRegistry, defaultStreamLimits, type StreamRegistry } from '
 import { runStream, type StreamContext } from './stream-route.ts'
 import { createTraces, requestIdOf } from './trace.ts'
 import { installUploadParser } from './upload.ts'
+import { untilState } from './waiting.ts'
 import { runWrite } from './write.ts'
 
 const bodyLimitBytes = 1 << 20
@@ -64,7 +66,8 @@ export function createServer(options: ServerOptions): ApiServer {
 
   const handlers = handlersOf([...options.features, docsFeature(operations)])
   for (const [id, operation] of Object.entries(operations)) {
-    const route = createRoute(id, operation, handlers.get(id), options.checkAnswers ?? false)
+    const found = handlers.get(id) ?? itemHandler(operation, handlers.get(operation.itemOf?.list ?? ''))
+    const route = createRoute(id, operation, found, options.checkAnswers ?? false)
     const handler: Run = (request, reply) => run(options, context, route, request, reply)
     if (operation.upload) app.register(async uploads => takeUploads(uploads, route, handler))
     else registerRoute(app, route, handler)
@@ -260,7 +263,7 @@ async function run(
   if (attempt) {
     const answer = await attempt.answer
     for (const line of attempt.cookies) reply.header('set-cookie', line)
-    return sendRead(route, request, reply, answer)
+    return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
   }
   const notes: RecordedNote[] = []
   const call = buildCall(route, request, {
@@ -270,7 +273,10 @@ async function run(
     setCookie: line => void reply.header('set-cookie', line),
   })
   if (operation.throttle === 'login') context.admission.countLogin(request, reply, emailOf(call.body))
-  if ('read' in handler) return sendRead(route, request, reply, await handler.read(call))
+  if ('read' in handler) {
+    const answer = await handler.read(call)
+    return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
+  }
   const written = await runWrite(options, route, handler, call, notes, request, reply).catch(async (error: unknown) => {
     const { caller, project } = stateOf(request)
     if (error instanceof ApiError && caller)
@@ -279,6 +285,31 @@ async function run(
   })
   if (written.replayed) reply.header('idempotent-replayed', 'true')
   return sendJson(request, reply, operation, written.status, written.json)
+}
+
+/** With `?wait=`: the answer once the resource is in the state. */
+async function waited(
+  route: Route,
+  handler: Handler<never>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  first: unknown,
+): Promise<unknown> {
+  const { waits } = route.operation
+  if (waits === undefined || !('read' in handler)) return first
+  const query = queryOf(route, request)
+  if (query['wait'] === undefined) return first
+  const signal = signalOf(reply)
+  const look = () =>
+    handler.read(
+      buildCall(route, request, {
+        who: stateOf(request),
+        signal: () => signal,
+        note: () => undefined,
+        setCookie: () => undefined,
+      }),
+    )
+  return untilState(waits, query, first, look, signal)
 }
 
 function sendRead(route: Route, request: FastifyRequest, reply: FastifyReply, found: unknown) {

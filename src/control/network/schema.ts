@@ -61,6 +61,14 @@ export const networkOperations = operations({
     params: Type.Object({ app_name: text() }),
     list: { order: ['priority', 'id'], filters: ['direction'] },
     answer: list(SecurityRule),
+    items: [
+      {
+        id: 'getSecurityRule',
+        path: '/v1/apps/{app_name}/security-groups/{rule_id}',
+        by: 'id',
+        summary: 'One network rule',
+      },
+    ],
   },
   createSecurityRule: {
     method: 'POST',

@@ -51,6 +51,15 @@ export const notificationOperations = operations({
     query: Type.Object({ unread_only: Type.Optional(bool({ default: false })) }),
     list: { order: ['-id'], within: 'notifications', defaultLimit: 50 },
     answer: NotificationList,
+    items: [
+      {
+        id: 'getNotification',
+        path: '/v1/notifications/{notification_id}',
+        by: 'id',
+        summary: 'One notification',
+        within: 'notifications',
+      },
+    ],
   },
   markNotificationRead: {
     method: 'POST',

@@ -119,6 +119,22 @@ export const projectOperations = operations({
     params,
     answer: MemberList,
     addition: true,
+    items: [
+      {
+        id: 'getMember',
+        path: '/v1/projects/{tenant_slug}/members/{user_id}',
+        by: 'user_id',
+        summary: 'One member of a project',
+        within: 'members',
+      },
+      {
+        id: 'getProjectInvitation',
+        path: '/v1/projects/{tenant_slug}/invitations/{invitation_id}',
+        by: 'id',
+        summary: 'One invitation to a project',
+        within: 'invitations',
+      },
+    ],
   },
   inviteMember: {
     method: 'POST',
@@ -184,6 +200,14 @@ export const projectOperations = operations({
     list: { order: ['id'] },
     answer: list(Invitation),
     addition: true,
+    items: [
+      {
+        id: 'getInvitation',
+        path: '/v1/invitations/{invitation_id}',
+        by: 'id',
+        summary: 'One invitation to the account',
+      },
+    ],
   },
   acceptInvitation: {
     method: 'POST',

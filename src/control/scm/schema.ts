@@ -171,6 +171,14 @@ export const scmOperations = operations({
     list: { order: ['-received_at', 'id'], filters: ['status'] },
     answer: list(ScmDelivery),
     addition: true,
+    items: [
+      {
+        id: 'getScmDelivery',
+        path: '/v1/apps/{app_name}/deliveries/{delivery_id}',
+        by: 'id',
+        summary: 'One delivery of the git host',
+      },
+    ],
   },
   listRepositories: {
     method: 'GET',

@@ -44,6 +44,15 @@ export const vmOperations = operations({
     scope: 'read',
     params,
     list: { order: ['-created_at', 'name'], filters: ['name', 'status'] },
+    items: [
+      {
+        id: 'getVmSnapshot',
+        path: `${base}/snapshot/{snapshot_name}`,
+        by: 'name',
+        summary: 'One snapshot of the VM',
+        waits: 'status',
+      },
+    ],
   },
   restoreVmSnapshot: {
     method: 'POST',

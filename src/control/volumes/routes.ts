@@ -78,6 +78,7 @@ type SnapshotHandlers = Handlers<
   Pick<
     typeof volumeOperations,
     | 'listVolumeSnapshots'
+    | 'getVolumeSnapshot'
     | 'createVolumeSnapshot'
     | 'deleteVolumeSnapshot'
     | 'restoreVolume'
@@ -98,6 +99,14 @@ const snapshotHandlers = (deps: Pick<Deps, 'db'>): SnapshotHandlers => ({
       const snapshot = await createVolumeSnapshot(tx, volume.id, { name: call.body.name })
       const details = { name: volume.name, snapshot: snapshot.name }
       call.audit({ action: 'volume.snapshot', resourceType: 'volume', resourceId: volume.id, details })
+      return snapshotView(snapshot)
+    },
+  },
+
+  getVolumeSnapshot: {
+    read: async ({ project, params }) => {
+      const snapshot = await snapshots.inProject(deps.db, project.id, params.snapshot_id)
+      if (!snapshot) throw notFound()
       return snapshotView(snapshot)
     },
   },

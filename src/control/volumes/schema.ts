@@ -96,6 +96,7 @@ export const volumeOperations = operations({
     scope: 'read',
     list: { order: ['-id'], filters: ['name', 'status'] },
     answer: list(VolumeWithAttachments),
+    items: [{ id: 'getVolume', path: '/v1/volumes/{volume_id}', by: 'id', summary: 'One volume', waits: 'status' }],
   },
   createVolume: {
     throttle: 'create',
@@ -241,6 +242,17 @@ export const volumeOperations = operations({
     answer: VolumeSchedule,
     addition: true,
   },
+  getVolumeSnapshot: {
+    method: 'GET',
+    path: '/v1/snapshots/{snapshot_id}',
+    summary: 'One snapshot of a volume',
+    ...shared,
+    scope: 'read',
+    params: Type.Object({ snapshot_id: uuid() }),
+    answer: VolumeSnapshot,
+    waits: 'status',
+    addition: true,
+  },
   deleteVolumeSnapshot: {
     method: 'DELETE',
     path: '/v1/snapshots/{snapshot_id}',
@@ -259,6 +271,15 @@ export const volumeOperations = operations({
     params: Type.Object({ app_id: uuid() }),
     list: { order: ['id'], filters: ['name', 'status'] },
     answer: list(AttachedVolume),
+    items: [
+      {
+        id: 'getAppVolume',
+        path: '/v1/apps/{app_id}/volumes/{volume_id}',
+        by: 'id',
+        summary: 'One volume of an app',
+        waits: 'status',
+      },
+    ],
   },
   attachVolume: {
     method: 'POST',

@@ -1,0 +1,84 @@
+/** Single items of lists: the answer of the list, and the one item of it that the path names. */
+import { type TObject, type TSchema, Type } from 'typebox'
+import { notFound } from './errors.ts'
+import type { Call, Handler, Operation } from './operation.ts'
+import { ListPart, type Page } from './paging.ts'
+import { text } from './types.ts'
+
+/** An operation that answers one item of the list that declares it. */
+export interface ItemRule {
+  /** The operation id. */
+  readonly id: string
+  /** That of the list, but for its last parameter. */
+  readonly path: string
+  /** Member of an item that the last parameter names. */
+  readonly by: string
+  readonly summary: string
+  /** Member of the list's answer that holds the items. Default: the answer is the list. */
+  readonly within?: string
+  /** Member of an item that `?wait=` can wait for. */
+  readonly waits?: string
+}
+
+/** The operation of the item, with what it has in common with its list. */
+export function itemOperation(listId: string, list: Operation, item: ItemRule): Operation {
+  const { tag, auth, scope, project, adminOnly, asksOthers, params, answer } = list
+  return {
+    tag,
+    auth,
+    scope,
+    project,
+    ...(adminOnly ? { adminOnly } : {}),
+    ...(asksOthers ? { asksOthers } : {}),
+    ...(item.waits === undefined ? {} : { waits: item.waits }),
+    method: 'GET',
+    path: item.path,
+    summary: item.summary,
+    params: Type.Object({
+      ...(params as TObject | undefined)?.properties,
+      [lastParam(item.path)]: text({ maxLength: 300 }),
+    }),
+    answer: itemSchema(answer, item.within),
+    addition: true,
+    itemOf: { list: listId, by: item.by, ...(item.within === undefined ? {} : { within: item.within }) },
+  }
+}
+
+interface Shape {
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly items?: TSchema
+}
+
+function itemSchema(answer: Operation['answer'], within: string | undefined): TSchema | 'free' {
+  if (typeof answer === 'string') return 'free'
+  const shape = answer as Shape
+  const items = within === undefined ? shape.items : shape.properties?.[within]?.items
+  if (!items) throw new Error('BUG: an item of what is no list')
+  return items
+}
+
+const lastParam = (path: string) => /\{(\w+)\}$/.exec(path)?.[1] ?? ''
+
+const whole: Page = { limit: null, offset: 0, after: undefined, filters: {} }
+
+/** Reads the list and looks for the item. Lists of which that is too much have a handler of their own. */
+export function itemHandler(operation: Operation, list: Handler<never> | undefined): Handler<never> | undefined {
+  const { itemOf, path } = operation
+  if (!itemOf || !list || !('read' in list)) return undefined
+  return {
+    read: async call => {
+      // A call of the list has no more than this one, but for its page.
+      const found: unknown = await list.read({ ...(call as object), query: {}, page: whole } as Call<never>)
+      const answer: unknown = found instanceof ListPart ? found.answer : found
+      const items: unknown = itemOf.within === undefined ? answer : member(answer, itemOf.within)
+      if (!Array.isArray(items)) throw new Error('BUG: an item of what is no list')
+      const wanted = member((call as { readonly params: unknown }).params, lastParam(path))
+      const item: unknown = items.find((one: unknown) => String(member(one, itemOf.by)) === wanted)
+      if (item === undefined) throw notFound()
+      return item as never
+    },
+  }
+}
+
+const member = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined

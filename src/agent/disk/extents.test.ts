@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process'
 import { mkdtempDisposable, open, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { dataRanges, digestSparse, parseExtents } from './extents.ts'
 
 const mib = 1 << 20
-/** Where /tmp is in memory, nobody can ask where a file has data. */
-const onDisk = '/var/tmp'
 
 async function sparse(dir: string, name: string, parts: readonly (readonly [number, string])[]): Promise<string> {
   const path = join(dir, name)
@@ -20,7 +19,7 @@ async function sparse(dir: string, name: string, parts: readonly (readonly [numb
 }
 
 it('finds the data of a sparse file, and nothing else', async () => {
-  await using temp = await mkdtempDisposable(join(onDisk, 'mote-extents-'))
+  await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const path = await sparse(temp.path, 'a', [
     [5 * mib + 7, 'five'],
     [40 * mib, 'forty'],
@@ -31,7 +30,7 @@ it('finds the data of a sparse file, and nothing else', async () => {
 })
 
 it('digests contents: how the zeros are stored does not matter, any other byte does', async () => {
-  await using temp = await mkdtempDisposable(join(onDisk, 'mote-extents-'))
+  await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const path = await sparse(temp.path, 'a', [[5 * mib + 7, 'five']])
   const copy = join(temp.path, 'copy')
   await promisify(execFile)('cp', ['--sparse=never', path, copy])
@@ -51,7 +50,7 @@ it('digests contents: how the zeros are stored does not matter, any other byte d
 })
 
 it('reads an empty file and one without holes', async () => {
-  await using temp = await mkdtempDisposable(join(onDisk, 'mote-extents-'))
+  await using temp = await mkdtempDisposable(join(tmpdir(), 'mote-extents-'))
   const empty = join(temp.path, 'empty')
   await writeFile(empty, '')
   expect(await dataRanges(empty)).toEqual([])

@@ -197,7 +197,8 @@ export async function openAgent(
   return agent
 }
 
-function guestLimitsOf(settings: ProgramSettings): Pick<AgentConfig, 'guestLimits' | 'diskLimits'> {
+/** @throws Error naming the setting that is no limit */
+export function guestLimitsOf(settings: ProgramSettings): Pick<AgentConfig, 'guestLimits' | 'diskLimits'> {
   const limit = (name: ProgramSettingName, most?: number) => limitOf(programSettings[name], settings[name], most)
   return {
     guestLimits: {

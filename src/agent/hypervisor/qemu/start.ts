@@ -79,10 +79,20 @@ function startOf({ home, prepared, accel, start, env, memoryEnv, isolation, prog
   const { netless } = isolation
   const apart = tap !== null && netless !== undefined ? { netless, tap } : undefined
   const args = qemuArgs({
-    ...{ accel, devices, start, vcpus: spec.vcpus, memoryMib: spec.memoryMib },
+    accel,
+    devices,
+    start,
+    vcpus: spec.vcpus,
+    memoryMib: spec.memoryMib,
     memoryNeedsName: program.memoryNeedsName,
-    ...{ base, scratch: scratchFile, config: configFile, drives: home.drives ?? [], diskLimits: isolation.diskLimits },
-    ...{ netdev: apart ? tapNetdev : notes.netdev, mac, ...(user ? { user: { is: user, program } } : {}) },
+    base,
+    scratch: scratchFile,
+    config: configFile,
+    drives: home.drives ?? [],
+    diskLimits: isolation.diskLimits,
+    netdev: apart ? tapNetdev : notes.netdev,
+    mac,
+    ...(user ? { user: { is: user, program } } : {}),
   })
   return { dir, args, env: env ?? memoryEnv, ...(apart ? { apart } : {}) }
 }

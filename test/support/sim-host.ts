@@ -5,6 +5,7 @@
 import { crash, end, newSimVm, observedOf, running, type SimSnapshot, type SimVm, simSteps } from './sim-vm.ts'
 import { breakSnapshotMoves, comingSnapshot, type SimSnapshotParcel, stepSnapshotMove } from './sim-snapshots.ts'
 import { copyKey, Refused, type SimParcel, type SimVolumes, simVolumes } from './sim-volumes.ts'
+import { bootKey } from '../../src/agent/vm/record.ts'
 import type { Bus, Subscription } from '../../src/bus/bus.ts'
 import {
   type HostBeat,
@@ -168,6 +169,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
+      // As at the agent, it stays for a VM that is to start from it.
+      const needs = ({ wish, record }: SimVm) =>
+        wish.want === 'running' && wish.spec.from?.snapshotId === snapshotId && record.bootKey !== bootKey(wish.spec)
+      if ([...vms.values()].some(needs)) return false
       for (const { volumeId } of snapshot.disks) storage.copies.delete(copyKey({ snapshotId, volumeId }))
       snapshots.delete(snapshotId)
       return true

@@ -204,7 +204,7 @@ function bringing({ hostId, snapshots, stepDisks, contentOf, rewind }: SimWorld)
     } else if (vm.stage === 'preparing') {
       const went = vm.record.origin === originKey(spec)
       const found = spec.from && !went ? snapshots.get(spec.from.snapshotId) : undefined
-      if (spec.from && !went && (found?.state !== 'ready' || found.put.want === 'absent')) {
+      if (spec.from && !went && found?.state !== 'ready') {
         end(vm)
         const message = 'there is no such snapshot on this host'
         vm.record = { ...vm.record, crash: { generation, code: 'snapshot_missing', message } }

@@ -51,6 +51,8 @@ interface Entry {
   busy: Promise<void> | undefined
   /** Its content was found equal to its hash by this agent. */
   verified: Promise<void> | undefined
+  /** Its files are going. */
+  leaving?: boolean
 }
 
 export function createSnapshots(deps: SnapshotsDeps): Snapshots {
@@ -69,6 +71,7 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     const work = async () => {
       if (entry.wish.want === 'present' && isDue(entry)) await take(deps, entry, seen)
       else if (entry.wish.want === 'absent' && !deps.inUse(entry.wish.snapshotId)) {
+        entry.leaving = true
         await moves.ended(entry.wish.snapshotId)
         await dropCopies(deps, entry)
         await store.bury(entry.wish)
@@ -139,8 +142,8 @@ export function createSnapshots(deps: SnapshotsDeps): Snapshots {
     async source(snapshotId) {
       const entry = entries.get(snapshotId)
       const outcome = entry && takenOf(entry)
-      // What comes counts when control says so.
-      if (!entry || !outcome || entry.wish.want === 'absent' || entry.wish.incoming || !isCome(entry)) {
+      // What comes counts when control says so. One that is not wanted any more stays for a VM that was to start from it before.
+      if (!entry || !outcome || entry.leaving || entry.wish.incoming || !isCome(entry)) {
         throw new StepError('snapshot_missing', `this host has no snapshot ${snapshotId}`)
       }
       await verify(entry, outcome.sha256)

@@ -7,6 +7,7 @@ import {
   createSnapshot,
   dropSnapshot,
   isBeingForked,
+  isBeingRestored,
   listSnapshots,
   lockSnapshot,
   lockVm,
@@ -96,7 +97,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
   },
 })
 
-/** @throws ApiError 404, 409 `operation_in_progress` as long as a fork needs it */
+/** @throws ApiError 404, 409 `operation_in_progress` as long as a fork or a restore needs it */
 export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string): Promise<void> {
   const snapshot = await lockSnapshot(tx, deploymentId, name)
   if (!snapshot) throw notFound()
@@ -107,6 +108,8 @@ export async function deleteSnapshot(tx: Tx, deploymentId: string, name: string)
       'operation_in_progress',
       `A fork is being made of snapshot ${name}. Wait until its VM has started, or delete the fork.`,
     )
+  if (await isBeingRestored(tx, snapshot.id))
+    throw new ApiError('operation_in_progress', `The VM is going back to snapshot ${name}. Wait until its host knows.`)
   await dropSnapshot(tx, snapshot.id)
 }
 

@@ -34,6 +34,7 @@ export { seenOnHost } from './seen-store.ts'
 export {
   byName as findSnapshot,
   isBeingForked,
+  isBeingRestored,
   list as listSnapshots,
   lockByName as lockSnapshot,
   type Snapshot,

@@ -60,6 +60,12 @@ const snapshotBeingForked = statement<{ is: boolean }>(
      OR EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.project_id = s.project_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
                 AND v.from_required AND v.seen_generation = 0 AND v.want <> 'absent') AS is`,
 )
+// Until its host has heard of it. The host keeps the snapshot from then on.
+const snapshotBeingRestored = statement<{ is: boolean }>(
+  'vms.snapshotBeingRestored',
+  `SELECT EXISTS (SELECT FROM vm_snapshot s JOIN vm v ON v.id = s.vm_id WHERE s.id = $1 AND v.from_snapshot_id = s.id
+                  AND v.seen_generation < v.generation AND v.want <> 'absent') AS is`,
+)
 const insertSnapshot = statement(
   'vms.insertSnapshot',
   `INSERT INTO vm_snapshot (id, project_id, app_id, deployment_id, vm_id, host_id, kind, name, vcpus, memory_mib, disk_mib,
@@ -113,6 +119,8 @@ export const lockByName = async (tx: Tx, deploymentId: string, name: string) =>
  * `lockByName`: a statement that waits for a lock sees other rows as they were before it waited.
  */
 export const isBeingForked = async (sql: Sql, id: string) => (await sql.one(snapshotBeingForked, [id])).is
+/** Its VM is to go back to it, and its host does not know yet. */
+export const isBeingRestored = async (sql: Sql, id: string) => (await sql.one(snapshotBeingRestored, [id])).is
 export const insert = (tx: Tx, s: NewSnapshot) =>
   tx.run(insertSnapshot, [
     s.id,

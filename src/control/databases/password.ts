@@ -22,6 +22,7 @@ export async function rotatePassword(
 ): Promise<void> {
   // The compute of a page server is the operator's image: it is told by its environment.
   await passwords.rotatePassword(tx, database.id, newPassword(deps), database.backend === 'neon')
+  await store.tryAgain(tx, database.id)
   for (const id of await store.branchIdsOf(tx, database.id)) await poke(tx, 'database', id)
 }
 

@@ -108,6 +108,7 @@ const databaseHandlers = (
         const restarts = body.vcpus != null || body.memory_mib != null || settings !== undefined
         await store.change(tx, now.id, { ...sizes, settings: settings ?? now.settings, want, restarts })
         if (sizes.diskMib > now.diskMib) await growDisks(tx, branches, sizes.diskMib)
+        await store.tryAgain(tx, now.id)
         for (const id of branches) await poke(tx, 'database', id)
         call.audit({
           ...{ action: 'database.update', resourceType: 'database', resourceId: now.id },

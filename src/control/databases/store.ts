@@ -190,6 +190,11 @@ const setError = statement(
   'databases.setError',
   `UPDATE branch SET error = $2, answers = false, updated_at = now() WHERE id = $1`,
 )
+const startFailedAnew = statement(
+  'databases.startFailedAnew',
+  `UPDATE branch b SET revision = b.revision - 1, updated_at = now() FROM machine m
+   WHERE b.database_id = $1 AND m.kind = 'database' AND m.id = b.id AND m.phase = 'failing' AND b.app_id IS NOT NULL`,
+)
 const wishBranchDeleted = statement(
   'databases.wishBranchDeleted',
   `UPDATE branch SET want = 'deleted', updated_at = now() WHERE id = $1 AND want = 'live'`,
@@ -293,6 +298,8 @@ export const equip = async (
   const row = [id, appId, dataVolumeId, backupVolumeId, now.revision, now.passwordRevision]
   return (await tx.run(equipBranch, row)) === 1
 }
+/** Branches that have failed start as if they had an earlier shape: what was changed may be what they lacked. */
+export const tryAgain = (tx: Tx, databaseId: string) => tx.run(startFailedAnew, [databaseId])
 /** Its VM is started with the settings and the password of these. */
 export const runsRevision = (tx: Tx, id: string, now: Revisions) =>
   tx.run(setRevision, [id, now.revision, now.passwordRevision])

@@ -1,0 +1,452 @@
+// once-is-enough: some thousand steps of machines, on whichever server.
+/**
+ * Every verb of databases, their branches and snapshots in every phase: before a step, during one, and while the host is away.
+ * It takes effect in the end, or is refused with the reason.
+ */
+import { afterAll, describe, expect, it } from 'vitest'
+import { computeWorld } from '../../../test/support/compute.ts'
+import { testLog } from '../../../test/support/log.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Tx } from '../../db/db.ts'
+import type { AnyMachine } from '../../engine/machine.ts'
+import { createRunner } from '../../engine/runner.ts'
+import { createLiveStats } from '../hosts/index.ts'
+import { ApiError } from '../http/errors.ts'
+import * as backups from './backup-store.ts'
+import { createBranch, createDatabase, startDeletingDatabase } from './create.ts'
+import { knowsPassword } from './password.ts'
+import { databaseFeature } from './routes.ts'
+import { branchStatusOf, shapeOf, statusOf } from './rules.ts'
+import { databaseOperations } from './schema.ts'
+import { takeSnapshot } from './snapshot-machine.ts'
+import * as snapshots from './snapshot-store.ts'
+import * as store from './store.ts'
+import { takeTunnelPassword } from './tunnel-password.ts'
+import { tunnelUser } from './view.ts'
+
+const world = await computeWorld()
+afterAll(async () => world[Symbol.asyncDispose]())
+const { db, deps, projectId } = world
+const host = await world.addHost({ vcpus: 10_000, memoryMib: 10_000_000, diskMib: 1_000_000_000 })
+const { volumes: stored } = host.storage
+const image = 'oci:postgres:15'
+const accountId = newId()
+await world.rows(
+  `INSERT INTO account (id, email, password_hash, role) VALUES ($1, 'owner@example.com', '', 'User') RETURNING id`,
+  accountId,
+)
+const caller = { userId: accountId, via: { kind: 'session', sessionId: newId() } }
+const { handlers } = databaseFeature({ ...deps, live: createLiveStats(deps.clock) })
+
+/** As the frame calls a write handler of the contract. */
+async function call(operation: keyof typeof databaseOperations, s: Subject, given: object = {}, params: object = {}) {
+  const handler = Object(handlers[operation])
+  const work = await handler.write({
+    project: { id: projectId },
+    params: { id: s.id, ...params },
+    body: given,
+    caller,
+    audit: () => undefined,
+  })
+  return (tx: Tx) => work(tx)
+}
+
+interface Subject {
+  readonly id: string
+  /** The branch that is current when the verb comes. */
+  readonly mainId: string
+  /** Another branch, where there is one. */
+  readonly other: string
+  readonly restores: number
+}
+
+let made = 0
+const name = () => `n${++made}`
+const branchOf = (id: string) => store.branch(db, id)
+const current = async ({ id }: Pick<Subject, 'id'>) => (await store.current(db, [id])).get(id)
+const otherOf = async (s: Subject) => (await store.branches(db, s.id)).find(one => one.name === s.other)
+/** Of each subject one after the other: they share few sessions. */
+const forEach = async (all: readonly Subject[], act: (s: Subject) => Promise<unknown>) => {
+  for (const s of all) await act(s)
+  return all
+}
+const every = async (all: readonly Subject[], holds: (s: Subject) => Promise<boolean>) => {
+  for (const s of all) if (!(await holds(s))) return false
+  return true
+}
+const contentOf = async (branchId: string) => stored.get((await branchOf(branchId))?.dataVolumeId ?? '')
+
+const fresh = async (count: number): Promise<readonly Subject[]> => {
+  const shape = shapeOf({ engine: 'postgres' }, [15])
+  const all: Subject[] = []
+  while (all.length < count) {
+    const id = await db.tx(tx => createDatabase(deps, tx, { ...shape, projectId, name: name() }))
+    all.push({ id, mainId: (await current({ id }))?.id ?? '', other: '-', restores: 0 })
+  }
+  return all
+}
+/** With the snapshot `one`, and a whole backup. */
+const running = async (count: number) => {
+  const all = await fresh(count)
+  const runs = async ({ mainId }: Subject) => {
+    const b = await branchOf(mainId)
+    return b !== undefined && statusOf(b) === 'running'
+  }
+  await world.until(() => every(all, runs))
+  await forEach(all, async s => {
+    const b = await branchOf(s.mainId)
+    const volume = await contentOf(s.mainId)
+    if (!b || !volume) throw new Error('BUG: a running branch has a volume on its host')
+    volume.content = `one of ${s.id}`
+    await db.tx(tx => takeSnapshot(tx, b, { name: 'one', kind: 'user' }))
+    await backups.record(db, b.id, {
+      newestAt: new Date(Date.now() - 60_000),
+      backups: 1,
+      sizeBytes: 1,
+      startedAt: null,
+      error: null,
+    })
+  })
+  await world.until(() => every(all, async s => (await snapshotOf(s, 'one'))?.state === 'ready'))
+  return forEach(all, async s => {
+    const volume = await contentOf(s.mainId)
+    if (volume) volume.content = `two of ${s.id}`
+  })
+}
+const othersMove = async () => {
+  await world.hostsMove()
+  await world.run('vm', 'deployment', 'app', 'volume', 'volumeSnapshot', 'databaseSnapshot')
+}
+/** Each of these branches until it is in the phase, and not further. */
+const stepInto = async (ids: readonly string[], phase: string) => {
+  const ahead = async () => {
+    const phases = await Promise.all(ids.map(async id => ({ id, phase: (await branchOf(id))?.phase })))
+    return phases.filter(one => one.phase !== phase)
+  }
+  for (let round = 0, left = await ahead(); left.length > 0; round++, left = await ahead()) {
+    if (round === 60) throw new Error(`not ${phase} but ${left.map(one => one.phase).join(', ')}`)
+    await othersMove()
+    const due = left.map(({ id }) => id)
+    await world.rows(`UPDATE machine SET wake_at = now() + interval '1 hour' WHERE lease IS NULL RETURNING id`)
+    await world.rows(`UPDATE machine SET wake_at = now() WHERE id = ANY ($1::uuid[]) RETURNING id`, due)
+    await createRunner({ db, machines: [world.machines.branch], log: testLog(), batch: 100_000 }).tickOnce()
+  }
+}
+const mainIds = (all: readonly Subject[]) => all.map(s => s.mainId)
+type Bring = (count: number) => Promise<readonly Subject[]>
+const after =
+  (act: (s: Subject) => Promise<unknown>, phase?: string): Bring =>
+  async count => {
+    const all = await forEach(await running(count), act)
+    if (phase) await stepInto(mainIds(all), phase)
+    return all
+  }
+const ask = async (operation: keyof typeof databaseOperations, s: Subject, given?: object, params?: object) => {
+  const work = await call(operation, s, given, params)
+  await db.tx(tx => work(tx))
+}
+const suspend = (s: Subject) => ask('updateDatabase', s, { suspended: true })
+const resize = (s: Subject) => ask('updateDatabase', s, { vcpus: 4 })
+const restore = (s: Subject) => ask('restoreDatabase', s, { snapshot_name: 'one' })
+const restoreTo = (s: Subject) => ask('restoreDatabaseTo', s, { at: '2026-01-01T00:00:00Z' })
+const remove = (s: Subject) => db.tx(tx => startDeletingDatabase(tx, s.id))
+const withBranch =
+  (source: object, phase?: string): Bring =>
+  async count => {
+    const all = await forEach(await running(count), s => ask('createDatabaseBranch', s, { name: 'other', ...source }))
+    const others = all.map(s => ({ ...s, other: 'other' }))
+    const branches = await Promise.all(others.map(otherOf))
+    if (phase)
+      await stepInto(
+        branches.map(b => b?.id ?? ''),
+        phase,
+      )
+    return others
+  }
+const withSpare: Bring = async count => {
+  const ids: string[] = []
+  const all = await forEach(await running(count), async s => {
+    const fromSnapshotId = (await snapshotOf(s, 'one'))?.id ?? ''
+    const of = { databaseId: s.id, projectId, name: 'spare', kind: 'spare', fromSnapshotId } as const
+    ids.push((await db.tx(tx => createBranch(deps, tx, of))).id)
+  })
+  await stepInto(ids, 'standing')
+  return all
+}
+const broken =
+  (bring: Bring, phase: string): Bring =>
+  async count => {
+    const all = await bring(count)
+    host.behaviour.set(image, 'crash')
+    try {
+      await stepInto(mainIds(all), phase)
+    } finally {
+      host.behaviour.delete(image)
+    }
+    return all
+  }
+
+/** How each phase is reached; more than one way where they differ. */
+const states: Readonly<Record<string, Bring>> = {
+  starting: fresh,
+  running,
+  'running, its password is being changed': after(s => ask('rotateDatabasePassword', s)),
+  'running, a snapshot is being made': after(s => ask('createDatabaseSnapshot', s, { name: 'being-made' })),
+  'running, a branch is being made': withBranch({ from_snapshot: 'one' }),
+  'running, with a branch': withBranch({ from_snapshot: 'one' }, 'running'),
+  'preparing, a branch': withBranch({ at: 'latest' }),
+  'standing, a branch': withSpare,
+  halting: after(suspend, 'halting'),
+  'halting, for new sizes': after(resize, 'halting'),
+  resting: after(suspend, 'resting'),
+  'keeping, not yet seen': after(restore),
+  keeping: after(restore, 'keeping'),
+  rewinding: after(restore, 'rewinding'),
+  replaying: after(restoreTo, 'replaying'),
+  undoing: broken(after(restoreTo, 'replaying'), 'undoing'),
+  failing: broken(fresh, 'failing'),
+  'failing, it worked before': broken(after(resize, 'halting'), 'failing'),
+  'deleting, not yet seen': after(remove),
+  deleting: after(remove, 'deleting'),
+}
+
+type Effect = (s: Subject, answer: unknown) => Promise<boolean>
+interface Verb {
+  readonly operation: keyof typeof databaseOperations
+  readonly body?: object
+  readonly params?: object
+  readonly hasEffect: Effect
+}
+
+/** Nothing is under way, whether it shall run or not. */
+const settled = (b: store.Branch | undefined): b is store.Branch =>
+  b !== undefined && (statusOf(b) === 'running' || statusOf(b) === 'suspended') && b.restores === b.restored
+const settledAnd =
+  (holds: (b: store.Branch, s: Subject) => boolean | Promise<boolean>): Effect =>
+  async s => {
+    const b = await current(s)
+    return settled(b) && (await holds(b, s))
+  }
+/** A database that is suspended starts with what is wanted then. */
+const isCurrent = (b: store.Branch) => statusOf(b) === 'suspended' || b.revision >= b.database.revision
+const snapshotOf = async (s: Subject, wanted: string) =>
+  (await snapshots.list(db, s.id)).find(one => one.name === wanted)
+const vmsOf = (b: store.Branch) =>
+  world.rows<{ vcpus: number }>(`SELECT vcpus FROM vm WHERE app_id = $1 AND want <> 'absent'`, b.appId)
+
+const verbs: Readonly<Record<string, Verb>> = {
+  suspend: {
+    operation: 'updateDatabase',
+    body: { suspended: true },
+    hasEffect: settledAnd(b => statusOf(b) === 'suspended'),
+  },
+  resume: {
+    operation: 'updateDatabase',
+    body: { suspended: false },
+    hasEffect: settledAnd(b => statusOf(b) === 'running'),
+  },
+  resize: {
+    operation: 'updateDatabase',
+    body: { vcpus: 2 },
+    hasEffect: settledAnd(async b => b.database.vcpus === 2 && (await vmsOf(b)).every(vm => vm.vcpus === 2)),
+  },
+  'grow its disk': {
+    operation: 'updateDatabase',
+    body: { disk_mib: 2048 },
+    hasEffect: settledAnd(async b => {
+      const volume = stored.get(b.dataVolumeId ?? '')
+      return b.database.diskMib === 2048 && volume?.put.sizeMib === 2048
+    }),
+  },
+  'change its settings': {
+    operation: 'updateDatabase',
+    body: { settings: { work_mem: '8MB' } },
+    hasEffect: settledAnd(b => b.database.settings['work_mem'] === '8MB' && isCurrent(b)),
+  },
+  'rotate its password': {
+    operation: 'rotateDatabasePassword',
+    hasEffect: settledAnd(b => statusOf(b) === 'suspended' || knowsPassword(b)),
+  },
+  'ask for a tunnel password': {
+    operation: 'createTunnelPassword',
+    hasEffect: async (s, answer) => {
+      const b = await branchOf(s.mainId)
+      const { password } = Object(answer)
+      if (!b) return false
+      return (await takeTunnelPassword(db, deps.vault, password, tunnelUser(b), new Date())) !== undefined
+    },
+  },
+  'take a snapshot': {
+    operation: 'createDatabaseSnapshot',
+    body: { name: 'new' },
+    hasEffect: async s => (await snapshotOf(s, 'new'))?.state === 'ready',
+  },
+  'delete a snapshot': {
+    operation: 'deleteDatabaseSnapshot',
+    params: { snapshot_name: 'one' },
+    hasEffect: async s =>
+      (await world.rows(`SELECT id FROM database_snapshot WHERE database_id = $1 AND name = 'one'`, s.id)).length === 0,
+  },
+  'restore a snapshot': {
+    operation: 'restoreDatabase',
+    body: { snapshot_name: 'one' },
+    hasEffect: settledAnd(
+      async (b, s) => b.restored > s.restores && (await contentOf(b.id))?.content === `one of ${s.id}`,
+    ),
+  },
+  'restore an instant': {
+    operation: 'restoreDatabaseTo',
+    body: { at: '2026-01-01T00:00:00Z' },
+    hasEffect: settledAnd((b, s) => b.restored > s.restores && b.restoreMoment !== null),
+  },
+  'branch from a snapshot': {
+    operation: 'createDatabaseBranch',
+    body: { name: 'made', from_snapshot: 'one' },
+    hasEffect: branchIsReady,
+  },
+  'branch from backups': {
+    operation: 'createDatabaseBranch',
+    body: { name: 'made', at: 'latest' },
+    hasEffect: branchIsReady,
+  },
+  'promote a branch': {
+    operation: 'promoteDatabaseBranch',
+    params: { branch_name: 'other' },
+    hasEffect: async s => (await current(s))?.name === 'other' && settled(await current(s)),
+  },
+  'delete a branch': {
+    operation: 'deleteDatabaseBranch',
+    params: { branch_name: 'other' },
+    hasEffect: async s => (await otherOf(s)) === undefined,
+  },
+  'set where backups go': {
+    operation: 'setDatabaseBackupTarget',
+    body: {
+      endpoint: 'https://s3.example.com',
+      bucket: 'backups',
+      access_key: 'key',
+      secret_key: 'secret',
+    },
+    hasEffect: settledAnd(b => b.backupTarget !== null && isCurrent(b)),
+  },
+  delete: {
+    operation: 'deleteDatabase',
+    hasEffect: async s => {
+      if ((await store.byId(db, s.id)) !== undefined) return false
+      const left = await world.rows(`SELECT id FROM volume WHERE owner_id = $1`, s.mainId)
+      return left.length === 0
+    },
+  },
+}
+
+async function branchIsReady(s: Subject): Promise<boolean> {
+  const b = (await store.branches(db, s.id)).find(one => one.name === 'made')
+  // A suspended database has suspended branches.
+  return b !== undefined && branchStatusOf(b) === 'ready' && (b.readyAt !== null || b.databaseWant === 'suspended')
+}
+
+type Outcome = { readonly answer: unknown } | { readonly refused: unknown }
+interface Case {
+  readonly what: string
+  readonly verb: Verb
+  readonly s: Subject
+  outcome?: Outcome
+}
+const apply = async (one: Case): Promise<void> => {
+  const { verb, s } = one
+  try {
+    const work = await call(verb.operation, s, verb.body, verb.params)
+    one.outcome = { answer: await db.tx(tx => work(tx)) }
+  } catch (refused) {
+    one.outcome = { refused }
+  }
+}
+const applyAll = async (cases: readonly Case[]) => {
+  for (const one of cases) if (!one.outcome) await apply(one)
+}
+
+/** The verb comes between what a step of the branch looks at and what it writes. */
+async function during(cases: readonly Case[]): Promise<void> {
+  const machine: AnyMachine = world.machines.branch
+  const byBranch = new Map(cases.map(one => [one.s.mainId, one]))
+  const interrupted: AnyMachine = {
+    ...machine,
+    async load(id: string) {
+      const seen: unknown = await machine.load(id)
+      const one = byBranch.get(id)
+      if (one && !one.outcome) await apply(one)
+      return seen
+    },
+  }
+  await world.rows(`UPDATE machine SET wake_at = now() WHERE lease IS NULL RETURNING id`)
+  await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
+  await applyAll(cases)
+}
+
+/** Its host stops answering before the verb comes, and is back some time later. */
+async function whileAway(cases: readonly Case[]): Promise<void> {
+  host.reachable = false
+  try {
+    await applyAll(cases)
+    for (let round = 0; round < 5; round++) {
+      await othersMove()
+      await world.run('branch')
+    }
+  } finally {
+    host.reachable = true
+  }
+}
+const moments = { 'before a step': applyAll, 'during a step': during, 'while its host is away': whileAway }
+
+/** What is wrong with a refusal; undefined: nothing. */
+function faultOf({ what, outcome }: Case): string | undefined {
+  if (!outcome || !('refused' in outcome)) return undefined
+  const { refused } = outcome
+  const reasons = ['not_found', 'operation_in_progress', 'invalid_state']
+  if (refused instanceof ApiError && reasons.includes(refused.code)) return undefined
+  // A snapshot or a branch that is not there is named as what is wrong with the request.
+  if (refused instanceof ApiError && /there is no|has no snapshot named/.test(refused.message)) return undefined
+  return `${what}: ${String(refused)}`
+}
+
+describe.each(Object.entries(states))('%s', (_state, bring) => {
+  it.each(Object.entries(moments))('%s', { timeout: 300_000 }, async (_when, how) => {
+    const all = Object.entries(verbs)
+    const subjects = await bring(all.length)
+    const cases: Case[] = []
+    for (const [n, [what, verb]] of all.entries()) {
+      const s = subjects[n]
+      if (s) cases.push({ what, verb, s: { ...s, restores: (await branchOf(s.mainId))?.restored ?? 0 } })
+    }
+    await how(cases)
+    expect(cases.map(faultOf).filter(fault => fault !== undefined)).toEqual([])
+    let waiting = cases.filter(one => one.outcome && 'answer' in one.outcome)
+    const haveEffect = async () => {
+      const left: Case[] = []
+      for (const one of waiting)
+        if (!one.outcome || !('answer' in one.outcome) || !(await one.verb.hasEffect(one.s, one.outcome.answer)))
+          left.push(one)
+      waiting = left
+      return waiting.length === 0
+    }
+    await world.until(haveEffect, 80).catch(() => undefined)
+    expect(
+      waiting.map(({ what }) => what),
+      'verbs that were accepted and had no effect',
+    ).toEqual([])
+    await forEach(subjects, remove)
+    await world.until(() => every(subjects, async s => (await store.byId(db, s.id)) === undefined))
+  })
+})
+
+it('has every phase', () => {
+  const named = Object.keys(states).map(state => state.split(',')[0] ?? '')
+  expect(named).toEqual(expect.arrayContaining(Object.keys(world.machines.branch.phases)))
+})
+
+it('has every verb of the contract', () => {
+  const asked = new Set(Object.values(verbs).map(({ operation }) => operation))
+  const writes = Object.entries(databaseOperations).filter(([id]) => 'write' in Object(handlers[id]))
+  const apart = ['createDatabase', 'deleteDatabaseBackupTarget', 'reAttach', 'validate']
+  expect(writes.map(([id]) => id).filter(id => !apart.includes(id) && !asked.has(id as never))).toEqual([])
+})

@@ -889,6 +889,26 @@ export interface PlanLimits {
   readonly max_volumes: number
 }
 
+export interface Problem {
+  /** `about:blank`: `code` says more. */
+  readonly type: string
+  /** The HTTP status in words. */
+  readonly title: string
+  /** What went wrong, for people. */
+  readonly detail: string
+  /** What went wrong, for people. */
+  readonly error?: string | undefined
+  /** The HTTP status. */
+  readonly status: number
+  /** What went wrong, for programs. */
+  readonly code?: string | undefined
+  readonly request_id?: string | undefined
+  readonly details?: readonly ({
+  readonly field: string
+  readonly message: string
+})[] | undefined
+}
+
 export interface ProductChoice {
   readonly product_id?: string | null | undefined
 }

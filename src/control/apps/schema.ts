@@ -241,6 +241,7 @@ export const appOperations = operations({
     scope: 'write',
     params,
     body: resource('ScaleAppRequest', scaling),
+    changes: '/v1/apps/{app_name}',
     bodyRequired: true,
     answer: ScaledApp,
   },

@@ -15,6 +15,7 @@ export const errorStatus = {
   operation_in_progress: 409,
   unsupported_by_hypervisor: 409,
   idempotency_key_reused: 409,
+  precondition_failed: 412,
   payload_too_large: 413,
   unsupported_media_type: 415,
   rate_limited: 429,

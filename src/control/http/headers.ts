@@ -43,6 +43,6 @@ export function corsHeaders(origin: string | undefined, allowed: readonly string
 
 export const preflightHeaders = {
   'access-control-allow-headers':
-    'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, X-Project, X-Request-Id, traceparent',
+    'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Project, X-Request-Id, traceparent',
   'access-control-max-age': '600',
 } as const

@@ -4,6 +4,7 @@
  */
 import type { TSchema } from 'typebox'
 import type { Operation } from './operation.ts'
+import { isChange, isTagged, resourceOf } from './precondition.ts'
 import { rightOf } from './right.ts'
 import { needsBody } from './route.ts'
 import { tagDescriptions } from './tags.ts'
@@ -18,11 +19,11 @@ const errorStatuses = {
   403: 'The credential does not allow this, or the plan does not.',
   404: 'Not found, or not yours.',
   409: 'Not possible in the present state; `code` says why.',
+  412: 'The resource is not what `If-Match` says any more.',
   413: 'The body is too large.',
   415: 'The body is not JSON.',
   429: 'Too many requests; wait as long as `Retry-After` says.',
   500: 'A fault of the server.',
-  501: 'Declared, but not implemented yet.',
   503: 'Not available right now; try again after `Retry-After` seconds.',
 } as const
 type ErrorStatus = keyof typeof errorStatuses
@@ -47,14 +48,36 @@ const errorSchema = {
   },
 }
 
+/** RFC 9457, for who accepts `application/problem+json`. */
+const problemSchema = {
+  title: 'Problem',
+  type: 'object',
+  required: ['type', 'title', 'status', 'detail'],
+  properties: {
+    type: { type: 'string', description: '`about:blank`: `code` says more.' },
+    title: { type: 'string', description: 'The HTTP status in words.' },
+    detail: { type: 'string', description: 'What went wrong, for people.' },
+    ...errorSchema.properties,
+  },
+}
+
 export function buildOpenApi(operations: Readonly<Record<string, Operation>>): Json {
-  const components = new Map<string, unknown>([['Error', errorSchema]])
+  const components = new Map<string, unknown>([
+    ['Error', errorSchema],
+    ['Problem', problemSchema],
+  ])
   const paths: Record<string, Json> = {}
+  const readable = new Set(
+    Object.values(operations)
+      .filter(isTagged)
+      .map(({ path }) => path),
+  )
   for (const [id, operation] of Object.entries(operations))
     (paths[operation.path] ??= { servers: [{ url: '/' }] })[operation.method.toLowerCase()] = describe(
       id,
       operation,
       components,
+      readable,
     )
   const tags = new Set(Object.values(operations).map(operation => operation.tag))
   return {
@@ -81,15 +104,26 @@ export function buildOpenApi(operations: Readonly<Record<string, Operation>>): J
       responses: Object.fromEntries(
         Object.entries(errorStatuses).map(([status, description]) => [
           `Error${status}`,
-          { description, content: { 'application/json': { schema: reference('Error') } } },
+          {
+            description,
+            content: {
+              'application/json': { schema: reference('Error') },
+              'application/problem+json': { schema: reference('Problem') },
+            },
+          },
         ]),
       ),
     },
   }
 }
 
-function describe(id: string, operation: Operation, components: Map<string, unknown>): Json {
-  const parameters = parametersOf(operation, components)
+function describe(
+  id: string,
+  operation: Operation,
+  components: Map<string, unknown>,
+  readable: ReadonlySet<string>,
+): Json {
+  const parameters = parametersOf(operation, components, readable)
   return {
     operationId: id,
     tags: [operation.tag],
@@ -100,7 +134,7 @@ function describe(id: string, operation: Operation, components: Map<string, unkn
     responses: {
       200: success(operation, components),
       ...Object.fromEntries(
-        failures(operation).map(status => [status, { $ref: `#/components/responses/Error${status}` }]),
+        failures(operation, readable).map(status => [status, { $ref: `#/components/responses/Error${status}` }]),
       ),
     },
     ...(operation.auth === 'bearer' ? { 'x-mote-scope': operation.scope } : {}),
@@ -110,7 +144,7 @@ function describe(id: string, operation: Operation, components: Map<string, unkn
   }
 }
 
-function parametersOf(operation: Operation, components: Map<string, unknown>): Json[] {
+function parametersOf(operation: Operation, components: Map<string, unknown>, readable: ReadonlySet<string>): Json[] {
   const parameters = [
     ...parameterList('path', operation.params, components),
     ...parameterList('query', operation.query, components),
@@ -139,6 +173,14 @@ function parametersOf(operation: Operation, components: Map<string, unknown>): J
       required: false,
       description: 'Makes retries safe: the same key and request is answered again from memory for 24 hours.',
       schema: { type: 'string', minLength: 1, maxLength: 255 },
+    })
+  if (isConditional(operation, readable))
+    parameters.push({
+      name: 'If-Match',
+      in: 'header',
+      required: false,
+      description: 'The `ETag` of the resource as it was read: the change happens only if it is still that.',
+      schema: { type: 'string' },
     })
   if (operation.answer === 'stream')
     parameters.push({
@@ -207,18 +249,23 @@ function success(operation: Operation, components: Map<string, unknown>): Json {
   }
 }
 
+/** Whether `If-Match` is compared: there is a tag of what it changes. */
+const isConditional = (operation: Operation, readable: ReadonlySet<string>) =>
+  operation.auth === 'bearer' && isChange(operation) && readable.has(resourceOf(operation))
+
 const linkHeader = {
   description: '`rel="next"`: where the next page is (RFC 8288). Absent on the last page.',
   schema: { type: 'string' },
 }
 
-function failures(operation: Operation): ErrorStatus[] {
+function failures(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
   const bearer: ErrorStatus[] = operation.auth === 'bearer' ? [401, 403] : []
   const found: ErrorStatus[] = operation.params || operation.project !== 'none' ? [404] : []
   const body: ErrorStatus[] = operation.body || operation.rawBody || operation.upload ? [413] : []
   const media: ErrorStatus[] = operation.body ? [415] : []
   const state: ErrorStatus[] = operation.method === 'GET' ? [] : [409]
-  return [400, ...bearer, ...found, ...state, ...body, ...media, 429, 500, 501, 503]
+  const condition: ErrorStatus[] = isConditional(operation, readable) ? [412] : []
+  return [400, ...bearer, ...found, ...state, ...condition, ...body, ...media, 429, 500, 503]
 }
 
 const reference = (title: string) => ({ $ref: `#/components/schemas/${title}` })

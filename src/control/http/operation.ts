@@ -51,6 +51,8 @@ export interface Operation {
   readonly items?: readonly ItemRule[]
   /** It answers one item of that list. */
   readonly itemOf?: { readonly list: string; readonly by: string; readonly within?: string }
+  /** Path of the resource that it changes, where that is another one than its own: what `If-Match` is compared with. */
+  readonly changes?: string
   /** Member of the answer that `?wait=` can wait for. */
   readonly waits?: string
   /** An addition of ours, not among the 106 operations of the specification. */

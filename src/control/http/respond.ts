@@ -1,6 +1,7 @@
 /** How answers leave: JSON with caching rules and entity tags, text, pages, failures. */
+import { STATUS_CODES } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { asApiError, failureOf, logFailure } from './failure.ts'
+import { asApiError, type Failure, failureOf, logFailure } from './failure.ts'
 import { formPageHeaders, jsonHeaders, pageHeaders } from './headers.ts'
 import { JsonText, type Operation, tagOf } from './operation.ts'
 
@@ -43,8 +44,27 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
   const error = asApiError(thrown)
   logFailure(request.log, error)
   const { status, headers, body } = failureOf(error, request.id)
+  const isProblem = wantsProblem(request.headers.accept)
+  const type = isProblem ? { 'content-type': problemType } : {}
   return reply
     .code(status)
-    .headers({ ...jsonHeaders, ...headers, 'cache-control': 'no-store' })
-    .send(JSON.stringify(body))
+    .headers({ ...jsonHeaders, ...type, ...headers, 'cache-control': 'no-store' })
+    .send(JSON.stringify(isProblem ? problemOf(status, body) : body))
 }
+
+const problemType = 'application/problem+json'
+
+// Only for clients that name the type: those that know nothing of it accept everything.
+const wantsProblem = (accept = '') =>
+  accept.split(',').some(part => {
+    const [type = '', ...parameters] = part.split(';').map(one => one.trim().toLowerCase())
+    return type === problemType && !parameters.some(one => /^q=0(?:\.0*)?$/.test(one))
+  })
+
+/** RFC 9457, with the members of the ordinary error beside. */
+const problemOf = (status: number, body: Failure['body']) => ({
+  type: 'about:blank',
+  title: STATUS_CODES[status] ?? 'Error',
+  detail: body['error'],
+  ...body,
+})

@@ -25,6 +25,7 @@ import { itemHandler } from './items.ts'
 import type { Feature, Handler, Operation } from './operation.ts'
 import { methodTable, type MethodsOf, routePath } from './paths.ts'
 import { cutList, linkOf, type ListRule, pageOf } from './paging.ts'
+import { beginChange, readerOf } from './precondition.ts'
 import { type FrameDeps, type ServerOptions, stateOf } from './ports.ts'
 import { plainAddress } from './rate-limit.ts'
 import { sendFailure, sendJson, sendText } from './respond.ts'
@@ -65,11 +66,14 @@ export function createServer(options: ServerOptions): ApiServer {
   installNotFound(app, methodTable(Object.values(operations)), deps.config.corsOrigins)
 
   const handlers = handlersOf([...options.features, docsFeature(operations)])
-  for (const [id, operation] of Object.entries(operations)) {
+  const routes = Object.entries(operations).map(([id, operation]) => {
     const found = handlers.get(id) ?? itemHandler(operation, handlers.get(operation.itemOf?.list ?? ''))
-    const route = createRoute(id, operation, found, options.checkAnswers ?? false)
-    const handler: Run = (request, reply) => run(options, context, route, request, reply)
-    if (operation.upload) app.register(async uploads => takeUploads(uploads, route, handler))
+    return createRoute(id, operation, found, options.checkAnswers ?? false)
+  })
+  for (const route of routes) {
+    const parts = { route, reader: readerOf(route, routes) }
+    const handler: Run = (request, reply) => run(options, context, parts, request, reply)
+    if (route.operation.upload) app.register(async uploads => takeUploads(uploads, route, handler))
     else registerRoute(app, route, handler)
   }
   registerDocsAssets(app)
@@ -253,7 +257,7 @@ function registerRoute(app: FastifyInstance, route: Route, handler: Run): void {
 async function run(
   options: ServerOptions,
   context: StreamContext,
-  route: Route,
+  { route, reader }: { readonly route: Route; readonly reader: Route | undefined },
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {
@@ -277,12 +281,15 @@ async function run(
     const answer = await handler.read(call)
     return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))
   }
-  const written = await runWrite(options, route, handler, call, notes, request, reply).catch(async (error: unknown) => {
-    const { caller, project } = stateOf(request)
-    if (error instanceof ApiError && caller)
-      await options.onRefusal?.({ error, userId: caller.userId, projectId: project?.id })
-    throw error
-  })
+  await using precondition = reader && (await beginChange(reader, request, reply))
+  const written = await runWrite(options, route, handler, call, notes, request, reply, precondition).catch(
+    async (error: unknown) => {
+      const { caller, project } = stateOf(request)
+      if (error instanceof ApiError && caller)
+        await options.onRefusal?.({ error, userId: caller.userId, projectId: project?.id })
+      throw error
+    },
+  )
   if (written.replayed) reply.header('idempotent-replayed', 'true')
   return sendJson(request, reply, operation, written.status, written.json)
 }

@@ -6,6 +6,7 @@ import { retryable } from '../../db/errors.ts'
 import { ApiError, invalidField } from './errors.ts'
 import type { Call, Handler } from './operation.ts'
 import { type AuditEntry, type IdempotencyClaim, originOf, type ServerOptions, stateOf } from './ports.ts'
+import type { Precondition } from './precondition.ts'
 import type { RecordedNote, Route } from './route.ts'
 
 type WriteHandler = Extract<Handler<never>, { readonly write: unknown }>
@@ -24,12 +25,14 @@ export async function runWrite(
   notes: RecordedNote[],
   request: FastifyRequest,
   reply: FastifyReply,
+  precondition?: Precondition,
 ): Promise<Written> {
   const claim = claimOf(route, request, call)
   const work = await handler.write(call)
   const noted = notes.length
   const once = async (tx: Tx): Promise<Written> => {
     notes.length = noted
+    await precondition?.check(tx)
     const stored = claim && (await options.idempotency.claim(tx, claim))
     if (stored) {
       if (stored.fingerprint !== claim.fingerprint)

@@ -1,0 +1,95 @@
+/**
+ * `If-Match` on what changes a resource (RFC 9110, 13.1.1): the change happens only if the resource still is what its `GET`
+ * answered. Changes of one resource take turns from the first statement of their transactions, so the resource that is
+ * looked at is the one that is changed. Tags are compared by their opaque part: ours are weak, and are hashes of every byte.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { statement, type Tx } from '../../db/db.ts'
+import { semaphore } from '../../lib/semaphore.ts'
+import { ApiError } from './errors.ts'
+import { JsonText, type Operation, tagOf } from './operation.ts'
+import { stateOf } from './ports.ts'
+import { buildCall, type Route, signalOf } from './route.ts'
+
+const lockResource = statement(
+  'http.lockResource',
+  `SELECT pg_advisory_xact_lock(hashtextextended('http ' || $1::text, 0))`,
+)
+
+/** Each holds a session of the database in its transaction, and needs another to look. */
+const atOnce = semaphore(4)
+
+export const isChange = ({ method }: Operation) => method === 'PUT' || method === 'PATCH' || method === 'DELETE'
+
+/** Whether the answer has an entity tag that is of one resource. */
+export const isTagged = ({ method, answer, list, secretAnswer }: Operation) =>
+  method === 'GET' && !list && !secretAnswer && (typeof answer !== 'string' || answer === 'free')
+
+/** The path of the resource that the operation changes. */
+export const resourceOf = ({ path, changes }: Operation) => changes ?? path
+
+/** The route that answers what this one changes; undefined: there is no such `GET`. */
+export function readerOf(route: Route, routes: readonly Route[]): Route | undefined {
+  if (!isChange(route.operation) || !('write' in route.handler)) return undefined
+  const path = resourceOf(route.operation)
+  return routes.find(({ operation, handler }) => operation.path === path && isTagged(operation) && 'read' in handler)
+}
+
+export interface Precondition extends AsyncDisposable {
+  /** The first statement of the transaction. @throws ApiError 412 */
+  check(tx: Tx): Promise<void>
+}
+
+/** @param reader of what is changed */
+export async function beginChange(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<Precondition> {
+  const wanted = request.headers['if-match']
+  const key = `${stateOf(request).project?.id ?? stateOf(request).caller?.userId} ${pathOf(reader.operation, request)}`
+  if (wanted === undefined)
+    return {
+      // Not awaited: what follows in the transaction runs after it.
+      check: async tx => void tx.run(lockResource, [key]).catch(() => undefined),
+      [Symbol.asyncDispose]: async () => undefined,
+    }
+  const release = await atOnce.take(signalOf(reply))
+  return {
+    async check(tx) {
+      await tx.run(lockResource, [key])
+      const tag = await currentTag(reader, request, reply)
+      if (tag === undefined || !matches(wanted, tag))
+        throw new ApiError(
+          'precondition_failed',
+          'It is not what it was when you read it (If-Match). Read it again, and repeat the change if it still applies.',
+        )
+    },
+    [Symbol.asyncDispose]: async () => release(),
+  }
+}
+
+/** Undefined: it does not exist. */
+async function currentTag(reader: Route, request: FastifyRequest, reply: FastifyReply): Promise<string | undefined> {
+  const { handler } = reader
+  if (!('read' in handler)) return undefined
+  const call = buildCall(reader, request, {
+    who: stateOf(request),
+    signal: () => signalOf(reply),
+    note: () => undefined,
+    setCookie: () => undefined,
+  })
+  try {
+    const json = reader.json(await handler.read(call), reply)
+    return json instanceof JsonText ? json.tag : tagOf(json)
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined
+    throw error
+  }
+}
+
+const opaque = (tag: string) => tag.trim().replace(/^W\//, '')
+
+const matches = (header: string, tag: string) =>
+  header.trim() === '*' || header.split(',').some(candidate => opaque(candidate) === opaque(tag))
+
+function pathOf({ path }: Operation, request: FastifyRequest): string {
+  const params = Object(request.params)
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(Reflect.get(params, name)))
+}

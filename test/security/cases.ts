@@ -77,6 +77,7 @@ export async function settle(api: Identity): Promise<Belongings> {
       volume_id: newId(),
       snapshot_id: newId(),
       build_id: newId(),
+      delivery_id: newId(),
       snapshot_name: 'before-lunch',
       rule_id: newId(),
       host_id: newId(),

@@ -28,16 +28,20 @@ async function all<T>(items: AsyncGenerator<T>): Promise<readonly T[]> {
 export const queries = {
   me: () => queryOptions({ queryKey: ['me'], queryFn: ({ signal }) => api.getMe({ signal }), staleTime: 60_000 }),
   projects: () =>
-    queryOptions({ queryKey: ['projects'], queryFn: ({ signal }) => api.listProjects({ signal }), staleTime: 30_000 }),
+    queryOptions({
+      queryKey: ['projects'],
+      queryFn: ({ signal }) => api.listProjects({}, { signal }),
+      staleTime: 30_000,
+    }),
   invitations: () =>
-    queryOptions({ queryKey: ['invitations'], queryFn: ({ signal }) => api.listInvitations({ signal }) }),
+    queryOptions({ queryKey: ['invitations'], queryFn: ({ signal }) => api.listInvitations({}, { signal }) }),
   members: (slug: string) =>
     queryOptions({
       queryKey: ['members', slug],
       queryFn: ({ signal }) => api.listMembers({ tenant_slug: slug }, { signal }),
     }),
-  tokens: () => queryOptions({ queryKey: ['tokens'], queryFn: ({ signal }) => api.listTokens({ signal }) }),
-  sessions: () => queryOptions({ queryKey: ['sessions'], queryFn: ({ signal }) => api.listSessions({ signal }) }),
+  tokens: () => queryOptions({ queryKey: ['tokens'], queryFn: ({ signal }) => api.listTokens({}, { signal }) }),
+  sessions: () => queryOptions({ queryKey: ['sessions'], queryFn: ({ signal }) => api.listSessions({}, { signal }) }),
 
   apps: () =>
     queryOptions({
@@ -110,11 +114,12 @@ export const queries = {
   repositories: () =>
     queryOptions({
       queryKey: inProject('repositories'),
-      queryFn: ({ signal }) => api.listRepositories({ signal }),
+      queryFn: ({ signal }) => api.listRepositories({}, { signal }),
       staleTime: 60_000,
     }),
 
-  volumes: () => queryOptions({ queryKey: inProject('volumes'), queryFn: ({ signal }) => api.listVolumes({ signal }) }),
+  volumes: () =>
+    queryOptions({ queryKey: inProject('volumes'), queryFn: ({ signal }) => api.listVolumes({}, { signal }) }),
   volumeUsage: (volume_id: string) =>
     queryOptions({
       queryKey: inProject('volume-usage', volume_id),
@@ -133,7 +138,7 @@ export const queries = {
     }),
 
   databases: () =>
-    queryOptions({ queryKey: inProject('databases'), queryFn: ({ signal }) => api.listDatabases({ signal }) }),
+    queryOptions({ queryKey: inProject('databases'), queryFn: ({ signal }) => api.listDatabases({}, { signal }) }),
   connection: (id: string) =>
     queryOptions({
       queryKey: inProject('connection', id),
@@ -168,7 +173,7 @@ export const queries = {
   sshKeys: () =>
     queryOptions({
       queryKey: ['ssh-keys'],
-      queryFn: ({ signal }) => api.listSshKeys({ signal }),
+      queryFn: ({ signal }) => api.listSshKeys({}, { signal }),
     }),
 
   mesh: () => queryOptions({ queryKey: ['mesh'], queryFn: ({ signal }) => api.getMesh({ signal }) }),
@@ -182,7 +187,7 @@ export const queries = {
   hosts: () =>
     queryOptions({
       queryKey: ['hosts'],
-      queryFn: ({ signal }) => api.listHosts({ signal }),
+      queryFn: ({ signal }) => api.listHosts({}, { signal }),
       refetchInterval: 5_000,
     }),
   billing: () => queryOptions({ queryKey: inProject('billing'), queryFn: ({ signal }) => api.getBilling({ signal }) }),

@@ -91,6 +91,7 @@ export const authOperations = operations({
       code: maybe(code({ description: 'Six digits of the authenticator, or a recovery code.' })),
     }),
     answer: AuthResponse,
+    fails: [401],
   },
   refreshSession: {
     secretAnswer: true,
@@ -101,6 +102,7 @@ export const authOperations = operations({
     proof: 'unused refresh token',
     body: RefreshRequest,
     answer: RefreshResponse,
+    fails: [401],
   },
   logout: {
     method: 'POST',

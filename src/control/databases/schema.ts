@@ -138,6 +138,7 @@ export const databaseOperations = operations({
     params,
     query: Type.Object({ branch: Type.Optional(text({ maxLength: 40, description: 'Default: the current one.' })) }),
     answer: DatabaseConnection,
+    fails: [409],
   },
   createTunnelPassword: {
     secretAnswer: true,
@@ -333,6 +334,7 @@ export const upcallOperations = operations({
     body: resource('ReAttachRequest', { node_id: Type.Optional(int64()) }),
     bodyRequired: false,
     answer: resource('ReAttachResponse', { tenants: list(ReAttachedTenant) }),
+    fails: [403, 404],
   },
   validateGenerations: {
     method: 'POST',
@@ -345,5 +347,6 @@ export const upcallOperations = operations({
       tenants: list(resource('TenantValidity', { id: text(), valid: bool() })),
     }),
     unaudited: true,
+    fails: [403],
   },
 })

@@ -265,7 +265,20 @@ function failures(operation: Operation, readable: ReadonlySet<string>): ErrorSta
   const media: ErrorStatus[] = operation.body ? [415] : []
   const state: ErrorStatus[] = operation.method === 'GET' ? [] : [409]
   const condition: ErrorStatus[] = isConditional(operation, readable) ? [412] : []
-  return [400, ...bearer, ...found, ...state, ...condition, ...body, ...media, 429, 500, 503]
+  const all = [
+    400,
+    ...bearer,
+    ...found,
+    ...state,
+    ...condition,
+    ...body,
+    ...media,
+    ...(operation.fails ?? []),
+    429,
+    500,
+    503,
+  ]
+  return [...new Set(all)].toSorted((a, b) => a - b) as ErrorStatus[]
 }
 
 const reference = (title: string) => ({ $ref: `#/components/schemas/${title}` })

@@ -51,6 +51,8 @@ export interface Operation {
   readonly items?: readonly ItemRule[]
   /** It answers one item of that list. */
   readonly itemOf?: { readonly list: string; readonly by: string; readonly within?: string }
+  /** Statuses of its own, besides those of every operation of its kind. */
+  readonly fails?: readonly (401 | 403 | 404 | 409)[]
   /** Path of the resource that it changes, where that is another one than its own: what `If-Match` is compared with. */
   readonly changes?: string
   /** Member of the answer that `?wait=` can wait for. */

@@ -95,6 +95,7 @@ export const scmOperations = operations({
       ),
     }),
     answer: 'free',
+    fails: [409],
   },
   confirmScm: {
     method: 'POST',
@@ -129,6 +130,7 @@ export const scmOperations = operations({
     }),
     secretAnswer: true,
     answer: ScmInstalled,
+    fails: [409],
   },
   getGitCredential: {
     method: 'GET',

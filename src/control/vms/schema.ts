@@ -157,6 +157,7 @@ export const vmOperations = operations({
     ...balloon,
     scope: 'read',
     params,
+    fails: [409],
   },
   setBalloon: {
     method: 'POST',

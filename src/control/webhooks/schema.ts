@@ -20,6 +20,7 @@ export const webhookOperations = operations({
     path: '/v1/webhooks/billing',
     proof: 'signature of the billing provider over the body',
     summary: 'Events of the billing provider',
+    fails: [401, 404],
   },
   receiveAppWebhook: {
     ...shared,
@@ -27,6 +28,7 @@ export const webhookOperations = operations({
     proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
     summary: 'Events of any git host for the app whose secret signed them',
     params: Type.Object({ app_name: text({ description: 'Id of the app; or its name.' }) }),
+    fails: [401, 404],
   },
   receiveScmWebhook: {
     ...shared,
@@ -35,5 +37,6 @@ export const webhookOperations = operations({
     summary: 'Events of the source host integration',
     // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
+    fails: [401, 404],
   },
 })

@@ -95,6 +95,7 @@ describe('on a real system', () => {
     expect((await user.get(`${at}?wait=running&timeout=1`)).body.status, 'the time is over').toBe('stopped')
     expect(performance.now() - began).toBeGreaterThan(900)
     expect((await user.get(`${at}?wait=running&timeout=61`)).status).toBe(400)
+    expect((await user.get(`${at}?wait=runing`)).body.error).toMatch(/^wait must have states/)
   })
 
   it('does not wait for what cannot come any more', async () => {

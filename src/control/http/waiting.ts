@@ -1,6 +1,7 @@
 /** `?wait=<state>`: an answer that comes once a resource is in the state, or when the time is over. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type TObject, Type } from 'typebox'
+import { deploymentStatuses } from '../../contract/deployments.ts'
 import { text, uint32 } from './types.ts'
 
 const firstPauseMs = 100
@@ -11,12 +12,25 @@ const mostWaits = 200
 /** States from which a resource does not come back by itself: waiting for another one is of no use. */
 const ends: ReadonlySet<unknown> = new Set(['failed', 'cancelled', 'superseded', 'deleted', 'succeeded'])
 
+/** Of every kind of resource: a state that is misspelt would only be waited for in vain. */
+const states = new Set<string>([
+  ...deploymentStatuses,
+  // Databases and branches, snapshots, volumes.
+  ...['creating', 'running', 'ready', 'suspended', 'restarting', 'restoring', 'unavailable', 'failed', 'deleting'],
+  ...['pending', 'growing', 'moving', 'waiting', 'attaching', 'attached', 'detaching'],
+  // Builds, and how an app is scaled.
+  ...['queued', 'fetching', 'pushing', 'succeeded', 'cancelled', 'active', 'idle', 'scaled_to_zero', 'warming_up'],
+])
+const oneState = `(?:${[...states].join('|')})`
+
 export const waitQuery = (member: string, own: TObject | undefined): TObject =>
   Type.Object({
     ...own?.properties,
     wait: Type.Optional(
       text({
         maxLength: 200,
+        pattern: `^${oneState}(?:,${oneState})*$`,
+        'x-mote-pattern': 'states of the resource, separated by commas',
         description: `Answers once \`${member}\` is this, or one of several (\`running,failed\`); else with what it is when it has ended or the time is over.`,
       }),
     ),

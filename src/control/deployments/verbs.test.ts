@@ -1,4 +1,4 @@
-/** Every verb in every phase, before a step and during one: it takes effect in the end, or is refused with 409. */
+/** Every verb in every phase, before a step, during one and while the hosts are away: it takes effect in the end, or is refused with 409. */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld, type TestApp } from '../../../test/support/compute.ts'
 import { can } from '../../contract/deployments.ts'
@@ -223,7 +223,21 @@ const before = (id: string, verb: Verb): Promise<unknown> =>
   )
 
 const verbs = Object.keys(can).filter((verb): verb is Verb => verb in can)
-const moments = { 'before a step': before, 'during a step': during }
+/** The hosts stop answering before the verb comes, and are back some time later. */
+async function whileAway(id: string, verb: Verb): Promise<unknown> {
+  for (const host of world.hosts) host.reachable = false
+  try {
+    const refused = await before(id, verb)
+    for (let round = 0; round < 5; round++) {
+      await world.hostsMove()
+      await world.run('vm', 'snapshot', 'deployment', 'app')
+    }
+    return refused
+  } finally {
+    for (const host of world.hosts) host.reachable = true
+  }
+}
+const moments = { 'before a step': before, 'during a step': during, 'while the hosts are away': whileAway }
 
 describe.each(Object.entries(states))('%s', (_state, bring) => {
   it.each(Object.entries(moments).flatMap(([when, how]) => verbs.map(verb => ({ when, how, verb }))))(

@@ -1,4 +1,7 @@
-/** Every verb of volumes and their snapshots in every state, before a step and during one: it takes effect in the end, or is refused. */
+/**
+ * Every verb of volumes and their snapshots in every state, before a step, during one and while the host is away: it takes effect in
+ * the end, or is refused.
+ */
 import { afterAll, describe, expect, it } from 'vitest'
 import { computeWorld } from '../../../test/support/compute.ts'
 import { testLog } from '../../../test/support/log.ts'
@@ -150,7 +153,21 @@ async function during(verb: Verb, subject: Subject): Promise<Outcome> {
   await createRunner({ db, machines: [interrupted], log: testLog(), batch: 100_000 }).tickOnce()
   return outcome ?? apply(verb, subject)
 }
-const moments = { 'before a step': apply, 'during a step': during }
+/** Its host stops answering before the verb comes, and is back some time later. */
+async function whileAway(verb: Verb, subject: Subject): Promise<Outcome> {
+  host.reachable = false
+  try {
+    const outcome = await apply(verb, subject)
+    for (let round = 0; round < 5; round++) {
+      await world.hostsMove()
+      await world.run('volume', 'volumeSnapshot')
+    }
+    return outcome
+  } finally {
+    host.reachable = true
+  }
+}
+const moments = { 'before a step': apply, 'during a step': during, 'while its host is away': whileAway }
 
 describe.each(Object.entries(states))('%s', (_state, bring) => {
   it.each(

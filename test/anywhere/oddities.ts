@@ -86,7 +86,7 @@ export const oddities = {
   },
   'small-disk': {
     about: '300 MiB of disk left',
-    says: /(?:disk|free|insufficient) space|no space|space left/i,
+    says: /disk is full: free at least/,
     room: { freeMib: 300 },
   },
   proxy: {

@@ -341,8 +341,9 @@ const verbs: Readonly<Record<string, Verb>> = {
 
 async function branchIsReady(s: Subject): Promise<boolean> {
   const b = (await store.branches(db, s.id)).find(one => one.name === 'made')
+  if (b === undefined) return false
   // A suspended database has suspended branches.
-  return b !== undefined && branchStatusOf(b) === 'ready' && (b.readyAt !== null || b.databaseWant === 'suspended')
+  return b.databaseWant === 'suspended' ? branchStatusOf(b) === 'suspended' : branchStatusOf(b) === 'ready'
 }
 
 type Outcome = { readonly answer: unknown } | { readonly refused: unknown }

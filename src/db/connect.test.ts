@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -272,6 +274,31 @@ describeEachPostgres('connectDb', which => {
     await small.close()
     expect(await caught(small.rows(sql.ids))).toMatchObject({ reason: 'closed' })
     expect(await caught(small.tx(tx => tx.rows(sql.ids)))).toMatchObject({ name: 'DbUnavailable' })
+  })
+
+  test('a session that is ended as it begins fails its transaction, and nothing else', async () => {
+    const socket = join(decodeURIComponent(/\?host=(.+)$/.exec(database.url)?.[1] ?? ''), '.s.PGSQL.5432')
+    const fatal = Buffer.from('SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+    const length = Buffer.alloc(4)
+    length.writeInt32BE(fatal.length + 4)
+    // AuthenticationOk and ReadyForQuery, then the end, in one packet (PostgreSQL, "Message Formats").
+    const ended = Buffer.concat([Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05IE', 'latin1'), length, fatal])
+    const proxy = createServer(client => {
+      client.once('data', first => {
+        if (first.includes('mote-tx')) return client.end(ended)
+        const server = connect(socket)
+        server.write(first)
+        client.pipe(server).pipe(client)
+      })
+    }).listen(0, '127.0.0.1')
+    await once(proxy, 'listening')
+    using _closing = { [Symbol.dispose]: () => void proxy.close() }
+    const { port } = proxy.address() as AddressInfo
+    const [, user = '', name = ''] = /\/\/(\w+)@\/(\w+)\?/.exec(database.url) ?? []
+    const own = await connectDb({ url: `postgresql://${user}@127.0.0.1:${port}/${name}`, log })
+    expect(await caught(own.tx(tx => tx.rows(sql.pid)))).toBeInstanceOf(DbUnavailable)
+    expect(await own.rows(sql.pid)).toHaveLength(1)
+    await own.close()
   })
 
   describe('a server that hangs', () => {

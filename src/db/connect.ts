@@ -35,6 +35,9 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
     pipeline: true,
     max: options.txConnections ?? 10,
   })
+  // Without a listener of its own a session that ends while nobody waits for an answer would end the process: in a transaction, or
+  // in the moment in which it begins.
+  pool.on('connect', client => client.on('error', () => undefined))
   pool.on('error', error => log.warn({ err: error.message }, 'idle transaction connection lost'))
   const listener = new Listener(url, log, sockets)
   const close = async () => {
@@ -66,16 +69,12 @@ export async function connectDb(options: ConnectOptions): Promise<Db> {
 
 async function transaction<T>(pool: pg.Pool, work: (tx: Tx) => Promise<T>): Promise<T> {
   const client = await connection(pool)
-  // Without a listener a connection that breaks in the middle would end the process.
-  const ignore = () => undefined
-  client.on('error', ignore)
   let broken = true
   try {
     return await runTransaction(client, work, () => {
       broken = false
     })
   } finally {
-    client.off('error', ignore)
     client.release(broken)
   }
 }

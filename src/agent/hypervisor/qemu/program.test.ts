@@ -6,6 +6,8 @@ const before =
   '-runas user     change to user id user just before starting the VM\n                user can be numeric uid:gid instead\n'
 const both = `${before}-run-with [async-teardown=on|off][,chroot=dir][user=username|uid:gid]\n`
 const since = '-run-with [async-teardown=on|off][,chroot=dir][user=username|uid:gid]\n'
+/** As a help may be broken into lines. */
+const wrapped = '-run-with [async-teardown=on|off][,chroot=dir]\n          [,user=username|uid:gid]\n'
 const chrootOnly = `${before}-run-with [async-teardown=on|off][,chroot=dir]\n`
 
 test.each([
@@ -15,6 +17,7 @@ test.each([
   ['9.0.2', chrootOnly, ['-runas', '7:8'], true],
   ['9.1.0', both, ['-run-with', 'user=7:8'], true],
   ['10.0.13', since, ['-run-with', 'user=7:8'], true],
+  ['11.0.0', wrapped, ['-run-with', 'user=7:8'], true],
 ])(
   'QEMU %s is asked for the rights of a user in the way that its help names',
   (version, help, args, memoryNeedsName) => {

@@ -38,7 +38,7 @@ export function qemuProgramFrom(versionText: string, help: string, machines: str
     )
   return {
     version,
-    userOption: /^-run-with .*\buser=/m.test(help) ? 'run-with' : 'runas',
+    userOption: /^-run-with .*\buser=/m.test(help) || !/^-runas\s/m.test(help) ? 'run-with' : 'runas',
     memoryNeedsName: ageOf(version, memoryNeedsNameSince) !== 'older',
   }
 }

@@ -24,7 +24,7 @@ static struct sockaddr_in target(uint32_t n) {
   return to;
 }
 
-/* Each datagram is a connection of its own for the host. */
+/* The host tracks each datagram as a separate connection. */
 static void udp(void) {
   int fd = socket(AF_INET, SOCK_DGRAM, 0);
   for (uint32_t n = 0;; n++) {
@@ -46,7 +46,7 @@ static void syn(void) {
   }
 }
 
-/* Names of the private network, which the host answers by itself. */
+/* Asks for names of the private network: the host answers them without asking another resolver. */
 static void dns(void) {
   char line[256], address[64] = "";
   FILE *conf = fopen("/etc/resolv.conf", "r");
@@ -147,7 +147,7 @@ static void start(const struct kind *kind, unsigned seconds) {
   _exit(0);
 }
 
-/* `all`: all of them at once. Answers at once; what it has started ends by itself. */
+/* `all` starts every kind. It returns immediately; the processes that it starts end after the given time. */
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
   int found = 0;

@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -15,6 +14,7 @@ import { type NatsServer, startNatsServer } from '../support/nats.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
 import { clearHosts } from './left-over.ts'
+import { freePort } from '../support/free-port.ts'
 
 const password = 'secret'
 
@@ -142,14 +142,4 @@ function restartable(nats: NatsServer): Program {
     },
     start: () => back.resolve(),
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('BUG: no port')
-  return address.port
 }

@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { programFlags } from '../../scripts/build.mjs'
@@ -12,6 +11,7 @@ import { recordOutput } from '../support/log.ts'
 import { startNatsServer } from '../support/nats.ts'
 import { startReaper } from '../support/reaper.ts'
 import { until } from '../support/wait.ts'
+import { freePort } from '../support/free-port.ts'
 
 const password = 'secret'
 
@@ -136,14 +136,4 @@ async function ended(child: ChildProcess): Promise<void> {
   const late = setTimeout(() => child.kill('SIGKILL'), 10_000)
   await exit
   clearTimeout(late)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('BUG: no port')
-  return address.port
 }

@@ -2,11 +2,12 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startReaper } from './reaper.ts'
 import { until } from './wait.ts'
+import { freePort } from './free-port.ts'
 
 export interface NatsServer extends AsyncDisposable {
   readonly url: string
@@ -79,16 +80,6 @@ export async function startNatsServer(options: NatsServerOptions = {}): Promise<
     stop,
     [Symbol.asyncDispose]: stop,
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('BUG: a TCP server has a port')
-  return address.port
 }
 
 async function answers(port: number, host = '127.0.0.1'): Promise<boolean> {

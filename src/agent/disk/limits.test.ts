@@ -7,7 +7,7 @@ const needed = ['qemu-system-x86_64', 'skopeo', 'umoci', 'mke2fs']
 const present = await Promise.all(needed.map(hasProgram))
 const reason = present.every(Boolean) ? '' : 'needs QEMU and the tools for images'
 
-/** A burst of four seconds' worth passes at once; what is left takes as long as it should, on any machine. */
+/** The limit lets a burst of four seconds pass immediately; the remaining bytes take at least this long on any machine. */
 const mib = 10
 const leastMs = 5_000
 

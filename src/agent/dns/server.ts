@@ -91,7 +91,7 @@ function queryHandler(options: ResolverOptions, signal: AbortSignal): Handle {
   const asking = rates(queriesPerSecond, () => performance.now())
   const forwarding = shares(forwardShare)
   return async (message, from, over) => {
-    // First, as it costs least: a guest that asks too much costs no more than the read.
+    // Before decoding: a query above the guest's limit costs only the read.
     if (!asking.take(from)) return void onRefused(from)
     const query = decoded(message)
     const asker = client(from)

@@ -1,10 +1,10 @@
 /*
  * unprivileged <first id> <ids> <dir> host|none [<file or directory>=<name>]... -- <program> [argument]...
  *
- * Starts a program on what a tenant sent. It believes to be root, and may give files to all users of an image; on the
- * host each of these users is one of the ids that nobody has. It sees <dir> at /mnt, its working directory, and what is
- * named there, read-only, below it. It has the host's network or none, and of root's rights those over its own files.
- * Needs root.
+ * Runs a program that reads a tenant's bytes. In its user namespace the program is root and can give files to every user
+ * of an image; on the host these users are unused ids. <dir> is mounted at /mnt, its working directory, and the named
+ * files are mounted read-only below it. The network is the host's or none. The program keeps only the capabilities over
+ * its own files. Needs root.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,4 +1,4 @@
-/** Programs that work on what a tenant sent, without root's rights where the host lets them (unprivileged.c). */
+/** Runs programs that read a tenant's bytes, without root's rights where the host allows it (unprivileged.c). */
 import { chmod, chown, lchown, lstat, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ export interface WorkerOptions {
   readonly signal: AbortSignal
 }
 
-/** Somebody who runs programs in one directory. */
+/** Runs programs in one directory, with user ids that no other worker has at the same time. */
 export interface Worker extends Disposable {
   /** On the host. */
   readonly dir: string
@@ -28,7 +28,7 @@ export interface Worker extends Disposable {
   readonly givesFilesAway: boolean
   /** A path below its directory, absolute, as its programs see it. */
   path(name: string): string
-  /** Lets its programs change a file of its directory that the agent made. */
+  /** Makes a file of its directory, which the agent created, writable to its programs. */
   give(name: string): Promise<void>
   /**
    * Runs a program in its directory.

@@ -97,7 +97,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     const hypervisor = untouchable.get(vmId)
     if (hypervisor) throw new StepError('unsupported_by_hypervisor', cannotTouch(hypervisor))
   }
-  /** Puts of one VM take turns: the check of the generation and the write of the wish belong together. */
+  /** Puts of one VM and its burial take turns: a wish that is stored while the directory goes would make it anew. */
   const turns = new Map<string, Promise<unknown>>()
 
   const open = ({ wish, record }: StoredVm, driver: Driver): Entry => {
@@ -116,18 +116,23 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         hasSnapshot: deps.hasSnapshot,
         saveRecord: next => deps.state.saveRecord(vmId, next),
         onSeen: news.tell,
-        bury: async generation => {
-          await deps.state.bury(vmId, generation, await log.read({ tail: tailLines, afterUs: 0 }))
-          entries.delete(vmId)
-          deps.onRelease()
-        },
+        bury: () => inTurn(vmId, () => bury(entry)),
       },
       wish,
       record,
     )
-    const entry = { actor, vmLog: log, news }
+    const entry: Entry = { actor, vmLog: log, news }
     entries.set(vmId, entry)
     return entry
+  }
+
+  const bury = async ({ actor, vmLog }: Entry): Promise<boolean> => {
+    const { vmId, generation, want } = actor.wish
+    if (want !== 'absent') return false
+    await deps.state.bury(vmId, generation, await vmLog.read({ tail: tailLines, afterUs: 0 }))
+    entries.delete(vmId)
+    deps.onRelease()
+    return true
   }
 
   const accept = async (wish: VmPut): Promise<VmObserved> => {
@@ -159,9 +164,13 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     return actor.observed()
   }
 
-  const inTurn = (vmId: string, act: () => Promise<VmObserved>): Promise<VmObserved> => {
+  const changed = (vmId: string, act: () => Promise<VmObserved>): Promise<VmObserved> => {
     if (!isVmId(vmId)) throw new StepError('invalid_vm', 'a VM id has letters, digits, - and _ only')
     refuseUntouchable(vmId)
+    return inTurn(vmId, act)
+  }
+
+  const inTurn = <T>(vmId: string, act: () => Promise<T>): Promise<T> => {
     const turn = (turns.get(vmId) ?? Promise.resolve()).catch(() => undefined).then(act)
     turns.set(vmId, turn)
     return turn.finally(() => turns.get(vmId) === turn && turns.delete(vmId))
@@ -179,8 +188,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         }),
       )
     },
-    put: wish => inTurn(wish.vmId, () => accept(withoutKeys(deps, wish))),
-    forget: ({ vmId, generation }) => inTurn(vmId, () => forget(vmId, generation)),
+    put: wish => changed(wish.vmId, () => accept(withoutKeys(deps, wish))),
+    forget: ({ vmId, generation }) => changed(vmId, () => forget(vmId, generation)),
     get: async vmId => {
       if (!isVmId(vmId)) throw new StepError('invalid_vm', 'no such VM id')
       refuseUntouchable(vmId)

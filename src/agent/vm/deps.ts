@@ -27,6 +27,9 @@ export interface ActorDeps {
   readonly ready: Promise<void>
   readonly saveRecord: (record: VmRecord) => Promise<void>
   readonly onSeen: (seen: VmObserved) => void
-  /** The VM has given everything back; removes what is left of it on disk. */
-  readonly bury: (generation: number) => Promise<void>
+  /**
+   * The VM has given everything back; removes what is left of it on disk.
+   * @returns false when it is wanted again meanwhile, and nothing was removed
+   */
+  readonly bury: () => Promise<boolean>
 }

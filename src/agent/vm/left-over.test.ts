@@ -2,6 +2,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { VmObserved } from '../../contract/agent.ts'
 import { until } from '../../../test/support/wait.ts'
 import { bind, mountedBelow, unbindBelow } from '../hypervisor/bind.ts'
 import { createFakeHost, type FakeHost } from '../hypervisor/fake/host.ts'
@@ -81,6 +82,40 @@ describe('an agent that ends while a VM is being deleted', () => {
     await stopped
     expect(await mountedBelow(dir.path)).toEqual([])
     await host.restart()
+  })
+})
+
+describe('a VM that is being deleted', () => {
+  const vmIds = Array.from({ length: 40 }, (_, n) => `vm-${n}`)
+
+  test('leaves nothing when it is asked to go again and again', async () => {
+    await using dir = await testDir()
+    await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
+    await Promise.all(
+      vmIds.map(async vmId => {
+        await runVm(host, vmId)
+        await host.put({ vmId, generation: 2, want: 'absent', spec })
+        const isGone = async () => ((await host.request('vm.forget', { vmId, generation: 2 })) as VmObserved).state
+        while ((await isGone()) !== 'absent');
+      }),
+    )
+    expect(await readdir(join(dir.path, 'vms'))).toEqual([])
+  })
+
+  test('runs when it is wanted again, however far its removal is', async () => {
+    await using dir = await testDir()
+    await using host = await testAgent({ hypervisor: 'fake', dataDir: dir.path }, createFakeHost(instant))
+    await Promise.all(
+      vmIds.map(async (vmId, n) => {
+        await runVm(host, vmId)
+        await host.put({ vmId, generation: 2, want: 'absent', spec })
+        for (let asked = 0; asked < n % 8; asked++) await host.request('vm.get', { vmId })
+        await host.put({ vmId, generation: 3, want: 'running', spec })
+        await host.until(vmId, 'healthy', vm => vm.healthy && vm.generation === 3)
+      }),
+    )
+    await host.restart()
+    for (const vmId of vmIds) await host.until(vmId, 'healthy after a restart of the agent', vm => vm.healthy)
   })
 })
 

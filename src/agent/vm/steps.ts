@@ -281,7 +281,7 @@ export class Steps {
     this.#deps.onStage('stopping')
     await this.#giveBack()
     await this.#deps.vmLog.flush()
-    await this.#deps.bury(this.#deps.wish().generation)
+    if (!(await this.#deps.bury())) return
     this.#deps.notebook.note({ running: null, crash: null })
     this.#deps.onStage('absent')
   }

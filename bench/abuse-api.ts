@@ -18,6 +18,7 @@ const limits = {
   MOTE_RATE_LOGIN: '10',
   MOTE_RATE_CREATES: '5',
   MOTE_STREAMS_PER_USER: '50',
+  MOTE_RATE_REFUSAL_DELAY: '1000',
 }
 const other = { email: 'abuse@example.com', password: 'another long sentence of the bench' }
 

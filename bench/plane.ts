@@ -34,7 +34,7 @@ export interface Plane extends AsyncDisposable {
 /** Limits so high that nothing meets them; seeded hosts, which never beat, are not missed. */
 export const unlimited: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
-  ...{ MOTE_STREAMS_PER_USER: '100000', MOTE_HOST_TIMEOUT: '86400' },
+  ...{ MOTE_STREAMS_PER_USER: '100000', MOTE_HOST_TIMEOUT: '86400', MOTE_RATE_REFUSAL_DELAY: '0' },
 }
 
 /** A durable PostgreSQL that exists until `cleanup` ends, with all migrations applied. @returns its address */

@@ -25,6 +25,7 @@ export interface ControlConfig {
     readonly anonymousPerMinute: number
     readonly loginPerMinute: number
     readonly createsPerSecond: number
+    readonly refusalDelayMs: number
   }
   readonly cpuOvercommit: number
   /** A host that has been silent for longer is suspected. */
@@ -230,6 +231,7 @@ export function parseControlConfig(
       anonymousPerMinute: read(s.anonymousPerMinute),
       loginPerMinute: read(s.loginPerMinute),
       createsPerSecond: read(s.createsPerSecond),
+      refusalDelayMs: read(s.refusalDelayMs),
     }),
     cpuOvercommit: read(s.cpuOvercommit),
     hostTimeoutSeconds: read(s.hostTimeoutSeconds),

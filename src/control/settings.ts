@@ -52,6 +52,12 @@ export const controlSettings = {
     'requests per minute and address without a credential',
   ),
   loginPerMinute: setting('MOTE_RATE_LOGIN', 10, whole(1), 'login and register tries per minute, address and e-mail'),
+  refusalDelayMs: setting(
+    'MOTE_RATE_REFUSAL_DELAY',
+    1000,
+    whole(0, 10_000),
+    'milliseconds by which a caller that goes on asking over its allowance is refused later',
+  ),
   createsPerSecond: setting('MOTE_RATE_CREATES', 5, whole(1), 'creating requests per second and project'),
   cpuOvercommit: setting('MOTE_CPU_OVERCOMMIT', 8, whole(1, 64), 'vCPUs promised for each real one'),
   hostTimeoutSeconds: setting('MOTE_HOST_TIMEOUT', 15, whole(3), 'seconds of silence after which a host is suspected'),

@@ -60,7 +60,13 @@ export async function testSystem(options: SystemOptions = {}): Promise<TestSyste
   const bus = createMemoryBus()
   const config: ControlConfig = {
     ...parseControlConfig({ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_CAPTCHA: 'off' }),
-    rateLimits: { tenantPerMinute: 1e6, anonymousPerMinute: 1e6, loginPerMinute: 1e6, createsPerSecond: 1e6 },
+    rateLimits: {
+      tenantPerMinute: 1e6,
+      anonymousPerMinute: 1e6,
+      loginPerMinute: 1e6,
+      createsPerSecond: 1e6,
+      refusalDelayMs: 0,
+    },
     sourceDir: join(dir, 'sources'),
     ...options.config,
   }

@@ -7,6 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { BeginRead } from './attempt.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
+import { createLateRefusals } from './late-refusals.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
 import { type CallerInProject, originOf, type Presume, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
@@ -46,7 +47,7 @@ export interface Admission {
   /** Fills `state.caller`, `state.project` and `state.attempt`, or throws what the client is told. */
   admit(request: FastifyRequest, reply: FastifyReply, route: Admitted | undefined): Promise<void>
   /** For `login` operations, once the body is known. */
-  countLogin(request: FastifyRequest, reply: FastifyReply, email: string): void
+  countLogin(request: FastifyRequest, reply: FastifyReply, email: string): Promise<void>
   /** False once the credential or the membership behind an open stream is gone. */
   stillAllowed(request: FastifyRequest, operation: Operation): Promise<boolean>
 }
@@ -60,29 +61,35 @@ export function createAdmission(options: {
   const { security, rateLimiter } = options
   const policy = policies(options.limits)
   const resting = createResting(options.clock)
+  const lateRefusals = createLateRefusals(options.clock, { delayMs: options.limits.refusalDelayMs })
   /** Reads that began before it was known who asks, and still is not. */
   let attempts = 0
 
-  function count(reply: FastifyReply, which: RatePolicy, key: string): void {
+  async function refuse(reply: FastifyReply, key: string, waitSeconds: number): Promise<never> {
+    await lateRefusals.wait(key, reply)
+    throw tooMany(waitSeconds)
+  }
+
+  async function count(reply: FastifyReply, which: RatePolicy, key: string): Promise<void> {
     const verdict = rateLimiter.take(which, key)
     reply.headers(rateHeaders(which, verdict))
-    if (!verdict.allowed) throw tooMany(verdict.waitSeconds)
+    if (!verdict.allowed) await refuse(reply, `${which.name}:${key}`, verdict.waitSeconds)
   }
 
   /** Counts a request of a tenant; once refused, its credential rests. */
-  function countTenant(reply: FastifyReply, key: string, rest: () => string): void {
+  async function countTenant(reply: FastifyReply, key: string, rest: () => string): Promise<void> {
     const verdict = rateLimiter.take(policy.tenant, key)
     reply.headers(rateHeaders(policy.tenant, verdict))
     if (verdict.allowed) return
     resting.add(rest(), verdict.waitSeconds)
-    throw tooMany(verdict.waitSeconds)
+    await refuse(reply, key, verdict.waitSeconds)
   }
 
-  function refuseResting(reply: FastifyReply, rest: string): void {
+  async function refuseResting(reply: FastifyReply, rest: string): Promise<void> {
     const waitSeconds = resting.secondsLeft(rest)
     if (waitSeconds === undefined) return
     reply.headers(rateHeaders(policy.tenant, { allowed: false, remaining: 0, waitSeconds }))
-    throw tooMany(waitSeconds)
+    await refuse(reply, rest, waitSeconds)
   }
 
   async function identify(request: FastifyRequest, operation: Operation, presume?: Presume): Promise<CallerInProject> {
@@ -102,7 +109,7 @@ export function createAdmission(options: {
         state.attempt = route.beginRead(request, reply, presumed)
       })
     } catch (error) {
-      count(reply, policy.anonymous, addressKey(state.ip))
+      await count(reply, policy.anonymous, addressKey(state.ip))
       throw error
     } finally {
       if (state.attempt) attempts--
@@ -123,11 +130,11 @@ export function createAdmission(options: {
       const limited = route?.operation.throttle !== 'unlimited'
       if (route?.operation.auth !== 'bearer') {
         const which = route?.operation.throttle === 'machine' ? policy.machine : policy.anonymous
-        return limited ? count(reply, which, addressKey(state.ip)) : undefined
+        return limited ? await count(reply, which, addressKey(state.ip)) : undefined
       }
       const { operation } = route
       const rest = () => restingId(request.headers.authorization ?? '', allowanceOf(request, operation))
-      if (limited && resting.anybody()) refuseResting(reply, rest())
+      if (limited && resting.anybody()) await refuseResting(reply, rest())
       const { caller, project } = await enter(request, reply, route)
       const { attempt } = state
       // What was begun for anybody else is dropped, whatever comes of it.
@@ -136,15 +143,15 @@ export function createAdmission(options: {
       requireScope(caller, operation)
       if (operation.project !== 'none') {
         if (!project) {
-          count(reply, policy.tenant, `user:${caller.userId}`)
+          await count(reply, policy.tenant, `user:${caller.userId}`)
           throw notFound()
         }
         requireRole(project, operation)
         state.project = project
       }
       const tenant = tenantOf({ caller, project: state.project })
-      if (limited) countTenant(reply, tenant, rest)
-      if (operation.throttle === 'create') count(reply, policy.create, tenant)
+      if (limited) await countTenant(reply, tenant, rest)
+      if (operation.throttle === 'create') await count(reply, policy.create, tenant)
     },
     countLogin: (request, reply, email) =>
       count(reply, policy.login, `${addressKey(stateOf(request).ip)} ${email.toLowerCase()}`),

@@ -141,7 +141,13 @@ describe('a read for whom the credential belonged to the last time', () => {
 })
 
 describe('nothing begins before it is known who asks', () => {
-  const limits = { tenantPerMinute: 2, anonymousPerMinute: 100, loginPerMinute: 100, createsPerSecond: 1000 }
+  const limits = {
+    tenantPerMinute: 2,
+    anonymousPerMinute: 100,
+    loginPerMinute: 100,
+    createsPerSecond: 1000,
+    refusalDelayMs: 0,
+  }
 
   it('when the allowance is used up, and each request is counted once', async () => {
     const { app, check, handler, ask } = presuming(found, owner, { config: { rateLimits: limits } })

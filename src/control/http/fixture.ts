@@ -276,7 +276,13 @@ export function createFixture(options: FixtureOptions = {}) {
       config: {
         trustedProxies: [],
         corsOrigins: ['https://console.example.com'],
-        rateLimits: { tenantPerMinute: 10_000, anonymousPerMinute: 10_000, loginPerMinute: 10, createsPerSecond: 1000 },
+        rateLimits: {
+          tenantPerMinute: 10_000,
+          anonymousPerMinute: 10_000,
+          loginPerMinute: 10,
+          createsPerSecond: 1000,
+          refusalDelayMs: 0,
+        },
         streamsPerUser: 3,
         ...config,
       },

@@ -6,8 +6,8 @@
 import { ApiError } from './errors.ts'
 
 export const maxDepth = 32
-/** More members and entries than any request needs; checking a megabyte of tiny ones would hold up everyone else. */
-export const maxValues = 50_000
+/** More members and entries than any request needs. A megabyte of tiny ones is read in 50 ms, in which nobody else is served. */
+export const maxValues = 10_000
 const forbiddenKeys = new Set(['__proto__', 'constructor'])
 
 const bad = (message: string, cause?: unknown) => new ApiError('invalid_request', `The body ${message}.`, { cause })
@@ -16,14 +16,13 @@ const bad = (message: string, cause?: unknown) => new ApiError('invalid_request'
 export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   const source = decode(bytes)
-  let value: unknown
   try {
-    value = JSON.parse(source)
+    // First, because it takes a tenth of the time in which deep or countless values are read.
+    scan(source)
+    return JSON.parse(source)
   } catch (cause) {
-    throw bad(`is not valid JSON${where(cause)}`, cause)
+    throw cause instanceof SyntaxError ? bad(`is not valid JSON${where(cause)}`, cause) : cause
   }
-  scan(source)
-  return value
 }
 
 function decode(bytes: Buffer): string {
@@ -43,7 +42,10 @@ function where(cause: unknown): string {
 const quote = 0x22
 const backslash = 0x5c
 
-/** Walks a text that is known to be valid JSON: depth, keys, strings. Linear in its length. */
+/**
+ * Depth, number of values, keys and strings of a JSON text; linear in its length. Of a text that is not JSON it may find
+ * anything or nothing, but it ends.
+ */
 function scan(source: string): void {
   // The keys seen so far of each open object; null for an array.
   const open: (Set<string> | null)[] = []
@@ -77,11 +79,15 @@ function scan(source: string): void {
   }
 }
 
-/** @returns the index after the closing quote. */
+/** @returns the index after the closing quote. @throws SyntaxError when there is none */
 function endOfString(source: string, start: number): number {
-  let at = start + 1
-  while (source.charCodeAt(at) !== quote) at += source.charCodeAt(at) === backslash ? 2 : 1
-  return at + 1
+  for (let end = source.indexOf('"', start + 1); end >= 0; end = source.indexOf('"', end + 1)) {
+    let before = end
+    while (source.charCodeAt(before - 1) === backslash) before--
+    // An even number of backslashes escape each other.
+    if ((end - before) % 2 === 0) return end + 1
+  }
+  throw new SyntaxError('a string without an end')
 }
 
 function text(source: string, start: number, end: number): string {

@@ -12,7 +12,13 @@ const ann = bearer('ann')
 const ask = asker(app)
 
 describe('rate limits', () => {
-  const limits = { tenantPerMinute: 3, anonymousPerMinute: 2, loginPerMinute: 2, createsPerSecond: 1000 }
+  const limits = {
+    tenantPerMinute: 3,
+    anonymousPerMinute: 2,
+    loginPerMinute: 2,
+    createsPerSecond: 1000,
+    refusalDelayMs: 0,
+  }
   const limited = () => createFixture({ config: { rateLimits: limits } })
 
   it('count a project, whoever in it calls', async () => {

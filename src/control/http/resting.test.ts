@@ -17,7 +17,13 @@ it('lets a credential ask again when its time is over, and forgets the oldest of
 })
 
 it('refuses a credential that has to wait without asking who it is, in that project only', async () => {
-  const rateLimits = { tenantPerMinute: 2, anonymousPerMinute: 100, loginPerMinute: 100, createsPerSecond: 1000 }
+  const rateLimits = {
+    tenantPerMinute: 2,
+    anonymousPerMinute: 100,
+    loginPerMinute: 100,
+    createsPerSecond: 1000,
+    refusalDelayMs: 0,
+  }
   const fixture = createFixture({ config: { rateLimits } })
   const ask = (project?: string) =>
     fixture.app.inject({

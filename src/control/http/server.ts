@@ -276,7 +276,7 @@ async function run(
     note: note => void notes.push(note),
     setCookie: line => void reply.header('set-cookie', line),
   })
-  if (operation.throttle === 'login') context.admission.countLogin(request, reply, emailOf(call.body))
+  if (operation.throttle === 'login') await context.admission.countLogin(request, reply, emailOf(call.body))
   if ('read' in handler) {
     const answer = await handler.read(call)
     return sendRead(route, request, reply, await waited(route, handler, request, reply, answer))

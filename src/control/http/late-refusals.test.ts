@@ -1,0 +1,94 @@
+import { EventEmitter } from 'node:events'
+import type { FastifyReply } from 'fastify'
+import { describe, expect, it } from 'vitest'
+import { bearer, createFixture } from './fixture.ts'
+import { createLateRefusals } from './late-refusals.ts'
+
+const never = 3_600_000
+const still = { monotonicMs: () => 0 }
+
+function client() {
+  const raw = Object.assign(new EventEmitter(), { destroyed: false })
+  const headers: Record<string, unknown> = {}
+  const reply = { raw, header: (name: string, value: unknown) => void (headers[name] = value) } as unknown
+  return { reply: reply as FastifyReply, headers, leave: () => void raw.emit('close') }
+}
+
+/** What has settled once everything that can happen by itself has happened. */
+async function isOver(promise: Promise<void>): Promise<boolean> {
+  let over = false
+  void promise.then(() => (over = true))
+  await new Promise(setImmediate)
+  return over
+}
+
+describe('a refusal', () => {
+  it('is said at once to one who asks a little too much, and late to one who goes on', async () => {
+    const late = createLateRefusals(still, { delayMs: never, atOnce: 2 })
+    const clients = Array.from({ length: 3 }, client)
+    const waits = clients.map(({ reply }) => late.wait('greedy', reply))
+    expect(await Promise.all(waits.map(isOver))).toEqual([true, true, false])
+    expect(await isOver(late.wait('other', client().reply)), 'of another caller').toBe(true)
+    clients[2]?.leave()
+    await waits[2]
+  })
+
+  it('is said at once again in the next second', async () => {
+    let ms = 0
+    const late = createLateRefusals({ monotonicMs: () => ms }, { delayMs: never, atOnce: 1 })
+    await late.wait('a', client().reply)
+    ms = 1000
+    expect(await isOver(late.wait('a', client().reply))).toBe(true)
+  })
+
+  it('ends the connection where too many wait, until one of them leaves', async () => {
+    const late = createLateRefusals(still, { delayMs: never, atOnce: 0, mostWaiting: 1 })
+    const [first, second, third] = [client(), client(), client()]
+    const waiting = late.wait('a', first.reply)
+    await late.wait('a', second.reply)
+    expect(second.headers).toEqual({ connection: 'close' })
+    first.leave()
+    await waiting
+    const again = late.wait('a', third.reply)
+    expect(await isOver(again)).toBe(false)
+    third.leave()
+    await again
+  })
+
+  it('is late for callers that there is no room to count', async () => {
+    const late = createLateRefusals(still, { delayMs: never, mostKeys: 1 })
+    await late.wait('a', client().reply)
+    const second = client()
+    const waiting = late.wait('b', second.reply)
+    expect(await isOver(waiting)).toBe(false)
+    second.leave()
+    await waiting
+  })
+})
+
+const delayMs = 60
+const one = { tenantPerMinute: 1, anonymousPerMinute: 1, loginPerMinute: 1, createsPerSecond: 1000 }
+
+describe('the server refuses late who goes on asking over the allowance', () => {
+  it.each([
+    ['of a project', { url: '/v1/things', headers: bearer('ann') }],
+    ['of an address without a credential', { url: '/v1/captcha' }],
+    ['of guessed credentials', { url: '/v1/things', headers: { authorization: 'Bearer guess' } }],
+    ['of guessed projects', { url: '/v1/things', headers: { ...bearer('ann'), 'x-project': 'guess' } }],
+    ['of sign-ins', { method: 'POST', url: '/v1/sign-in', payload: { email: 'a@x', password: 'x' } }],
+  ] as const)('%s', async (_, request) => {
+    const { app } = createFixture({ config: { rateLimits: { ...one, refusalDelayMs: delayMs } } })
+    const asked = await Promise.all(
+      Array.from({ length: 30 }, async () => {
+        const began = performance.now()
+        const { statusCode } = await app.inject(request)
+        return { statusCode, ms: performance.now() - began }
+      }),
+    )
+    const refused = asked.filter(({ statusCode }) => statusCode === 429)
+    expect(refused.length).toBeGreaterThan(20)
+    // A second may begin while they ask: each may have ten at once.
+    expect(refused.filter(({ ms }) => ms >= delayMs - 1).length).toBeGreaterThan(0)
+    await app.close()
+  })
+})

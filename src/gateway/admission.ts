@@ -35,15 +35,19 @@ export function refuse(exchange: Exchange, page: Page): void {
   if (!exchange.response.headersSent) sendPage(exchange.request, exchange.response, page)
 }
 
-/** The route of a request that may be served; else what to answer. Once let in, `leave` counts its end. */
-export function admit(deps: ProxyDeps, exchange: Exchange): Route | Page {
+/** The route of a request; else what to answer. Waits for control only where what is known cannot be served. */
+export async function routeOf(deps: ProxyDeps, exchange: Exchange): Promise<Route | Page> {
   const { request } = exchange
   const hostname = hostnameOf(request)
   // The absolute form names a host of its own (RFC 9112, 3.2.2); only proxies need to take it.
   if (!hostname || (request.url?.[0] !== '/' && request.method !== 'CONNECT')) return 'bad_host'
   exchange.hostname = hostname
-  const route = deps.table.find(hostname)
-  if (!route) return 'not_found'
+  return (await deps.table.current(hostname)) ?? 'not_found'
+}
+
+/** Lets a request in; else what to answer. Once let in, `leave` counts its end: the client must not have left before. */
+export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page): Route | Page {
+  if (typeof route === 'string') return route
   exchange.route = route
   const refusal = deps.limiter.enter(route.appId, exchange.client)
   if (refusal) {

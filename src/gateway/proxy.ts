@@ -2,7 +2,7 @@
  * One request through the gateway: find the route, keep to the limits, wake the app if it sleeps, forward. What is
  * counted and logged at the end is gathered in the exchange.
  */
-import { type ProxyDeps, admit, awake, refuse } from './admission.ts'
+import { type ProxyDeps, admit, awake, refuse, routeOf } from './admission.ts'
 import { isChallenge } from './challenge.ts'
 import { type ClientRequest, type ClientResponse, type Exchange, isGone, newExchange } from './exchange.ts'
 import { forward } from './forward.ts'
@@ -16,7 +16,9 @@ export async function handleRequest(deps: ProxyDeps, request: ClientRequest, res
   const exchange = newExchange(request, response, clientAddress(request, deps.trusts))
   response.once('close', () => finish(deps, exchange))
   if (isChallenge(request.url) && (await deps.challenge(exchange))) return
-  const route = admit(deps, exchange)
+  const found = await routeOf(deps, exchange)
+  if (isGone(response)) return
+  const route = admit(deps, exchange, found)
   if (typeof route === 'string') return refuse(exchange, route)
   const tlsPort = exchange.secure || !deps.redirects ? undefined : await deps.redirect(exchange)
   if (tlsPort !== undefined) return redirectToTls(exchange, tlsPort)

@@ -5,6 +5,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { abortable } from '../lib/abortable.ts'
+import { coalesced } from '../lib/coalesced.ts'
 import type { Bus } from '../bus/bus.ts'
 import { type Route, gatewaySubjects } from '../contract/gateway.ts'
 import { readRoute, readRoutes } from '../contract/tolerant.ts'
@@ -12,9 +14,18 @@ import { readRoute, readRoutes } from '../contract/tolerant.ts'
 const refreshMs = 10_000
 const retryMs = 250
 const requestTimeoutMs = 5000
+/** Renewals that requests ask for begin at least this far apart: names that do not exist must not load control. */
+const renewEveryMs = 50
+/** A request waits no longer than this for a renewal. */
+const renewWithinMs = 2000
 
 export interface RouteTable {
   find(hostname: string): Route | undefined
+  /**
+   * The route as control has it now, where what is known cannot be served. News of a change takes some milliseconds, and a
+   * client may have heard of it from the API before. At once while control does not answer.
+   */
+  current(hostname: string): Promise<Route | undefined>
   /** Of every hostname that leads to the app; those that are gone are left out. */
   ofApp(appId: string): readonly Route[]
   all(): Iterable<Route>
@@ -35,6 +46,7 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
   const listeners = new Set<(route: Route) => void>()
   const stopping = new AbortController()
   let version = 0
+  let failing = false
 
   const forget = ({ appId, hostname }: Route) => {
     const names = hostnames.get(appId)
@@ -50,7 +62,7 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
     else hostnames.set(route.appId, (hostnames.get(route.appId) ?? new Set()).add(route.hostname))
     for (const listener of listeners) listener(route)
   }
-  const refresh = async () => {
+  const ask = async () => {
     const raw = await deps.bus.request(
       gatewaySubjects.routes,
       { after: version },
@@ -60,27 +72,37 @@ export async function startRouteTable(deps: { readonly bus: Bus; readonly log: L
     for (const route of answer.routes) apply(route)
     version = answer.version
   }
+  const refresh = async () => {
+    try {
+      await ask()
+      if (failing) deps.log.info('control answers again; routes are up to date')
+      failing = false
+    } catch (cause) {
+      if (!failing && !stopping.signal.aborted)
+        deps.log.warn({ err: cause }, 'control does not answer; serving the routes known so far')
+      failing = true
+    }
+  }
+  const renew = coalesced(refresh, renewEveryMs)
   const subscription = await deps.bus.subscribe(gatewaySubjects.routeChanged, message => apply(readRoute(message.data)))
   const loop = (async () => {
-    let failing = false
     while (!stopping.signal.aborted) {
-      try {
-        await refresh()
-        if (failing) deps.log.info('control answers again; routes are up to date')
-        failing = false
-      } catch (cause) {
-        if (!failing && !stopping.signal.aborted)
-          deps.log.warn({ err: cause }, 'control does not answer; serving the routes known so far')
-        failing = true
-      }
+      await renew()
       await sleep(failing ? retryMs : refreshMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
   })()
 
+  const find = (hostname: string) => {
+    const route = routes.get(hostname)
+    return route?.state === 'gone' ? undefined : route
+  }
   return {
-    find: hostname => {
-      const route = routes.get(hostname)
-      return route?.state === 'gone' ? undefined : route
+    find,
+    async current(hostname) {
+      const known = find(hostname)
+      if (failing || (known && known.state !== 'down')) return known
+      await abortable(renew(), AbortSignal.any([stopping.signal, AbortSignal.timeout(renewWithinMs)])).catch(() => {})
+      return find(hostname)
     },
     ofApp: appId => [...(hostnames.get(appId) ?? [])].flatMap(hostname => routes.get(hostname) ?? []),
     versionOf: hostname => routes.get(hostname)?.version,

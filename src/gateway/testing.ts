@@ -24,9 +24,13 @@ export interface GatewayFixture extends AsyncDisposable {
   readonly gateways: readonly Gateway[]
   readonly wakes: string[]
   readonly reports: TrafficReport[]
+  /** How often gateways have asked for routes. */
+  asked(): number
   /** Another gateway on the same bus. */
   add(config?: Partial<GatewayConfig>): Promise<Gateway>
   backend(handler: RequestListener): Promise<TestApp>
+  /** Control has it from here on; no gateway has heard of it. */
+  commit(change: Partial<Route>): Route
   /** Resolves once every gateway has it. */
   publish(change: Partial<Route>): Promise<void>
   get(path?: string, options?: AskOptions): Promise<Asked>
@@ -52,7 +56,11 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
   const reports: TrafficReport[] = []
   const gateways: Gateway[] = []
   let version = 0
-  await bus.serve(gatewaySubjects.routes, () => ({ version: version + 1, routes: [...table.values()] }))
+  let asked = 0
+  await bus.serve(gatewaySubjects.routes, async () => {
+    asked++
+    return { version: version + 1, routes: [...table.values()] }
+  })
   await bus.serve(gatewaySubjects.wake, data => {
     wakes.push((data as { appId: string }).appId)
     return {}
@@ -83,11 +91,15 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
     const { port } = server.address() as AddressInfo
     return { server, host: '127.0.0.1', port, vmId: `vm-${++backends}`, hits: () => hits }
   }
-  const publish = async (change: Partial<Route>) => {
+  const commit = (change: Partial<Route>) => {
     const plain = { hostname, projectId: 'p', appId: 'a', state: 'live', backends: [], drainSeconds: 1 } as const
     const made = { ...plain, ...change, version: ++version }
     const route = { ...made, backends: made.backends.map(({ vmId, host, port }) => ({ vmId, host, port })) }
     table.set(route.hostname, route)
+    return route
+  }
+  const publish = async (change: Partial<Route>) => {
+    const route = commit(change)
     await bus.publish(gatewaySubjects.routeChanged, route)
     for (const one of gateways)
       await until(() => (one.routeVersion(route.hostname) ?? 0) >= route.version, { what: 'the gateway has the route' })
@@ -102,7 +114,17 @@ export async function gatewayFixture(config: Partial<GatewayConfig> = {}): Promi
       asked.on('error', reject).end()
     })
   return {
-    ...{ bus, gateway, gateways, wakes, reports, add, backend, publish, get },
+    bus,
+    gateway,
+    gateways,
+    wakes,
+    reports,
+    asked: () => asked,
+    add,
+    backend,
+    commit,
+    publish,
+    get,
     [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
   }
 }

@@ -10,7 +10,7 @@ import type { Target } from './backends.ts'
 import { type Exchange, isHttp2, newExchange } from './exchange.ts'
 import { faultOf } from './faults.ts'
 import { answerHeaders, clientAddress, forwardHeaders, peerOf } from './headers.ts'
-import { type ProxyDeps, admit, awake, refuse } from './admission.ts'
+import { type ProxyDeps, admit, awake, refuse, routeOf } from './admission.ts'
 
 const answerTimeoutMs = 10_000
 const maxTries = 3
@@ -91,7 +91,9 @@ export async function openUpgrade(
     const { response } = exchange
     deps.ended?.(exchange, agreed ? 101 : response.headersSent ? response.statusCode : 499)
   })
-  const route = admit(deps, exchange)
+  const found = await routeOf(deps, exchange)
+  if (client.destroyed) return undefined
+  const route = admit(deps, exchange, found)
   exchange.response.once('close', () => exchange.leave?.())
   if (typeof route === 'string') return void refuse(exchange, route)
   const ready = await awake(deps, route, exchange)

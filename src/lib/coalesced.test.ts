@@ -1,0 +1,33 @@
+import { expect, it } from 'vitest'
+import { coalesced } from './coalesced.ts'
+
+it('runs once for all who call before it begins, and again for those who call later', async () => {
+  const runs: PromiseWithResolvers<void>[] = []
+  const call = coalesced(() => {
+    const run = Promise.withResolvers<void>()
+    runs.push(run)
+    return run.promise
+  }, 0)
+  const early = [call(), call()]
+  await Promise.resolve()
+  await Promise.resolve()
+  expect(runs.length).toBe(1)
+  const late = [call(), call()]
+  runs[0]?.resolve()
+  await Promise.all(early)
+  await new Promise(setImmediate)
+  expect(runs.length).toBe(2)
+  runs[1]?.resolve()
+  await Promise.all(late)
+  expect(runs.length).toBe(2)
+})
+
+it('goes on after a run that fails', async () => {
+  let runs = 0
+  const call = coalesced(async () => {
+    if (runs++ === 0) throw new Error('the first one')
+  }, 0)
+  await expect(call()).rejects.toThrow('the first one')
+  await call()
+  expect(runs).toBe(2)
+})

@@ -1,0 +1,21 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * Runs `act` for many callers: each call resolves after a run that began later than the call. One run at a time, and at
+ * least `apartMs` between the beginnings of two.
+ */
+export function coalesced(act: () => Promise<void>, apartMs: number): () => Promise<void> {
+  let running: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+  let beganMs = -Infinity
+  const runNext = async () => {
+    await running.catch(() => {})
+    const pauseMs = beganMs + apartMs - performance.now()
+    if (pauseMs > 0) await sleep(pauseMs)
+    next = undefined
+    beganMs = performance.now()
+    running = act()
+    await running
+  }
+  return () => (next ??= runNext())
+}

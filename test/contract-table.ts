@@ -564,7 +564,7 @@ export const operations: Readonly<Record<string, Row>> = {
 
 /** What we add to the specification's resources and bodies. In bodies each is optional, so that no client breaks. */
 export const fieldAdditions: Readonly<Record<string, readonly string[]>> = {
-  Error: ['code', 'request_id', 'details'],
+  Error: ['code', 'request_id', 'details', 'limit', 'used', 'max'],
   User: ['email_verified'],
   Captcha: ['captcha_text', 'captcha_work'],
   'POST /v1/auth/register': ['captcha_proof'],

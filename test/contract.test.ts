@@ -103,7 +103,18 @@ describe('the contract', () => {
 
   it('says for every operation how it fails', () => {
     for (const [key, { responses }] of served)
-      for (const status of ['400', '429', '500']) expect(responses[status], `${key} ${status}`).toBeDefined()
+      for (const status of ['400', '500', '503']) expect(responses[status], `${key} ${status}`).toBeDefined()
+  })
+
+  it('documents 429 for every operation but probes and the contract itself', () => {
+    const unlimited = [...served].filter(([, { responses }]) => !responses['429']).map(([key]) => key)
+    expect(unlimited).toEqual([
+      'GET /v1/health',
+      'GET /v1/health/live',
+      'GET /v1/health/ready',
+      'GET /v1/api-docs/openapi.json',
+      'GET /v1/docs',
+    ])
   })
 })
 
@@ -121,7 +132,8 @@ function checkParameters(key: string, operation: Operation, row: Row): void {
   for (const place of ['path', 'query'] as const) {
     const declared = (operation.parameters ?? []).filter(parameter => parameter.in === place)
     const wanted: Fields = (place === 'path' ? row.params : row.query) ?? {}
-    const extra = place === 'path' ? [] : ['project', ...(queryAdditions[key] ?? [])]
+    const ofStream = row.answer === 'sse' ? ['last_event_id'] : []
+    const extra = place === 'path' ? [] : ['project', ...ofStream, ...(queryAdditions[key] ?? [])]
     const names = declared.map(parameter => parameter.name)
     expect(names.filter(name => !extra.includes(name)).toSorted(), `${place} parameters`).toEqual(
       Object.keys(wanted).toSorted(),
@@ -142,7 +154,10 @@ function checkBody(key: string, operation: Operation, row: Row): void {
     return checkFields(key, {}, resolve(requestBody?.content['application/json']?.schema))
   }
   expect(requestBody?.required).toBe(true)
-  if (row.body === 'raw') return expect(requestBody?.content).toEqual({ 'application/octet-stream': {} })
+  if (row.body === 'raw')
+    return expect(requestBody?.content).toEqual({
+      'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+    })
   const schema = resolve(requestBody?.content['application/json']?.schema)
   if (row.body === 'free') return expect(schema.type).toBeUndefined()
   // Shapes that the specification does not show are ours to choose.

@@ -29,12 +29,14 @@ export function operationsSource(document: Json): string {
   return `export const createOperations = (transport: Transport) => ({\n${described.map(operationSource).join('')}})\n`
 }
 
+/** The project is chosen for the whole client, and streams resume by themselves: both with a header. */
+const sentAsHeader: ReadonlySet<string> = new Set(['project', 'last_event_id'])
+
 function operationSource(operation: Described): string {
   const { id, method, path, json } = operation
   const parameters = parametersOf(json)
   const inPath = parameters.filter(({ place }) => place === 'path')
-  // The project is chosen for the whole client, with a header.
-  const inQuery = parameters.filter(({ place, name }) => place === 'query' && name !== 'project')
+  const inQuery = parameters.filter(({ place, name }) => place === 'query' && !sentAsHeader.has(name))
   const { answer, call } = answerOf(json, id)
   const body = bodyOf(json, id)
   const fields = [

@@ -6,8 +6,9 @@ export interface AcceptInvitationRequest {
   readonly secret?: string | null | undefined
 }
 
+/** What a change came to, where there is no resource left to show. */
 export interface Acknowledgement {
-  /** What became of it: a past participle or the state it is in now. */
+  /** What became of the resource: a past participle, or the state it is in now. */
   readonly status: string
 }
 
@@ -293,6 +294,7 @@ export interface CreateDatabaseRequest {
   readonly disk_mib?: number | null | undefined
   readonly memory_mib?: number | null | undefined
   readonly postgres_version?: number | null | undefined
+  /** Server settings by name. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
   readonly vcpus?: number | null | undefined
 }
@@ -602,18 +604,29 @@ export interface DryRun {
   readonly plan: string
 }
 
+/** How every operation fails. */
 export interface Error {
   /** What went wrong, for people. */
   readonly error: string
-  /** The HTTP status. */
+  /** The HTTP status, again. */
   readonly status: number
-  /** What went wrong, for programs. */
+  /** What went wrong, for programs. More codes may be added; fall back on the status. */
   readonly code?: string | undefined
+  /** Names this request in the logs of the server; also in the header `X-Request-Id`. */
   readonly request_id?: string | undefined
+  /** The faults of the request, one for each field. Absent where no field is at fault. */
   readonly details?: readonly ({
+  /** JSON pointer or name of a parameter. */
   readonly field: string
+  /** What is wrong with its value. */
   readonly message: string
 })[] | undefined
+  /** With `plan_limit_exceeded`: the limit that was reached. */
+  readonly limit?: string | undefined
+  /** With `plan_limit_exceeded`: how much is in use. */
+  readonly used?: number | undefined
+  /** With `plan_limit_exceeded`: how much the plan allows. */
+  readonly max?: number | undefined
 }
 
 export interface ExecAnswer {
@@ -649,12 +662,13 @@ export interface GitCredential {
   readonly updated_at: string
 }
 
+/** State of the control plane and of what it depends on. */
 export interface Health {
   /** `ok`, or `unavailable` when a service that writes need is down. */
   readonly status: string
-  /** Version of this product. */
+  /** Version of the product, not of this contract. */
   readonly version: string
-  /** State of each service this program needs: `ok` or `unavailable`. */
+  /** State of each service that this program needs, by its name: `ok` or `unavailable`. */
   readonly services: Readonly<Record<string, string>>
 }
 
@@ -889,6 +903,7 @@ export interface PlanLimits {
   readonly max_volumes: number
 }
 
+/** The same as `Error` by RFC 9457, for clients that accept `application/problem+json`. */
 export interface Problem {
   /** `about:blank`: `code` says more. */
   readonly type: string
@@ -898,15 +913,25 @@ export interface Problem {
   readonly detail: string
   /** What went wrong, for people. */
   readonly error?: string | undefined
-  /** The HTTP status. */
+  /** The HTTP status, again. */
   readonly status: number
-  /** What went wrong, for programs. */
+  /** What went wrong, for programs. More codes may be added; fall back on the status. */
   readonly code?: string | undefined
+  /** Names this request in the logs of the server; also in the header `X-Request-Id`. */
   readonly request_id?: string | undefined
+  /** The faults of the request, one for each field. Absent where no field is at fault. */
   readonly details?: readonly ({
+  /** JSON pointer or name of a parameter. */
   readonly field: string
+  /** What is wrong with its value. */
   readonly message: string
 })[] | undefined
+  /** With `plan_limit_exceeded`: the limit that was reached. */
+  readonly limit?: string | undefined
+  /** With `plan_limit_exceeded`: how much is in use. */
+  readonly used?: number | undefined
+  /** With `plan_limit_exceeded`: how much the plan allows. */
+  readonly max?: number | undefined
 }
 
 export interface ProductChoice {
@@ -1197,6 +1222,7 @@ export interface UpdateDatabaseRequest {
   readonly memory_mib?: number | null | undefined
   /** At least what it has: disks never shrink. While it runs. */
   readonly disk_mib?: number | null | undefined
+  /** All of them: what is left out is reset. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
   /** True: its VMs stop, its disks stay. */
   readonly suspended?: boolean | null | undefined
@@ -1346,17 +1372,17 @@ export interface VolumeWithAttachments {
 }
 
 export const createOperations = (transport: Transport) => ({
-  /** State of the service and of what it depends on. `GET /v1/health` */
+  /** Get the health of the service. `GET /v1/health` */
   getHealth: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health`, open: true }, options),
-  /** Answers as long as the process runs. `GET /v1/health/live` */
+  /** Check that the process runs. `GET /v1/health/live` */
   getLiveness: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/health/live`, open: true }, options),
-  /** Whether requests can be served; 503 when a dependency is down. `GET /v1/health/ready` */
+  /** Check that requests can be served. `GET /v1/health/ready` */
   getReadiness: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health/ready`, open: true }, options),
-  /** Health as it changes: `snapshot`, then `health` events. `GET /v1/health/stream` */
+  /** Follow the health of the service. `GET /v1/health/stream` */
   streamHealth: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
-  /** This contract, as an OpenAPI 3.1 document. `GET /v1/api-docs/openapi.json` */
+  /** Get this contract. `GET /v1/api-docs/openapi.json` */
   getOpenApi: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
-  /** Interactive explorer of this contract. `GET /v1/docs` */
+  /** Open the explorer of this contract. `GET /v1/docs` */
   getExplorer: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/docs`, open: true }, options),
   /** A storage node has started: raises and returns the generation of each tenant attached to it. `POST /re-attach` */
   reAttach: (input: { readonly body?: ReAttachRequest | undefined } = {}, options?: CallOptions) => transport.json<ReAttachResponse>({ method: 'POST', path: `/re-attach`, body: input.body, open: true }, options),
@@ -1411,11 +1437,11 @@ export const createOperations = (transport: Transport) => ({
   listTokens: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens`, query: input.query }, options),
   /** Creates a personal access token; the answer is the only time it is shown. `POST /v1/auth/tokens` */
@@ -1428,11 +1454,11 @@ export const createOperations = (transport: Transport) => ({
   listSshKeys: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys`, query: input.query }, options),
   /** Registers a public key of the user. `POST /v1/auth/ssh-keys` */
@@ -1445,7 +1471,7 @@ export const createOperations = (transport: Transport) => ({
   listSessions: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
@@ -1458,7 +1484,7 @@ export const createOperations = (transport: Transport) => ({
   listAuditLogs: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
@@ -1469,7 +1495,7 @@ export const createOperations = (transport: Transport) => ({
   listNotifications: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
@@ -1543,11 +1569,11 @@ export const createOperations = (transport: Transport) => ({
   listScmDeliveries: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: 'applied' | 'ignored' | 'refused' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly ScmDelivery[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries`, query: input.query }, options),
   /** One delivery of the git host. `GET /v1/apps/{app_name}/deliveries/{delivery_id}` */
@@ -1556,33 +1582,33 @@ export const createOperations = (transport: Transport) => ({
   listRepositories: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this full_name. */
+  /** Only items whose `full_name` is exactly this. */
   readonly full_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos`, query: input.query }, options),
   /** Accounts the integration is installed on. `GET /v1/scm/accounts` */
   listScmAccounts: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this login. */
+  /** Only items whose `login` is exactly this. */
   readonly login?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts`, query: input.query }, options),
   /** Projects the account is a member of. `GET /v1/projects` */
   listProjects: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Project[]>({ method: 'GET', path: `/v1/projects`, query: input.query }, options),
   /** Creates a project; the slug is made from the name. `POST /v1/projects` */
@@ -1611,7 +1637,7 @@ export const createOperations = (transport: Transport) => ({
   listInvitations: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
@@ -1624,7 +1650,7 @@ export const createOperations = (transport: Transport) => ({
   listAppEnv: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
@@ -1639,13 +1665,13 @@ export const createOperations = (transport: Transport) => ({
   listApps: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this scale_state. */
+  /** Only items whose `scale_state` is exactly this. */
   readonly scale_state?: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly App[]>({ method: 'GET', path: `/v1/apps`, query: input.query }, options),
   /** Creates an app; nothing runs before the first deploy. `POST /v1/apps` */
@@ -1673,11 +1699,11 @@ export const createOperations = (transport: Transport) => ({
   listDomains: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, query: input.query }, options),
   /** Asks for a domain; it is routed once its TXT record is found. `POST /v1/apps/{app_name}/domains` */
@@ -1692,15 +1718,15 @@ export const createOperations = (transport: Transport) => ({
   listDeployments: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
-  /** Only items with this git_branch. */
+  /** Only items whose `git_branch` is exactly this. */
   readonly git_branch?: string | undefined
-  /** Only items with this trigger_source. */
+  /** Only items whose `trigger_source` is exactly this. */
   readonly trigger_source?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Deployment[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments`, query: input.query }, options),
   /** Deployments of an app: `snapshot`, then `deployment.status` events. `GET /v1/apps/{app_name}/deployments/stream` */
@@ -1720,13 +1746,13 @@ export const createOperations = (transport: Transport) => ({
   listActiveDeployments: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
-  /** Only items with this app_name. */
+  /** Only items whose `app_name` is exactly this. */
   readonly app_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly LiveDeployment[]>({ method: 'GET', path: `/v1/deployments/active`, query: input.query }, options),
   /** Rolls the app out, or back, to this deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
@@ -1759,11 +1785,11 @@ export const createOperations = (transport: Transport) => ({
   listBuilds: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
   /** One build. `GET /v1/apps/{app_name}/builds/{build_id}` */
@@ -1784,13 +1810,13 @@ export const createOperations = (transport: Transport) => ({
   listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
   /** One snapshot of the VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
@@ -1826,11 +1852,11 @@ export const createOperations = (transport: Transport) => ({
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this direction. */
+  /** Only items whose `direction` is exactly this. */
   readonly direction?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, query: input.query }, options),
   /** Adds a network rule; running VMs follow within a second. `POST /v1/apps/{app_name}/security-groups` */
@@ -1847,13 +1873,13 @@ export const createOperations = (transport: Transport) => ({
   listVolumes: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes`, query: input.query }, options),
   /** Creates an empty volume. `POST /v1/volumes` */
@@ -1881,13 +1907,13 @@ export const createOperations = (transport: Transport) => ({
   listVolumeSnapshots: (input: { readonly volume_id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly VolumeSnapshot[]>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, query: input.query }, options),
   /** Takes a crash-consistent snapshot of a volume. `POST /v1/volumes/{volume_id}/snapshots` */
@@ -1913,13 +1939,13 @@ export const createOperations = (transport: Transport) => ({
   listAppVolumes: (input: { readonly app_id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes`, query: input.query }, options),
   /** One volume of an app. `GET /v1/apps/{app_id}/volumes/{volume_id}` */
@@ -1937,13 +1963,13 @@ export const createOperations = (transport: Transport) => ({
   listDatabases: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Database[]>({ method: 'GET', path: `/v1/databases`, query: input.query }, options),
   /** Creates a managed database in a VM of its own. `POST /v1/databases` */
@@ -1979,11 +2005,11 @@ export const createOperations = (transport: Transport) => ({
   listDatabaseBranches: (input: { readonly id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, query: input.query }, options),
   /** A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant. `POST /v1/databases/{id}/branches` */
@@ -2005,11 +2031,11 @@ export const createOperations = (transport: Transport) => ({
   listDatabaseSnapshots: (input: { readonly id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, query: input.query }, options),
   /** Takes a backup snapshot. `POST /v1/databases/{id}/backups/snapshots` */
@@ -2035,13 +2061,13 @@ export const createOperations = (transport: Transport) => ({
   listHosts: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
-  /** Goes on after the item at which the `Link` header of the last page ended. */
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
-  /** Only items with this name. */
+  /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
-  /** Only items with this status. */
+  /** Only items whose `status` is exactly this. */
   readonly status?: 'up' | 'suspected' | 'lost' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts`, query: input.query }, options),
   /** One host. `GET /v1/admin/hosts/{host_id}` */

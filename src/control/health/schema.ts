@@ -2,11 +2,21 @@ import type { Static } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { resource, stringMap, text } from '../http/types.ts'
 
-export const Health = resource('Health', {
-  status: text({ description: '`ok`, or `unavailable` when a service that writes need is down.' }),
-  version: text({ description: 'Version of this product.' }),
-  services: stringMap({ description: 'State of each service this program needs: `ok` or `unavailable`.' }),
-})
+export const Health = resource(
+  'Health',
+  {
+    status: text({
+      description: '`ok`, or `unavailable` when a service that writes need is down.',
+      examples: ['ok'],
+    }),
+    version: text({ description: 'Version of the product, not of this contract.', examples: ['0.1.0'] }),
+    services: stringMap({
+      description: 'State of each service that this program needs, by its name: `ok` or `unavailable`.',
+      examples: [{ postgres: 'ok', bus: 'ok' }],
+    }),
+  },
+  { description: 'State of the control plane and of what it depends on.' },
+)
 export type Health = Static<typeof Health>
 
 const shared = {
@@ -22,28 +32,35 @@ export const healthOperations = operations({
   getHealth: {
     method: 'GET',
     path: '/v1/health',
-    summary: 'State of the service and of what it depends on',
+    summary: 'Get the health of the service',
+    description:
+      'Answers 200 as long as the program runs, and says in `status` and `services` what is down. Load balancers use `/v1/health/ready`, which fails instead.',
     ...shared,
     answer: Health,
   },
   getLiveness: {
     method: 'GET',
     path: '/v1/health/live',
-    summary: 'Answers as long as the process runs',
+    summary: 'Check that the process runs',
+    description:
+      'Answers `ok` without looking at any other service. A supervisor restarts the process when this fails.',
     ...shared,
     answer: 'text',
   },
   getReadiness: {
     method: 'GET',
     path: '/v1/health/ready',
-    summary: 'Whether requests can be served; 503 when a dependency is down',
+    summary: 'Check that requests can be served',
+    description:
+      'Answers 503, with `services` in the error, while a service that requests need is down. A load balancer takes the instance out meanwhile.',
     ...shared,
     answer: Health,
   },
   streamHealth: {
     method: 'GET',
     path: '/v1/health/stream',
-    summary: 'Health as it changes: `snapshot`, then `health` events',
+    summary: 'Follow the health of the service',
+    description: 'Sends the health as `snapshot`, and as `health` whenever it changes.',
     ...shared,
     answer: 'stream',
   },
@@ -53,14 +70,17 @@ export const contractOperations = operations({
   getOpenApi: {
     method: 'GET',
     path: '/v1/api-docs/openapi.json',
-    summary: 'This contract, as an OpenAPI 3.1 document',
+    summary: 'Get this contract',
+    description:
+      'Answers the OpenAPI 3.1 document of the operations that this server serves. Generated clients are made from it.',
     ...shared,
     answer: 'free',
   },
   getExplorer: {
     method: 'GET',
     path: '/v1/docs',
-    summary: 'Interactive explorer of this contract',
+    summary: 'Open the explorer of this contract',
+    description: 'Answers a page that shows every operation and can call it. It loads nothing from other servers.',
     ...shared,
     answer: 'html',
   },

@@ -14,6 +14,7 @@ export interface ItemRule {
   /** Member of an item that the last parameter names. */
   readonly by: string
   readonly summary: string
+  readonly description?: string
   /** Member of the list's answer that holds the items. Default: the answer is the list. */
   readonly within?: string
   /** Member of an item that `?wait=` can wait for. */
@@ -34,9 +35,10 @@ export function itemOperation(listId: string, list: Operation, item: ItemRule): 
     method: 'GET',
     path: item.path,
     summary: item.summary,
+    ...(item.description === undefined ? {} : { description: item.description }),
     params: Type.Object({
       ...(params as TObject | undefined)?.properties,
-      [lastParam(item.path)]: text({ maxLength: 300 }),
+      [lastParam(item.path)]: itemParameter(item, itemSchema(answer, item.within)),
     }),
     answer: itemSchema(answer, item.within),
     addition: true,
@@ -44,7 +46,18 @@ export function itemOperation(listId: string, list: Operation, item: ItemRule): 
   }
 }
 
+/** The last parameter says what the member of the item says that it names. */
+function itemParameter({ by }: ItemRule, item: TSchema | 'free') {
+  const { examples } = { ...(item as Shape).properties?.[by] }
+  return text({
+    maxLength: 300,
+    description: `The \`${by}\` of the item, as the list shows it.`,
+    ...(examples ? { examples } : {}),
+  })
+}
+
 interface Shape {
+  readonly examples?: readonly unknown[]
   readonly properties?: Readonly<Record<string, Shape>>
   readonly items?: TSchema
 }

@@ -20,7 +20,10 @@ export interface Operation {
   /** As in the specification: `/v1/apps/{app_name}`. */
   readonly path: string
   readonly tag: string
+  /** A few words, imperative. */
   readonly summary: string
+  /** One to three sentences: what it does, what happens afterwards, what a caller should know. */
+  readonly description?: string
   /** `bearer`: a session JWT or a PAT. `none`: no credential is looked at. */
   readonly auth: 'bearer' | 'none'
   /** What a token must be allowed to do. Only with `bearer`. */
@@ -74,6 +77,8 @@ export interface Operation {
   readonly throttle?: 'login' | 'create' | 'machine' | 'unlimited'
   /** The answer holds a secret: never cached, never tagged. */
   readonly secretAnswer?: true
+  /** It may answer with a `Set-Cookie`. */
+  readonly setsCookie?: true
   /** Its `read` asks others than our database (a host, a source host): nobody is asked before the caller is known. */
   readonly asksOthers?: true
 }

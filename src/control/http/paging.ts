@@ -47,10 +47,14 @@ export function listQuery(rule: ListRule, own: TObject | undefined, answer: TSch
   const item = itemOf(rule, answer)
   const filters: TProperties = {}
   for (const name of rule.filters ?? []) {
-    const { enum: values } = (item[name] ?? {}) as { readonly enum?: readonly unknown[] }
+    const { enum: values, examples } = (item[name] ?? {}) as {
+      readonly enum?: readonly unknown[]
+      readonly examples?: readonly unknown[]
+    }
     filters[name] = Type.Optional(
       text({
-        description: `Only items with this ${name}.`,
+        description: `Only items whose \`${name}\` is exactly this.`,
+        ...(examples ? { examples } : {}),
         ...(values ? { enum: values.filter(value => value !== null) } : { maxLength: 300 }),
       }),
     )
@@ -64,13 +68,23 @@ const pageParameters = ({ defaultLimit }: ListRule) => ({
       minimum: 0,
       ...(defaultLimit === undefined ? {} : { default: defaultLimit }),
       description: `Most items of one answer, 1 to ${maxLimit}; others are clamped.${defaultLimit === undefined ? ' Default: all.' : ''}`,
+      examples: [50],
     }),
   ),
   cursor: Type.Optional(
-    text({ maxLength: 1000, description: 'Goes on after the item at which the `Link` header of the last page ended.' }),
+    text({
+      maxLength: 1000,
+      description: 'Place in the list where the page begins, from the `Link` header of the page before.',
+      examples: ['WyIwMTk3ZTBmMy03YzFhLTdkN2UtOGYwMC0zZjZkMGM0ZjJhMTAiXQ'],
+    }),
   ),
   offset: Type.Optional(
-    int64({ minimum: 0, default: 0, description: 'Items to skip. Inserts shift it; use `cursor`.' }),
+    int64({
+      minimum: 0,
+      default: 0,
+      description: 'Items to skip. Inserts shift it; use `cursor`.',
+      examples: [0],
+    }),
   ),
 })
 

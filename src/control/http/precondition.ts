@@ -19,14 +19,21 @@ const lockResource = statement(
 /** Each holds a session of the database in its transaction, and needs another to look. */
 const atOnce = semaphore(4)
 
-export const isChange = ({ method }: Operation) => method === 'PUT' || method === 'PATCH' || method === 'DELETE'
+const isChange = ({ method }: Operation) => method === 'PUT' || method === 'PATCH' || method === 'DELETE'
 
 /** Whether the answer has an entity tag that is of one resource. */
-export const isTagged = ({ method, answer, list, secretAnswer }: Operation) =>
-  method === 'GET' && !list && !secretAnswer && (typeof answer !== 'string' || answer === 'free')
+export const isTagged = (operation: Operation) => !operation.list && isRevalidated(operation)
+
+/** Whether the answer has an entity tag, which `If-None-Match` is compared with. */
+export const isRevalidated = ({ method, answer, secretAnswer }: Operation) =>
+  method === 'GET' && !secretAnswer && (typeof answer !== 'string' || answer === 'free')
 
 /** The path of the resource that the operation changes. */
-export const resourceOf = ({ path, changes }: Operation) => changes ?? path
+const resourceOf = ({ path, changes }: Operation) => changes ?? path
+
+/** Whether `If-Match` is compared. @param readable paths whose `GET` answers with an entity tag */
+export const isConditional = (operation: Operation, readable: ReadonlySet<string>) =>
+  operation.auth === 'bearer' && isChange(operation) && readable.has(resourceOf(operation))
 
 /** The route that answers what this one changes; undefined: there is no such `GET`. */
 export function readerOf(route: Route, routes: readonly Route[]): Route | undefined {

@@ -6,9 +6,20 @@ import { type Static, type TProperties, type TSchema, Type } from 'typebox'
 
 type Options = Readonly<Record<string, unknown>>
 
-export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', ...options })
+/** Where a schema says nothing else, the document shows these. */
+const examples = {
+  uuid: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+  dateTime: ['2026-03-14T09:26:53.589Z'],
+  bool: [true],
+  labelName: ['web'],
+  fileName: ['before-upgrade'],
+  displayName: ['Team Blue'],
+} as const
+
+export const uuid = (options: Options = {}) => Type.String({ format: 'uuid', examples: examples.uuid, ...options })
 /** RFC 3339, always UTC and with milliseconds when we write it. */
-export const dateTime = (options: Options = {}) => Type.String({ format: 'date-time', ...options })
+export const dateTime = (options: Options = {}) =>
+  Type.String({ format: 'date-time', examples: examples.dateTime, ...options })
 export const text = (options: Options = {}) => Type.String(options)
 /**
  * Text that may hold control characters: secrets, values and files that nobody is shown. In every other text of a request
@@ -16,7 +27,7 @@ export const text = (options: Options = {}) => Type.String(options)
  */
 export const rawText = (options: Options = {}) => Type.String({ [rawTextMark]: true, ...options })
 export const rawTextMark = 'x-mote-raw'
-export const bool = (options: Options = {}) => Type.Boolean(options)
+export const bool = (options: Options = {}) => Type.Boolean({ examples: examples.bool, ...options })
 export const uint16 = (options: Options = {}) =>
   Type.Integer({ format: 'uint16', minimum: 0, maximum: 65_535, ...options })
 export const uint32 = (options: Options = {}) =>
@@ -35,7 +46,7 @@ export const double = (options: Options = {}) => Type.Number({ format: 'double',
 
 /** One of a closed set of strings. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T, options: Options = {}) =>
-  Type.Unsafe<T[number]>({ type: 'string', enum: [...values], ...options })
+  Type.Unsafe<T[number]>({ type: 'string', enum: [...values], examples: values.slice(0, 1), ...options })
 
 /**
  * `T?` of the specification. Scalars become `type: [T, "null"]` rather than a union, because one message "must be a
@@ -45,7 +56,7 @@ export function nullable<T extends TSchema>(schema: T, options: Options = {}) {
   const json: Record<string, unknown> = Object.fromEntries(Object.entries(schema))
   const { type } = json
   if (typeof type !== 'string' || type === 'object' || type === 'array')
-    return Type.Unsafe<Static<T> | null>({ anyOf: [schema, { type: 'null' }], ...options })
+    return Type.Unsafe<Static<T> | null>({ anyOf: [schema, { type: 'null' }], ...wordsOf(json), ...options })
   const members = json.enum
   return Type.Unsafe<Static<T> | null>({
     ...json,
@@ -53,6 +64,11 @@ export function nullable<T extends TSchema>(schema: T, options: Options = {}) {
     ...(Array.isArray(members) ? { enum: [...members, null] } : {}),
     ...options,
   })
+}
+
+/** What a schema without a name says about the member stands beside its branches, where readers look for it. */
+function wordsOf({ title, description }: Readonly<Record<string, unknown>>): Options {
+  return title === undefined && description !== undefined ? { description } : {}
 }
 
 /** An optional member of a body that may also be null; both mean "not given". */
@@ -75,6 +91,7 @@ export const labelName = (options: Options = {}) =>
     maxLength: 40,
     pattern: '^[a-z0-9]([a-z0-9-]*[a-z0-9])?$',
     'x-mote-pattern': 'only lower-case letters, digits and dashes, and start and end with a letter or a digit',
+    examples: examples.labelName,
     ...options,
   })
 /** Names of volumes and snapshots: they appear in paths, never in host names. */
@@ -84,6 +101,7 @@ export const fileName = (options: Options = {}) =>
     maxLength: 63,
     pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*$',
     'x-mote-pattern': 'only letters, digits, dots, dashes and underscores, and start with a letter or a digit',
+    examples: examples.fileName,
     ...options,
   })
 /** Names that are only ever shown. */
@@ -93,10 +111,18 @@ export const displayName = (options: Options = {}) =>
     maxLength: 100,
     pattern: '\\S',
     'x-mote-pattern': 'at least one character that is not a space',
+    examples: examples.displayName,
     ...options,
   })
 
 /** The answer of operations whose answer the specification leaves open and that have no resource to show. */
-export const Acknowledgement = resource('Acknowledgement', {
-  status: text({ description: 'What became of it: a past participle or the state it is in now.' }),
-})
+export const Acknowledgement = resource(
+  'Acknowledgement',
+  {
+    status: text({
+      description: 'What became of the resource: a past participle, or the state it is in now.',
+      examples: ['deleted'],
+    }),
+  },
+  { description: 'What a change came to, where there is no resource left to show.' },
+)

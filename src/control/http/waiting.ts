@@ -32,9 +32,12 @@ export const waitQuery = (member: string, own: TObject | undefined): TObject =>
         pattern: `^${oneState}(?:,${oneState})*$`,
         'x-mote-pattern': 'states of the resource, separated by commas',
         description: `Answers once \`${member}\` is this, or one of several (\`running,failed\`); else with what it is when it has ended or the time is over.`,
+        examples: ['running,failed'],
       }),
     ),
-    timeout: Type.Optional(uint32({ minimum: 1, maximum: 60, default: 30, description: 'Seconds to wait at most.' })),
+    timeout: Type.Optional(
+      uint32({ minimum: 1, maximum: 60, default: 30, description: 'Seconds to wait at most.', examples: [30] }),
+    ),
   })
 
 let waits = 0

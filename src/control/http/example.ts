@@ -1,0 +1,30 @@
+/** Examples of whole bodies and answers, composed from those of their members: nothing is written twice. */
+type Json = Readonly<Record<string, unknown>>
+
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The first example of a schema, or one composed from its members; undefined: it has none. */
+export function exampleOf(schema: unknown): unknown {
+  if (!isJson(schema)) return undefined
+  const { anyOf, default: fallback, enum: values, examples, properties, required, type } = schema
+  if (Array.isArray(examples)) return examples[0]
+  if ('const' in schema) return schema['const']
+  if (fallback !== undefined) return fallback
+  if (Array.isArray(values)) return values[0]
+  if (Array.isArray(anyOf)) return anyOf.map(exampleOf).find(example => example !== undefined)
+  if (isJson(properties)) return exampleOfMembers(properties, Array.isArray(required) ? required : [])
+  if (type === 'array') return exampleOfItems(schema['items'])
+  return type === 'null' ? null : undefined
+}
+
+/** Undefined where a required member has no example: the test of the document names it. */
+function exampleOfMembers(properties: Json, required: readonly unknown[]): Json | undefined {
+  const members = Object.entries(properties).map(([name, schema]) => [name, exampleOf(schema)] as const)
+  if (members.some(([name, example]) => example === undefined && required.includes(name))) return undefined
+  return Object.fromEntries(members.filter(([, example]) => example !== undefined))
+}
+
+function exampleOfItems(items: unknown): unknown {
+  const item = exampleOf(items)
+  return item === undefined ? undefined : [item]
+}

@@ -1,0 +1,119 @@
+/** The bodies and answers of an operation: what it takes, what it answers with which headers, how it fails. */
+import { exampleOf } from './example.ts'
+import { type Components, hoist, type Json } from './openapi-components.ts'
+import type { ErrorStatus } from './openapi-errors.ts'
+import { type HeaderName, headersOf } from './openapi-headers.ts'
+import type { Operation } from './operation.ts'
+import { isConditional, isRevalidated } from './precondition.ts'
+import { needsBody } from './route.ts'
+
+const mebibytes = (bytes: number) => `${bytes / (1 << 20)} MiB`
+const defaultBytes = 1 << 20
+
+export function requestBodyOf(operation: Operation, components: Components): Json {
+  const { body, maxBytes = defaultBytes, rawBody, upload } = operation
+  if (rawBody || upload)
+    return {
+      requestBody: {
+        description: `The bytes as they are, at most ${mebibytes(upload?.maxBytes ?? maxBytes)}.`,
+        required: true,
+        content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
+      },
+    }
+  if (!body) return {}
+  return {
+    requestBody: {
+      description: `JSON, at most ${mebibytes(maxBytes)}. Members that the schema does not name are ignored.`,
+      required: needsBody(operation),
+      content: { 'application/json': withExample(hoist(body, components), exampleOf(body)) },
+    },
+  }
+}
+
+const withExample = (schema: unknown, example: unknown): Json =>
+  example === undefined ? { schema } : { schema, example }
+
+/** The answers of an operation by their status. */
+export function responsesOf(operation: Operation, components: Components, readable: ReadonlySet<string>): Json {
+  const failures = failuresOf(operation, readable)
+  return {
+    200: success(operation, components),
+    ...(isRevalidated(operation) ? { 304: unchanged } : {}),
+    ...Object.fromEntries(failures.map(status => [status, { $ref: `#/components/responses/Error${status}` }])),
+  }
+}
+
+const unchanged = {
+  description: 'The answer is still the one that `If-None-Match` names; it is not sent again.',
+  headers: headersOf(['X-Request-Id', 'Cache-Control', 'ETag']),
+}
+
+function success(operation: Operation, components: Components): Json {
+  const headers = headersOf(successHeaders(operation))
+  const { answer } = operation
+  switch (answer) {
+    case 'stream':
+      return {
+        description: 'Server-sent events, until the client closes the connection; `data` is JSON.',
+        headers,
+        content: { 'text/event-stream': { schema: { type: 'string' } } },
+      }
+    case 'text':
+      return {
+        description: 'Plain text.',
+        headers,
+        content: { 'text/plain; charset=utf-8': { schema: { type: 'string' }, example: 'ok\n' } },
+      }
+    case 'html':
+      return {
+        description: 'A page for browsers.',
+        headers,
+        content: { 'text/html; charset=utf-8': { schema: { type: 'string' }, example: '<!doctype html>' } },
+      }
+    case 'free':
+      return { description: 'Any JSON.', headers, content: { 'application/json': { schema: {} } } }
+    default:
+      return {
+        description: operation.list ? 'The items, in the order of the list.' : 'Done; this is the result.',
+        headers,
+        content: { 'application/json': withExample(hoist(answer, components), exampleOf(answer)) },
+      }
+  }
+}
+
+function successHeaders(operation: Operation): HeaderName[] {
+  const { auth, list, method } = operation
+  return [
+    'X-Request-Id',
+    'Cache-Control',
+    ...(isLimited(operation) ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
+    ...(isRevalidated(operation) ? (['ETag'] as const) : []),
+    ...(list ? (['Link'] as const) : []),
+    ...(method === 'POST' && auth === 'bearer' ? (['Idempotent-Replayed'] as const) : []),
+    ...(operation.setsCookie ? (['Set-Cookie'] as const) : []),
+  ]
+}
+
+const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
+
+function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
+  const { answer, auth, body, fails = [], method, params, project, rawBody, upload } = operation
+  const isBearer = auth === 'bearer'
+  // A refused credential draws on an allowance, and every owner may have only so many streams.
+  const isRefusable = isLimited(operation) || isBearer || answer === 'stream'
+  const occurring: Readonly<Record<ErrorStatus, unknown>> = {
+    400: true,
+    401: isBearer,
+    403: isBearer,
+    404: params || project !== 'none',
+    409: method !== 'GET',
+    412: isConditional(operation, readable),
+    413: body || rawBody || upload,
+    415: body,
+    429: isRefusable,
+    500: true,
+    503: true,
+  }
+  const statuses = Object.keys(occurring).map(Number) as ErrorStatus[]
+  return statuses.filter(status => occurring[status] || fails.some(own => own === status))
+}

@@ -1,0 +1,57 @@
+/** The headers of answers, as components of the document. Those that every answer has for browsers are in its introduction. */
+import type { Json } from './openapi-components.ts'
+
+const described = {
+  'X-Request-Id': [
+    'Names this request in the logs of the server. A client may send one of its own.',
+    '0197e0f3-9a41-7c02-b5d6-21f0a8c7e913',
+  ],
+  'Cache-Control': [
+    'Whether the answer may be stored: `private, no-cache` with an `ETag`, otherwise `no-store`.',
+    'no-store',
+  ],
+  ETag: [
+    'Version of the answer. Send it as `If-None-Match` to read again, or as `If-Match` to change only this version.',
+    'W/"2jmj7l5rSw0yVb_vlWAYkK_YBwk"',
+  ],
+  Link: [
+    '`rel="next"`: where the next page is (RFC 8288). Absent on the last page.',
+    '</v1/apps?limit=50&cursor=WyJhIl0>; rel="next"',
+  ],
+  'Idempotent-Replayed': [
+    '`true`: this is the stored answer of an earlier request with the same `Idempotency-Key`. Otherwise absent.',
+    'true',
+  ],
+  'Set-Cookie': [
+    'Binds what follows to this browser (RFC 6265).',
+    'mote_scm=4f1c; Path=/v1/scm; HttpOnly; SameSite=Lax',
+  ],
+  RateLimit: ['What is left of the allowance: `r` requests, whole again in `t` seconds.', '"tenant";r=598;t=1'],
+  'RateLimit-Policy': ['The allowance that was drawn on: `q` requests in `w` seconds.', '"tenant";q=600;w=60'],
+  'Retry-After': ['Seconds to wait before the next attempt.', 12],
+  'WWW-Authenticate': ['The kind of credential that is wanted (RFC 9110, 11.6.1).', 'Bearer'],
+} as const satisfies Readonly<Record<string, readonly [string, string | number]>>
+
+export type HeaderName = keyof typeof described
+
+const componentOf = (name: HeaderName) => name.replaceAll('-', '')
+
+/** References to the headers, as a response has them. */
+export const headersOf = (names: readonly HeaderName[]): Json =>
+  Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${componentOf(name)}` }]))
+
+const names = Object.keys(described) as HeaderName[]
+
+/** @param used by some response of the document */
+export const headerComponents = (used: ReadonlySet<string>): Json =>
+  Object.fromEntries(
+    names
+      .filter(name => used.has(name))
+      .map(name => {
+        const [description, example] = described[name]
+        return [componentOf(name), { description, schema: schemaOf(example), example }]
+      }),
+  )
+
+const schemaOf = (example: string | number) =>
+  typeof example === 'number' ? { type: 'integer', minimum: 0 } : { type: 'string' }

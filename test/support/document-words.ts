@@ -1,0 +1,85 @@
+/** What the document does not explain: for the test that lists it. */
+type Json = Readonly<Record<string, unknown>>
+
+const json = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {})
+
+/** Every operation, parameter and member without a description or an example, as `Component.member: example`. */
+export function missingWords(document: unknown): string[] {
+  const { components, paths } = json(document)
+  const schemas = json(json(components)['schemas'])
+  return [
+    ...Object.entries(json(paths)).flatMap(([path, item]) => ofPath(path, json(item))),
+    ...Object.entries(schemas).flatMap(([name, schema]) => [
+      ...ofDescription(name, json(schema)),
+      ...ofMembers(name, json(schema)),
+    ]),
+  ]
+}
+
+function ofPath(path: string, item: Json): string[] {
+  const operations = Object.entries(item).filter(([method]) => method !== 'servers')
+  return operations.flatMap(([method, operation]) => ofOperation(`${method.toUpperCase()} ${path}`, json(operation)))
+}
+
+function ofOperation(name: string, operation: Json): string[] {
+  const parameters = Array.isArray(operation['parameters']) ? operation['parameters'].map(json) : []
+  const bodies = Object.entries(json(operation['responses'])).map(
+    ([status, response]) => [status, json(response)] as const,
+  )
+  return [
+    ...ofDescription(name, operation),
+    ...parameters.flatMap(parameter => {
+      const place = `${name} ${parameter['name']}`
+      return [...ofDescription(place, parameter), ...('example' in parameter ? [] : [`${place}: example`])]
+    }),
+    ...ofContent(`${name} body`, json(operation['requestBody'])),
+    ...bodies.flatMap(([status, response]) => ofContent(`${name} ${status}`, response)),
+  ]
+}
+
+function ofContent(name: string, holder: Json): string[] {
+  return Object.values(json(holder['content'])).flatMap(media => {
+    const { example, schema } = json(media)
+    const isBinary = json(schema)['format'] === 'binary'
+    return [
+      ...(example === undefined && !isBinary ? [`${name}: example`] : []),
+      ...(Object.keys(json(schema)).length === 0 ? [`${name}: schema`] : []),
+      ...ofMembers(name, json(schema)),
+    ]
+  })
+}
+
+const ofDescription = (name: string, { description }: Json) =>
+  typeof description === 'string' && description !== '' ? [] : [`${name}: description`]
+
+/** Of an object the members; of an array the items; of alternatives each. */
+function ofMembers(name: string, schema: Json): string[] {
+  const { anyOf, items, properties } = schema
+  return [
+    ...Object.entries(json(properties)).flatMap(([member, property]) => ofMember(`${name}.${member}`, json(property))),
+    ...(items === undefined ? [] : ofMembers(`${name}[]`, json(items))),
+    ...(Array.isArray(anyOf) ? anyOf.flatMap(branch => ofMembers(name, json(branch))) : []),
+  ]
+}
+
+function ofMember(name: string, schema: Json): string[] {
+  const { description, examples, anyOf } = schema
+  // A named schema is described where it stands.
+  const isNamed = (one: unknown) => '$ref' in json(one)
+  if (isNamed(schema) || (Array.isArray(anyOf) && anyOf.some(isNamed))) return []
+  const isComposed = schema['properties'] !== undefined || isNamed(schema['items']) || hasMembers(schema['items'])
+  return [
+    ...(typeof description === 'string' && description !== '' ? [] : [`${name}: description`]),
+    ...(isComposed || Array.isArray(examples) || hasExampleIn(schema) ? [] : [`${name}: example`]),
+    ...ofMembers(name, schema),
+  ]
+}
+
+const hasMembers = (schema: unknown) => json(schema)['properties'] !== undefined
+
+/** An array of values whose items have examples; alternatives of which one has. */
+const hasExampleIn = ({ anyOf, items }: Json): boolean =>
+  [items, ...(Array.isArray(anyOf) ? anyOf : [])].some(
+    part =>
+      Array.isArray(json(part)['examples']) || hasMembers(part) || (part !== undefined && hasExampleIn(json(part))),
+  )

@@ -94,7 +94,17 @@ function bodyOf(json: Json, where: string): { readonly type: string; readonly re
 function answerOf(json: Json, where: string): { readonly call: 'json' | 'text' | 'stream'; readonly answer: string } {
   const success = object(object(json.responses, where)['200'], where)
   const [[type, media] = ['', {}]] = Object.entries(object(success.content ?? {}, where))
-  if (type === 'text/event-stream') return { call: 'stream', answer: '' }
+  if (type === 'text/event-stream') return { call: 'stream', answer: `<${eventsOf(object(media, where), where)}>` }
   if (type !== 'application/json') return { call: 'text', answer: '' }
   return { call: 'json', answer: `<${typeOf(object(media, where).schema, where)}>` }
+}
+
+/** The data of each event of a stream by its name. */
+function eventsOf(media: Json, where: string): string {
+  const content = object(object(media.schema, where).contentSchema, where)
+  const events = list(content.oneOf).map(branch => {
+    const { data, event } = object(object(branch, where).properties, where)
+    return `'${text(object(event, where).const)}': ${typeOf(data, where)}`
+  })
+  return `{ ${events.join('; ')} }`
 }

@@ -1,11 +1,14 @@
 /** Server-sent events (WHATWG HTML, 9.2.6) as an async iterator. */
-export interface StreamEvent {
-  readonly event: string
-  /** Where to go on from: `Last-Event-ID`. */
-  readonly id: string | undefined
-  /** The JSON that was sent; text that is none stays text. */
-  readonly data: unknown
-}
+/** @typeParam Events data of each event by its name. A newer server may send events that are not in it. */
+export type StreamEvent<Events = Readonly<Record<string, unknown>>> = {
+  [Name in keyof Events & string]: {
+    readonly event: Name
+    /** Where to go on from: `Last-Event-ID`. */
+    readonly id: string | undefined
+    /** The JSON that was sent; text that is none stays text. */
+    readonly data: Events[Name]
+  }
+}[keyof Events & string]
 
 /** What a stream says: an event, or how long to wait before connecting again. */
 export type StreamPart = { readonly event: StreamEvent } | { readonly retryMs: number }

@@ -48,7 +48,7 @@ export interface Transport {
   json<T>(request: ApiRequest, options?: CallOptions): Promise<T>
   text(request: ApiRequest, options?: CallOptions): Promise<string>
   /** Connects again, from the last event on, until the signal aborts. @throws ApiFailure when the server refuses (4xx, 501) */
-  stream(request: ApiRequest, options?: StreamOptions): AsyncGenerator<StreamEvent>
+  stream<Events>(request: ApiRequest, options?: StreamOptions): AsyncGenerator<StreamEvent<Events>>
 }
 
 const firstWaitMs = 250
@@ -64,7 +64,9 @@ export function createTransport(options: ClientOptions): Transport {
       return (await response.json()) as T
     },
     text: async (request, callOptions = {}) => (await call(request, callOptions)).text(),
-    stream: (request, streamOptions = {}) => stream(options, request, streamOptions),
+    stream: <Events>(request: ApiRequest, streamOptions: StreamOptions = {}) =>
+      // The server sends what the document declares, which Events was made from.
+      stream(options, request, streamOptions) as AsyncGenerator<StreamEvent<Events>>,
   }
 }
 

@@ -40,11 +40,14 @@ function ofOperation(name: string, operation: Json): string[] {
 function ofContent(name: string, holder: Json): string[] {
   return Object.values(json(holder['content'])).flatMap(media => {
     const { example, schema } = json(media)
+    const { oneOf = [] } = json(json(schema)['contentSchema'])
+    const events = Array.isArray(oneOf) ? oneOf.map(branch => json(json(branch)['properties'])) : []
     const isBinary = json(schema)['format'] === 'binary'
     return [
       ...(example === undefined && !isBinary ? [`${name}: example`] : []),
       ...(Object.keys(json(schema)).length === 0 ? [`${name}: schema`] : []),
       ...ofMembers(name, json(schema)),
+      ...events.flatMap(({ data, event }) => (isNamed(data) ? [] : [`${name} ${json(event)['const']}: name`])),
     ]
   })
 }
@@ -63,16 +66,21 @@ function ofMembers(name: string, schema: Json): string[] {
 }
 
 function ofMember(name: string, schema: Json): string[] {
-  const { description, examples, anyOf } = schema
+  const { description, examples } = schema
   // A named schema is described where it stands.
-  const isNamed = (one: unknown) => '$ref' in json(one)
-  if (isNamed(schema) || (Array.isArray(anyOf) && anyOf.some(isNamed))) return []
+  if (isNamed(schema)) return []
   const isComposed = schema['properties'] !== undefined || isNamed(schema['items']) || hasMembers(schema['items'])
   return [
     ...(typeof description === 'string' && description !== '' ? [] : [`${name}: description`]),
     ...(isComposed || Array.isArray(examples) || hasExampleIn(schema) ? [] : [`${name}: example`]),
     ...ofMembers(name, schema),
   ]
+}
+
+/** A reference, or alternatives of which one is. */
+const isNamed = (schema: unknown): boolean => {
+  const { anyOf } = json(schema)
+  return '$ref' in json(schema) || (Array.isArray(anyOf) && anyOf.some(isNamed))
 }
 
 const hasMembers = (schema: unknown) => json(schema)['properties'] !== undefined

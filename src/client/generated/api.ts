@@ -515,6 +515,32 @@ export interface Deployment {
   readonly trigger_source: string
 }
 
+/** Where the stream begins; later events change it. */
+export interface DeploymentsSnapshot {
+  /** When it was read. */
+  readonly at: string
+  /** The newest deployments, at most 100. */
+  readonly deployments: readonly Deployment[]
+}
+
+/** A deployment has another status. */
+export interface DeploymentStatusEvent {
+  /** When it happened. */
+  readonly at: string
+  /** The app that it happened to; null: no app. */
+  readonly app_id: string | null
+  /** The deployment whose status has changed. */
+  readonly deployment_id: string
+  /** The same deployment, as paths name it. */
+  readonly job_id: string
+  /** Name of its app. */
+  readonly app_name: string
+  /** The new status. */
+  readonly status: 'pending' | 'building' | 'scheduled' | 'starting' | 'running' | 'unhealthy' | 'pausing' | 'paused' | 'resuming' | 'sleeping' | 'migrating' | 'stopping' | 'stopped' | 'superseded' | 'failed' | 'cancelled' | 'deleted'
+  /** Why it has failed; null: it has not. */
+  readonly error_message: string | null
+}
+
 export interface DeploymentStep {
   readonly name: string
   readonly ms: number
@@ -595,6 +621,20 @@ export interface DomainCertificate {
   readonly message: string | null
 }
 
+/** The name servers of a domain now prove, or no longer prove, that it belongs to the app. */
+export interface DomainEvent {
+  /** When it happened. */
+  readonly at: string
+  /** The app that it happened to; null: no app. */
+  readonly app_id: string | null
+  /** The deployment that it happened to; null: no deployment. */
+  readonly deployment_id: string | null
+  /** The name, in ASCII. */
+  readonly domain: string
+  /** What the last look at DNS missed; null: nothing. */
+  readonly message: string | null
+}
+
 /** What a deploy would do, and why. */
 export interface DryRun {
   /** The host it would choose; null when none fits. */
@@ -627,6 +667,16 @@ export interface Error {
   readonly used?: number | undefined
   /** With `plan_limit_exceeded`: how much the plan allows. */
   readonly max?: number | undefined
+}
+
+/** Events were lost because they are no longer kept. Read the resources again. */
+export interface EventGap {
+  /** Id of the last event that was sent before the gap. */
+  readonly after: number
+  /** Id of the oldest event that still exists. */
+  readonly first_kept: number
+  /** When the gap was noticed. */
+  readonly at: string
 }
 
 export interface ExecAnswer {
@@ -664,6 +714,18 @@ export interface GitCredential {
 
 /** State of the control plane and of what it depends on. */
 export interface Health {
+  /** `ok`, or `unavailable` when a service that writes need is down. */
+  readonly status: string
+  /** Version of the product, not of this contract. */
+  readonly version: string
+  /** State of each service that this program needs, by its name: `ok` or `unavailable`. */
+  readonly services: Readonly<Record<string, string>>
+}
+
+/** The health at one moment. */
+export interface HealthEvent {
+  /** When it was looked at. */
+  readonly at: string
   /** `ok`, or `unavailable` when a service that writes need is down. */
   readonly status: string
   /** Version of the product, not of this contract. */
@@ -803,11 +865,43 @@ export interface LiveDeploymentStatus {
   readonly steps: readonly DeploymentStep[]
 }
 
+/** A VM wrote faster than its lines could be taken: some are missing here. */
+export interface LogGap {
+  /** The VM that wrote it. */
+  readonly vm_id: string
+  /** How many lines are missing. */
+  readonly dropped_lines: number
+  /** When the gap was noticed. */
+  readonly at: string
+}
+
 export interface LoginRequest {
   readonly email: string
   readonly password: string
   /** Six digits of the authenticator, or a recovery code. */
   readonly code?: string | null | undefined
+}
+
+/** One line of a log. */
+export interface LogLine {
+  /** When the host read the line, to the microsecond. */
+  readonly at: string
+  /** Where it was written: by the program, by the platform (`system`), or by the build of the image (`build`). */
+  readonly stream: 'stdout' | 'stderr' | 'system' | 'build'
+  /** The text, without its line break, at most 16 KiB. */
+  readonly line: string
+  /** The deployment of the VM. */
+  readonly deployment_id: string
+  /** The VM that wrote it. */
+  readonly vm_id: string
+}
+
+/** Where the stream begins; the lines of the past follow, oldest first. */
+export interface LogSnapshot {
+  /** When the stream began. */
+  readonly at: string
+  /** The VMs whose lines the stream has, builds included. */
+  readonly vms: readonly string[]
 }
 
 export interface Member {
@@ -823,6 +917,14 @@ export interface Member {
 export interface MemberList {
   readonly members: readonly Member[]
   readonly invitations: readonly Invitation[]
+}
+
+/** The mesh at one moment. */
+export interface MeshEvent {
+  /** When it was looked at. */
+  readonly at: string
+  readonly enabled: boolean
+  readonly nodes: readonly MeshNode[]
 }
 
 export interface MeshNode {
@@ -843,6 +945,40 @@ export interface MeshNode {
 export interface MeshStatus {
   readonly enabled: boolean
   readonly nodes: readonly MeshNode[]
+}
+
+/** The live numbers of one deployment, once a second. */
+export interface MetricsEvent {
+  /** When they were read. */
+  readonly at: string
+  readonly app_id: string
+  readonly app_name: string
+  readonly deployment_id: string
+  readonly job_id: string
+  /** First VM; empty until one is placed. */
+  readonly vm_id: string
+  readonly host_id: string
+  readonly hypervisor: string
+  readonly image: string
+  readonly ipv6_address: string
+  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  readonly status: string
+  readonly scale_state: AppScaleState
+  /** Percent of the vCPUs it has, 0 to 100. */
+  readonly cpu_usage: number
+  readonly memory_mib: number
+  readonly ram_used_bytes: number
+  readonly rx_bytes: number
+  readonly tx_bytes: number
+  readonly vcpus: number
+}
+
+/** Where the stream begins. */
+export interface MetricsSnapshot {
+  /** When they were read. */
+  readonly at: string
+  /** Every deployment that is alive. */
+  readonly deployments: readonly LiveDeployment[]
 }
 
 export interface MoveVolumeRequest {
@@ -867,6 +1003,32 @@ export interface Notification {
   readonly created_at: string
   /** Absent while it is unread. */
   readonly read_at?: string | undefined
+}
+
+/** A notification for the user who reads the stream. */
+export interface NotificationEvent {
+  readonly id: string
+  readonly tenant_id: string
+  readonly user_id: string
+  readonly title: string
+  readonly body: string
+  /** For example `deployment.failed`. */
+  readonly kind: string
+  readonly entity_name: string
+  readonly resource_id: string
+  /** Where the dashboard shows it. */
+  readonly route: string
+  readonly metadata: unknown
+  readonly is_read: boolean
+  readonly created_at: string
+  /** Absent while it is unread. */
+  readonly read_at?: string | undefined
+  /** When it happened. */
+  readonly at: string
+  /** The app that it happened to; null: no app. */
+  readonly app_id: string | null
+  /** The deployment that it happened to; null: no deployment. */
+  readonly deployment_id: string | null
 }
 
 export interface NotificationList {
@@ -1133,6 +1295,22 @@ export interface SecurityRule {
   readonly updated_at: string
 }
 
+/** A network rule of an app was created or deleted. Hosts enforce the new version a moment later. */
+export interface SecurityRuleEvent {
+  /** When it happened. */
+  readonly at: string
+  /** The app that it happened to; null: no app. */
+  readonly app_id: string | null
+  /** The deployment that it happened to; null: no deployment. */
+  readonly deployment_id: string | null
+  /** The rule. */
+  readonly rule_id: string
+  /** The app whose traffic it is about. */
+  readonly app_name: string
+  /** Version of the rules of the app; grows with each change. */
+  readonly version: number
+}
+
 export interface Session {
   readonly id: string
   readonly ip_address: string | null
@@ -1149,6 +1327,14 @@ export interface SetBalloonRequest {
 
 export interface SetBudgetRequest {
   readonly monthly_cents: number | null
+}
+
+/** The server closes the stream here. Connect again to resume after the last event. */
+export interface SlowReaderGap {
+  /** The client reads more slowly than events come. */
+  readonly reason: 'slow_reader'
+  /** When the stream was cut. */
+  readonly at: string
 }
 
 export interface SshKey {
@@ -1379,7 +1565,7 @@ export const createOperations = (transport: Transport) => ({
   /** Check that requests can be served. `GET /v1/health/ready` */
   getReadiness: (options?: CallOptions) => transport.json<Health>({ method: 'GET', path: `/v1/health/ready`, open: true }, options),
   /** Follow the health of the service. `GET /v1/health/stream` */
-  streamHealth: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
+  streamHealth: (options?: StreamOptions) => transport.stream<{ 'snapshot': HealthEvent; 'health': HealthEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
   /** Get this contract. `GET /v1/api-docs/openapi.json` */
   getOpenApi: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
   /** Open the explorer of this contract. `GET /v1/docs` */
@@ -1730,18 +1916,18 @@ export const createOperations = (transport: Transport) => ({
   readonly trigger_source?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Deployment[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments`, query: input.query }, options),
   /** Deployments of an app: `snapshot`, then `deployment.status` events. `GET /v1/apps/{app_name}/deployments/stream` */
-  streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
+  streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
   /** Log lines of every VM of an app: `log` events. `GET /v1/apps/{app_name}/logs/stream` */
   streamAppLogs: (input: { readonly app_name: string; readonly query?: {
   /** Lines of the past to begin with. */
   readonly tail?: number | undefined
-} | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
+} | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
   /** Live numbers of an app: `metrics` events. `GET /v1/apps/{app_name}/metrics/stream` */
-  streamAppMetrics: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/metrics/stream` }, options),
+  streamAppMetrics: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/metrics/stream` }, options),
   /** Everything that happens in the project, notifications included. `GET /v1/workspace/events` */
-  streamWorkspace: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/workspace/events` }, options),
+  streamWorkspace: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'notification': NotificationEvent; 'security_rule.created': SecurityRuleEvent; 'security_rule.deleted': SecurityRuleEvent; 'domain.verified': DomainEvent; 'domain.lost': DomainEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/workspace/events` }, options),
   /** Deployments of every app of the project: `snapshot`, then `deployment.status` events. `GET /v1/deployments/events` */
-  streamAllDeployments: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/deployments/events` }, options),
+  streamAllDeployments: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/deployments/events` }, options),
   /** What runs now in the project, with live numbers. `GET /v1/deployments/active` */
   listActiveDeployments: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
@@ -1770,7 +1956,7 @@ export const createOperations = (transport: Transport) => ({
   streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Lines of the past to begin with. */
   readonly tail?: number | undefined
-} | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
+} | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
   /** Freezes the VMs of a deployment where they are. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
   pauseDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/pause` }, options),
   /** Gives up a deployment that does not serve yet; what serves goes on. `POST /v1/apps/{app_name}/deployments/{job_id}/cancel` */
@@ -1868,7 +2054,7 @@ export const createOperations = (transport: Transport) => ({
   /** Hosts of the private network and how they reach each other. `GET /v1/networking/mesh` */
   getMesh: (options?: CallOptions) => transport.json<MeshStatus>({ method: 'GET', path: `/v1/networking/mesh` }, options),
   /** The mesh as it changes: `snapshot`, then `mesh` events. `GET /v1/networking/mesh/stream` */
-  streamMesh: (options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
+  streamMesh: (options?: StreamOptions) => transport.stream<{ 'snapshot': MeshEvent; 'mesh': MeshEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
   /** Volumes of the project and where they are attached. `GET /v1/volumes` */
   listVolumes: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
@@ -1991,9 +2177,9 @@ export const createOperations = (transport: Transport) => ({
   streamDatabaseLogs: (input: { readonly id: string; readonly query?: {
   /** Lines of the past. */
   readonly tail?: number | undefined
-} | undefined }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
+} | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
   /** Live numbers of the current branch's VM: `snapshot`, then `metrics` events. `GET /v1/databases/{id}/metrics/stream` */
-  streamDatabaseMetrics: (input: { readonly id: string }, options?: StreamOptions) => transport.stream({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/metrics/stream` }, options),
+  streamDatabaseMetrics: (input: { readonly id: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/metrics/stream` }, options),
   /** How to connect, with commands to paste. `GET /v1/databases/{id}/connection` */
   getDatabaseConnection: (input: { readonly id: string; readonly query?: {
   /** Default: the current one. */

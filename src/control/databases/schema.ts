@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { logEvents, metricsEvents } from '../deployments/schema.ts'
 import { operations } from '../http/operation.ts'
 import {
   bool,
@@ -117,6 +118,7 @@ export const databaseOperations = operations({
       tail: Type.Optional(int64({ minimum: 0, maximum: 10_000, description: 'Lines of the past.' })),
     }),
     answer: 'stream',
+    events: logEvents,
   },
   streamDatabaseMetrics: {
     addition: true,
@@ -127,6 +129,7 @@ export const databaseOperations = operations({
     scope: 'read',
     params,
     answer: 'stream',
+    events: metricsEvents,
   },
   getDatabaseConnection: {
     secretAnswer: true,

@@ -22,6 +22,6 @@ export async function publishStatus(tx: Tx, d: Deployment, status: DeploymentSta
     kind: 'deployment.status',
     appId: d.appId,
     deploymentId: d.id,
-    data: { deployment_id: d.id, job_id: d.jobId, app_name: d.appName, status, error_message: d.errorMessage },
+    data: { job_id: d.jobId, app_name: d.appName, status, error_message: d.errorMessage },
   })
 }

@@ -8,6 +8,7 @@ import { LogBatch, type LogLine } from '../../contract/agent.ts'
 import { logEvent } from '../../contract/log-page.ts'
 import type { Deps } from '../deps.ts'
 import type { EventStream } from '../http/operation.ts'
+import type { logEvents } from './streams.ts'
 import { keptEvents, keptLines, type LogVm } from './kept-logs.ts'
 
 export interface LogScope {
@@ -35,7 +36,7 @@ const earlyLines = 20_000
  */
 export async function streamLogs(
   deps: Pick<Deps, 'bus' | 'log'>,
-  stream: EventStream,
+  stream: EventStream<typeof logEvents>,
   scope: LogScope,
   vms: readonly LogVm[],
   tail: number,
@@ -52,7 +53,7 @@ export async function streamLogs(
       sentUs.set(entry.vmId, entry.line.atUs)
       text += logEvent(entry.line, entry)
     }
-    if (text !== '') stream.send({ event: 'log', data: null, text })
+    if (text !== '') stream.send({ event: 'log', text })
   }
   const sendSlowly = async (entries: readonly Entry[]) => {
     for (const chunk of chunks(entries)) {
@@ -63,7 +64,7 @@ export async function streamLogs(
   const sendEvents = async (vmId: string, text: Uint8Array, lastUs: number) => {
     if (text.length === 0) return
     sentUs.set(vmId, lastUs)
-    stream.send({ event: 'log', data: null, text })
+    stream.send({ event: 'log', text })
     await stream.drained()
   }
   const gap = (vmId: string, lines: number) =>

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Deps } from '../deps.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import type { EventStream } from '../http/operation.ts'
+import type { metricsEvents } from './streams.ts'
 import * as store from './store.ts'
 import { liveView } from './view.ts'
 
@@ -11,7 +12,7 @@ const everyMs = 1000
 /** `snapshot`, then `metrics` each second: the live numbers of every deployment of the app that is alive. */
 export async function streamMetrics(
   deps: Pick<Deps, 'db'> & { readonly live: LiveStats },
-  stream: EventStream,
+  stream: EventStream<typeof metricsEvents>,
   appId: string,
 ): Promise<void> {
   let first = true

@@ -1,6 +1,7 @@
 import type { Tx } from '../../db/db.ts'
 import type { Deps } from '../deps.ts'
 import { feed, projectEvents } from '../events/index.ts'
+import { projectEventKinds } from '../events/schema.ts'
 import type { LiveStats } from '../hosts/index.ts'
 import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
@@ -102,17 +103,22 @@ export const deploymentFeature = (deps: Deps & { readonly live: LiveStats }) => 
         const { id } = await app(project.id, params.app_name)
         await feed(streams, stream, {
           ...statusFeed(project.id, params.app_name),
-          accepts: event => event.appId === id && event.kind === 'deployment.status',
+          kinds: ['deployment.status'],
+          accepts: event => event.appId === id,
         })
       },
     },
     streamAllDeployments: {
       stream: async ({ project }, stream) =>
-        feed(streams, stream, { ...statusFeed(project.id), accepts: event => event.kind === 'deployment.status' }),
+        feed(streams, stream, { ...statusFeed(project.id), kinds: ['deployment.status'] }),
     },
     streamWorkspace: {
       stream: async ({ project, caller }, stream) =>
-        feed(streams, stream, { ...statusFeed(project.id), accepts: event => isFor(event, caller.userId) }),
+        feed(streams, stream, {
+          ...statusFeed(project.id),
+          kinds: projectEventKinds,
+          accepts: event => isFor(event, caller.userId),
+        }),
     },
     streamAppLogs: {
       stream: async ({ project, params, query }, stream) => {

@@ -1,73 +1,12 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { deploymentStatuses, type DeploymentStatus } from '../../contract/deployments.ts'
-import { AppScaleState } from '../apps/schema.ts'
 import { operations } from '../http/operation.ts'
-import { dateTime, double, int64, list, resource, text, uint32, uuid } from '../http/types.ts'
+import { list, text, uint32, uuid } from '../http/types.ts'
+import { Deployment, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
+import { deploymentEvents, logEvents, metricsEvents, workspaceEvents } from './streams.ts'
 
+export { Deployment, LiveDeployment, LiveDeploymentStatus, logEvents, metricsEvents }
 export { deploymentStatuses, type DeploymentStatus }
-
-const status = () => text({ description: deploymentStatuses.map(name => `\`${name}\``).join(', ') })
-
-export const Deployment = resource('Deployment', {
-  id: uuid(),
-  app_id: uuid(),
-  tenant_id: uuid(),
-  job_id: text(),
-  build_id: text({ description: 'Empty when nothing was built.' }),
-  image_tag: text(),
-  status: status(),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-  disk_mib: int64(),
-  memory_mib: int64(),
-  vcpus: int64(),
-  port: int64(),
-  hypervisor: int64({ description: '0 left to the scheduler, 1 firecracker, 2 cloud-hypervisor, 3 qemu, 9 fake' }),
-  ipv6_address: text({ description: 'Of the first VM; empty until it has one.' }),
-  git_branch: text(),
-  git_commit_hash: text(),
-  git_commit_message: text(),
-  trigger_source: text({
-    description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing.',
-  }),
-})
-export type Deployment = Static<typeof Deployment>
-
-const live = {
-  app_id: text(),
-  app_name: text(),
-  deployment_id: text(),
-  job_id: text(),
-  vm_id: text({ description: 'First VM; empty until one is placed.' }),
-  host_id: text(),
-  hypervisor: text(),
-  image: text(),
-  ipv6_address: text(),
-  status: status(),
-  scale_state: AppScaleState,
-  cpu_usage: double({ description: 'Percent of the vCPUs it has, 0 to 100.' }),
-  memory_mib: int64(),
-  ram_used_bytes: int64(),
-  rx_bytes: int64(),
-  tx_bytes: int64(),
-  vcpus: int64(),
-}
-const instant = (what: string) => int64({ description: `${what}: seconds since 1970, 0 if that has not happened.` })
-
-export const LiveDeployment = resource('LiveDeployment', live)
-export type LiveDeployment = Static<typeof LiveDeployment>
-
-export const LiveDeploymentStatus = resource('LiveDeploymentStatus', {
-  ...live,
-  error_message: text({ description: 'Empty when nothing is wrong.' }),
-  scheduled_at: instant('When it was placed on a host'),
-  started_at: instant('When it first passed its health check'),
-  stopped_at: instant('When its last VM stopped'),
-  steps: list(resource('DeploymentStep', { name: text(), ms: double() }), {
-    description: 'What bringing up the first VM took, step by step: image, base, disk, spawn, boot, healthy.',
-  }),
-})
-export type LiveDeploymentStatus = Static<typeof LiveDeploymentStatus>
 
 const shared = { tag: 'Deployments', auth: 'bearer', project: 'selected' } as const
 const ofApp = Type.Object({ app_name: text() })
@@ -96,6 +35,7 @@ export const deploymentOperations = operations({
     scope: 'read',
     params: ofApp,
     answer: 'stream',
+    events: deploymentEvents,
   },
   streamAppLogs: {
     method: 'GET',
@@ -106,6 +46,7 @@ export const deploymentOperations = operations({
     params: ofApp,
     query: logQuery,
     answer: 'stream',
+    events: logEvents,
   },
   streamAppMetrics: {
     method: 'GET',
@@ -115,6 +56,7 @@ export const deploymentOperations = operations({
     scope: 'read',
     params: ofApp,
     answer: 'stream',
+    events: metricsEvents,
   },
   streamWorkspace: {
     method: 'GET',
@@ -123,6 +65,7 @@ export const deploymentOperations = operations({
     ...shared,
     scope: 'read',
     answer: 'stream',
+    events: workspaceEvents,
   },
   streamAllDeployments: {
     method: 'GET',
@@ -131,6 +74,7 @@ export const deploymentOperations = operations({
     ...shared,
     scope: 'read',
     answer: 'stream',
+    events: deploymentEvents,
   },
   listActiveDeployments: {
     method: 'GET',
@@ -178,6 +122,7 @@ export const deploymentOperations = operations({
     params: ofJob,
     query: logQuery,
     answer: 'stream',
+    events: logEvents,
   },
   pauseDeployment: {
     method: 'POST',

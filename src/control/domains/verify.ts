@@ -37,7 +37,8 @@ async function announce(tx: Tx, domain: store.Domain): Promise<void> {
   await refreshRoute(tx, domain.appId)
   if (domain.state === 'verified') await pokeSweep(tx, certificateSweepName)
   const data = { domain: domain.name, message: domain.message }
-  publishEvent(tx, { projectId: domain.projectId, kind: `domain.${domain.state}`, appId: domain.appId, data })
+  const kind = domain.state === 'verified' ? 'domain.verified' : 'domain.lost'
+  publishEvent(tx, { projectId: domain.projectId, kind, appId: domain.appId, data })
   if (domain.state === 'lost') await tellLoss(tx, domain)
 }
 

@@ -25,7 +25,7 @@ const leaky: Bus = {
   ping: timeoutMs => bus.ping(timeoutMs),
   close: () => bus.close(),
   publish: async (subject, data, options) =>
-    [data].flat().some(event => lost.has(Number(Object(Object(event).data).n)))
+    [data].flat().some(event => lost.has(Number(Object(Object(event).data).version)))
       ? 0
       : bus.publish(subject, data, options),
 }
@@ -35,7 +35,7 @@ afterAll(async () => {
   await bus.close()
   await drop()
 })
-const forget = statement('test.forget', `DELETE FROM event WHERE project_id = $1 AND data->>'n' = ANY($2)`)
+const forget = statement('test.forget', `DELETE FROM event WHERE project_id = $1 AND data->>'version' = ANY($2)`)
 const placed = statement<{ placed: boolean }>(
   'test.placed',
   `SELECT bool_and(position IS NOT NULL) AS placed FROM event`,
@@ -49,7 +49,7 @@ async function listener(projectId: string) {
     lastEventId: undefined,
     signal: end.signal,
     send: ({ event, id, data }) => {
-      sent.push({ event, ...(id === undefined ? {} : { id }), n: Object(data).n })
+      sent.push({ event, ...(id === undefined ? {} : { id }), n: Object(data).version })
       return true
     },
     drained: async () => {},
@@ -57,13 +57,13 @@ async function listener(projectId: string) {
   }
   const running = feed({ db, events: projectEvents(bus) }, stream, {
     projectId,
-    accepts: () => true,
+    kinds: ['security_rule.deleted'],
     snapshot: async () => ({}),
   })
   await until(() => sent.some(one => one.event === 'snapshot'), { what: 'the snapshot' })
   return {
     sent,
-    numbers: () => sent.flatMap(one => (one.event === 'thing' ? [one.n] : [])),
+    numbers: () => sent.flatMap(one => (one.event === 'security_rule.deleted' ? [one.n] : [])),
     async [Symbol.asyncDispose]() {
       end.abort()
       await running
@@ -71,7 +71,13 @@ async function listener(projectId: string) {
   }
 }
 const publish = (projectId: string, n: number) =>
-  db.tx(async tx => publishEvent(tx, { projectId, kind: 'thing', data: { n } }))
+  db.tx(async tx =>
+    publishEvent(tx, {
+      projectId,
+      kind: 'security_rule.deleted',
+      data: { rule_id: newId(), app_name: 'web', version: n },
+    }),
+  )
 
 it('reads what the bus lost from the table as soon as a later one comes, in order and once', async () => {
   const projectId = newId()
@@ -110,7 +116,13 @@ it('says so when the table does not have it any more', async () => {
   await publish(projectId, 14)
   await until(() => heard.numbers().includes(14), { what: 'the last' })
   expect(heard.numbers()).toEqual([11, 13, 14])
-  expect(heard.sent.map(one => one.event)).toEqual(['snapshot', 'thing', 'gap', 'thing', 'thing'])
+  expect(heard.sent.map(one => one.event)).toEqual([
+    'snapshot',
+    'security_rule.deleted',
+    'gap',
+    'security_rule.deleted',
+    'security_rule.deleted',
+  ])
 })
 
 const row = (projectId: string, position: number, size = 0) => ({

@@ -3,32 +3,44 @@
  * them and without duplicates. The position of an event is its SSE id.
  */
 import type { Db } from '../../db/db.ts'
+import type { Static, TSchema } from 'typebox'
 import type { EventStream, SseEvent } from '../http/operation.ts'
 import { type LiveEvent, type ProjectEvents, sseOf } from './project-events.ts'
 import type { EventMessage } from './relay.ts'
+import type { EventGap, ProjectEventKind, projectEventTable } from './schema.ts'
 import { after, newest, oldest } from './store.ts'
 
 type Told = Pick<EventMessage, 'kind' | 'appId' | 'deploymentId' | 'data'>
 
-export interface FeedOptions {
+export interface FeedOptions<Kind extends ProjectEventKind, Snapshot> {
   readonly projectId: string
-  /** Which events of the project belong to this stream. */
-  readonly accepts: (event: Told) => boolean
+  /** The kinds of events that the stream declares. */
+  readonly kinds: readonly Kind[]
+  /** Which of these events belong to this stream. Default: all. */
+  readonly accepts?: (event: Told) => boolean
   /** What the client gets first (event `snapshot`); read after the live subscription stands, so nothing falls between. */
-  readonly snapshot: () => Promise<unknown>
+  readonly snapshot: () => Promise<Omit<Snapshot, 'at'>>
 }
 
 const pageSize = 500
 /** The bus does not keep events: what a broken connection swallowed is found in the table this soon. */
 const missedCheckMs = 15_000
 
+type FeedStream<Kind extends ProjectEventKind, Snapshot extends TSchema> = EventStream<
+  { readonly snapshot: Snapshot; readonly gap: typeof EventGap } & Pick<typeof projectEventTable, Kind>
+>
+
 /** Runs until the client goes away. */
-export async function feed(
+export async function feed<Kind extends ProjectEventKind, Snapshot extends TSchema>(
   deps: { readonly db: Db; readonly events: ProjectEvents },
-  stream: EventStream,
-  options: FeedOptions,
+  declared: FeedStream<Kind, Snapshot>,
+  options: FeedOptions<Kind, Static<Snapshot>>,
 ): Promise<void> {
-  const { projectId, accepts } = options
+  const { projectId } = options
+  // Only events of the kinds that the stream declares are sent, which rows of the table cannot say.
+  const stream: EventStream = declared
+  const kinds: ReadonlySet<string> = new Set(options.kinds)
+  const accepts = (event: Told) => kinds.has(event.kind) && (options.accepts?.(event) ?? true)
   const queued: LiveEvent[] = []
   let wake = () => {}
   const subscription = await deps.events.follow(projectId, events => {
@@ -78,7 +90,7 @@ export async function feed(
   const greet = async (): Promise<boolean> => {
     const data = await options.snapshot()
     const at = new Date().toISOString()
-    return stream.send({ event: 'snapshot', id: String(position), data: { at, ...asObject(data) } })
+    return stream.send({ event: 'snapshot', id: String(position), data: { at, ...data } })
   }
 
   const resumeFrom = /^\d{1,15}$/.test(stream.lastEventId ?? '') ? Number(stream.lastEventId) : undefined
@@ -106,5 +118,3 @@ export async function feed(
   }
   await subscription.stop()
 }
-
-const asObject = (data: unknown) => (Array.isArray(data) ? { items: data } : (data as Record<string, unknown>))

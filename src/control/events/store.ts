@@ -1,4 +1,5 @@
 import { type Db, type Tx, statement } from '../../db/db.ts'
+import type { ProjectEventData, ProjectEventKind } from './schema.ts'
 
 export interface EventRow {
   readonly position: number
@@ -61,13 +62,15 @@ const deleteOld = statement(
      SELECT seq FROM event WHERE created_at < $1 AND position IS NOT NULL ORDER BY created_at LIMIT 10000)`,
 )
 
-export interface NewEvent {
-  readonly projectId: string
-  readonly kind: string
-  readonly appId?: string
-  readonly deploymentId?: string
-  readonly data: Record<string, unknown>
-}
+export type NewEvent = {
+  [Kind in ProjectEventKind]: {
+    readonly projectId: string
+    readonly kind: Kind
+    readonly appId?: string
+    readonly deploymentId?: string
+    readonly data: ProjectEventData<Kind>
+  }
+}[ProjectEventKind]
 
 /** Adds an event to the outbox of the caller's transaction; subscribers see it a few milliseconds after the commit. */
 export function publishEvent(tx: Tx, event: NewEvent): void {

@@ -34,7 +34,7 @@ export function healthFeature(deps: Pick<Deps, 'db' | 'bus' | 'clock'>, options:
 /** `snapshot` first, then `health` whenever something changed. */
 async function watch(
   probe: Probe,
-  stream: EventStream,
+  stream: EventStream<typeof healthOperations.streamHealth.events>,
   { clock }: Pick<Deps, 'clock'>,
   everyMs: number,
 ): Promise<void> {

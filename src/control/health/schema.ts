@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { resource, stringMap, text } from '../http/types.ts'
+import { dateTime, resource, stringMap, text } from '../http/types.ts'
 
 export const Health = resource(
   'Health',
@@ -18,6 +18,12 @@ export const Health = resource(
   { description: 'State of the control plane and of what it depends on.' },
 )
 export type Health = Static<typeof Health>
+
+const HealthEvent = resource(
+  'HealthEvent',
+  { at: dateTime({ description: 'When it was looked at.' }), ...Health.properties },
+  { description: 'The health at one moment.' },
+)
 
 const shared = {
   tag: 'System',
@@ -63,6 +69,7 @@ export const healthOperations = operations({
     description: 'Sends the health as `snapshot`, and as `health` whenever it changes.',
     ...shared,
     answer: 'stream',
+    events: { snapshot: HealthEvent, health: HealthEvent },
   },
 })
 

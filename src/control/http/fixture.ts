@@ -17,7 +17,7 @@ import {
 import type { AuditEntry, ServerOptions, StoredAnswer } from './ports.ts'
 import { createRateLimiter } from './rate-limit.ts'
 import { createServer } from './server.ts'
-import { freeForm, labelName, list, maybe, resource, text, uint32, uuid } from './types.ts'
+import { freeForm, labelName, list, maybe, nullable, resource, text, uint32, uuid } from './types.ts'
 
 export const Thing = resource('Thing', { id: uuid(), name: text(), size: uint32(), note: maybe(text()) })
 export type Thing = Static<typeof Thing>
@@ -155,6 +155,7 @@ export const thingOperations = operations({
     scope: 'read',
     params,
     answer: 'stream',
+    events: { snapshot: resource('ThingSnapshot', { after: nullable(text()) }), log: text() },
   },
 })
 

@@ -3,9 +3,10 @@ import { exampleOf } from './example.ts'
 import { type Components, hoist, type Json } from './openapi-components.ts'
 import type { ErrorStatus } from './openapi-errors.ts'
 import { type HeaderName, headersOf } from './openapi-headers.ts'
-import type { Operation } from './operation.ts'
+import type { EventTable, Operation } from './operation.ts'
 import { isConditional, isRevalidated } from './precondition.ts'
 import { needsBody } from './route.ts'
+import { encodeEvent } from './sse.ts'
 
 const mebibytes = (bytes: number) => `${bytes / (1 << 20)} MiB`
 const defaultBytes = 1 << 20
@@ -54,9 +55,9 @@ function success(operation: Operation, components: Components): Json {
   switch (answer) {
     case 'stream':
       return {
-        description: 'Server-sent events, until the client closes the connection; `data` is JSON.',
+        description: `Server-sent events until the client closes the connection: ${namesOf(operation.events)}. \`data\` is JSON.`,
         headers,
-        content: { 'text/event-stream': { schema: { type: 'string' } } },
+        content: { 'text/event-stream': eventStream(operation.events ?? {}, components) },
       }
     case 'text':
       return {
@@ -80,6 +81,32 @@ function success(operation: Operation, components: Components): Json {
       }
   }
 }
+
+/**
+ * The text of a stream, and what its events hold (`contentSchema`, JSON Schema 2020-12). OpenAPI 3.1 has no word for the
+ * items of a stream; a schema other than a string makes generators read the whole stream as one JSON value.
+ */
+function eventStream(events: EventTable, components: Components): Json {
+  const branches = Object.entries(events).map(([event, schema]) => ({
+    type: 'object',
+    required: ['event', 'data'],
+    properties: {
+      event: { const: event },
+      id: { type: 'string', description: 'What `Last-Event-ID` resumes after.' },
+      data: hoist(schema, components),
+    },
+  }))
+  const text = Object.entries(events).map(([event, schema]) => encodeEvent({ event, data: exampleOf(schema) }))
+  return {
+    schema: { type: 'string', contentMediaType: 'text/event-stream', contentSchema: { oneOf: branches } },
+    example: `retry: 2000\n\n${text.join('')}`,
+  }
+}
+
+const namesOf = (events: EventTable = {}) =>
+  Object.keys(events)
+    .map(name => `\`${name}\``)
+    .join(', ')
 
 function successHeaders(operation: Operation): HeaderName[] {
   const { auth, list, method } = operation

@@ -24,6 +24,15 @@ describe('the OpenAPI document', () => {
     expect(problems.length).toBeGreaterThan(0)
   })
 
+  it('names the events of every stream', () => {
+    const streams = Object.entries(allOperations).filter(([, { answer }]) => answer === 'stream')
+    expect(streams.length).toBeGreaterThan(8)
+    const bare = streams.filter(([, { events = {} }]) => Object.keys(events).length < 2)
+    expect(bare.map(([id]) => id)).toEqual([])
+    const others = Object.entries(allOperations).filter(([, { answer, events }]) => answer !== 'stream' && events)
+    expect(others.map(([id]) => id)).toEqual([])
+  })
+
   it('explains every tag', () => {
     const tags = new Set(Object.values(allOperations).map(operation => operation.tag))
     expect([...tags].filter(tag => !(tag in tagDescriptions))).toEqual([])

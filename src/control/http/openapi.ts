@@ -24,7 +24,7 @@ What holds for every operation:
 - **Retries.** Every \`POST\` with a credential takes an \`Idempotency-Key\`. 429 and 503 say in \`Retry-After\` when to try again.
 - **Versions.** Answers of \`GET\` have an \`ETag\`: \`If-None-Match\` saves a transfer, \`If-Match\` refuses a change of something else than was read.
 - **Lists** take \`limit\` and \`cursor\`, and name their next page in the header \`Link\`. Without \`limit\` a list has all of its items.
-- **Event streams** are server-sent events. \`x-mote-events\` names the events of a stream and the schema of the data of each.
+- **Event streams** are server-sent events. The \`contentSchema\` of a stream names its events and the schema of the data of each.
 - **Forward compatibility.** Answers may get new members, and texts that list their values may get new ones. Ignore what you do not know.
 
 Every answer also has the security headers of a web page (\`X-Content-Type-Options\`, \`Strict-Transport-Security\` and others), and CORS headers for origins that the operator allows.`

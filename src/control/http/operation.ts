@@ -10,6 +10,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Tx } from '../../db/db.ts'
 import { type ItemRule, itemOperation } from './items.ts'
 import { listQuery, type ListPart, type ListRule, type Page } from './paging.ts'
+import { withFrameEvents } from './stream-events.ts'
 import { waitQuery } from './waiting.ts'
 
 export type Scope = 'read' | 'write' | 'deploy' | 'admin'
@@ -40,6 +41,8 @@ export interface Operation {
   readonly bodyRequired?: boolean
   /** JSON schema of the 200 answer, or what it is instead: an SSE stream, plain text, HTML, raw JSON of free form. */
   readonly answer: TSchema | 'stream' | 'text' | 'html' | 'free'
+  /** The events of a stream by name, with the schema of the data of each. Required with `stream`. */
+  readonly events?: EventTable
   /** The body reaches the handler as the bytes that were sent (webhooks). */
   readonly rawBody?: true
   /** Largest body; default: 1 MiB. */
@@ -83,6 +86,8 @@ export interface Operation {
   readonly asksOthers?: true
 }
 
+export type EventTable = { readonly [name: string]: TSchema }
+
 export type OperationTable = { readonly [id: string]: Operation }
 
 /** Keeps the literal types of a declaration, and adds what the frame does: parameters of lists and waits, and single items. */
@@ -98,6 +103,7 @@ export function operations<const T extends OperationTable>(table: T): T {
 
 function withParameters(operation: Operation): Operation {
   const { answer, list, query, waits } = operation
+  if (answer === 'stream') return { ...operation, events: withFrameEvents(operation.events) }
   if (waits !== undefined) return { ...operation, query: waitQuery(waits, query) }
   return list ? { ...operation, query: listQuery(list, query, answer) } : operation
 }
@@ -190,26 +196,36 @@ export interface Call<O extends Operation> {
   audit(note: AuditNote, actor?: { readonly userId: string; readonly projectId?: string | undefined }): void
 }
 
-export interface SseEvent {
-  readonly event: string
-  /** Must grow within one stream. */
-  readonly id?: string
-  readonly data: unknown
-  /** All of it as it is written: when many streams send the same, or several events at once. */
-  readonly text?: string | Uint8Array
-}
+/** An event that a stream declares. */
+export type SseEvent<Events extends EventTable = EventTable> = {
+  [Name in keyof Events & string]: {
+    readonly event: Name
+    /** Must grow within one stream. */
+    readonly id?: string
+  } & (
+    | {
+        readonly data: Static<Events[Name]>
+        /** All of it as it is written, when many streams send the same. */
+        readonly text?: string
+      }
+    /** Several events at once, or an event that is text already. */
+    | { readonly data?: undefined; readonly text: string | Uint8Array }
+  )
+}[keyof Events & string]
 
 /** The server's side of one event stream. */
-export interface EventStream {
+export interface EventStream<Events extends EventTable = EventTable> {
   /** What the client sent as `Last-Event-ID` (or `?last_event_id=`). */
   readonly lastEventId: string | undefined
   readonly signal: AbortSignal
   /** False when the client reads too slowly: its buffer is full, a `gap` was sent and the stream is being closed. */
-  send(event: SseEvent): boolean
+  send(event: SseEvent<Events>): boolean
   /** Settles when little waits for the client, or the stream is over: who has much to send waits for it in between. */
   drained(): Promise<void>
   close(): void
 }
+
+type EventsOf<O extends Operation> = O['events'] extends EventTable ? O['events'] : Record<never, never>
 
 /**
  * `read`: answers without changing anything; its answer may go nowhere (attempt.ts). `write`: whatever must happen before
@@ -220,7 +236,7 @@ export interface EventStream {
 export type Handler<O extends Operation> =
   | { readonly read: (call: Call<O>) => Promise<Answer<O> | JsonText | ListPart<Answer<O> | JsonText>> }
   | { readonly write: (call: Call<O>) => Promise<(tx: Tx) => Promise<Answer<O>>> }
-  | { readonly stream: (call: Call<O>, stream: EventStream) => Promise<void> }
+  | { readonly stream: (call: Call<O>, stream: EventStream<EventsOf<O>>) => Promise<void> }
 
 export type Handlers<T extends OperationTable> = { readonly [K in keyof T]?: Handler<T[K]> }
 

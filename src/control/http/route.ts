@@ -16,8 +16,10 @@ import {
   JsonText,
   type Operation,
   type ProjectAccess,
+  type SseEvent,
 } from './operation.ts'
 import { type RouteInfo, stateOf } from './ports.ts'
+import { eventCheck } from './stream-events.ts'
 import { bodyValidator, stringsValidator } from './validate.ts'
 
 export interface Route extends RouteInfo {
@@ -28,6 +30,8 @@ export interface Route extends RouteInfo {
   readonly body: (bytes: unknown, mediaType: string | undefined) => unknown
   /** The answer as JSON; members that the schema does not name are left out. */
   readonly json: (answer: unknown, reply: FastifyReply) => string | JsonText
+  /** Refuses an event that the operation does not declare. Only where answers are checked. */
+  readonly checkEvent?: (event: SseEvent) => void
 }
 
 export interface RecordedNote extends AuditNote {
@@ -52,6 +56,7 @@ export function createRoute(
     query: operation.query ? stringsValidator(operation.query) : ignored,
     body: bodyOf(operation),
     json: jsonOf(id, operation.answer, checkAnswers),
+    ...(checkAnswers && operation.events ? { checkEvent: eventCheck(id, operation.events) } : {}),
   }
 }
 

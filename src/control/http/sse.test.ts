@@ -62,6 +62,20 @@ describe('an event stream', () => {
     opened[0]?.close()
   })
 
+  it('refuses an event that its operation does not declare, and data of another shape', async () => {
+    const { url, opened } = await serve()
+    const response = await fetch(url, { headers: bearer('ann') })
+    await read(response, got => got.includes('after'))
+    expect(() => opened[0]?.send({ event: 'other', data: {} })).toThrow(
+      'sends the event other, which it does not declare',
+    )
+    expect(() => opened[0]?.send({ event: 'log', data: 7 })).toThrow(
+      'the event log of streamThings is not what it declares',
+    )
+    expect(() => opened[0]?.send({ event: 'gap', data: { lines: 7 } })).toThrow('the event gap of streamThings')
+    opened[0]?.close()
+  })
+
   it('takes the last id from the query too', async () => {
     const { url } = await serve()
     const response = await fetch(`${url}?last_event_id=9`, { headers: bearer('ann') })
@@ -97,7 +111,7 @@ describe('an event stream', () => {
     expect(streams.count()).toBe(1)
     gone.abort()
     await until(() => opened[0]?.signal.aborted, { what: 'the abort' })
-    expect(opened[0]?.send({ event: 'late', data: 1 })).toBe(false)
+    expect(opened[0]?.send({ event: 'log', data: 'late' })).toBe(false)
     expect(streams.count()).toBe(0)
     await until(() => lines.some(line => line.includes('"operation":"streamThings"')), { what: 'its log line' })
   })

@@ -41,6 +41,8 @@ interface Options {
   readonly onOpen: () => void
   /** Asked with every heartbeat. False ends the stream: the credential or the membership is gone. */
   readonly stillAllowed: () => Promise<boolean>
+  /** Refuses what the operation does not declare. */
+  readonly check?: ((event: SseEvent) => void) | undefined
 }
 
 /** The server's side of one stream. Nothing is sent before the first event, so a handler may still refuse with an error. */
@@ -80,6 +82,7 @@ export class SseStream implements EventStream {
   }
 
   send(event: SseEvent): boolean {
+    this.#options.check?.(event)
     this.open()
     if (this.#state !== 'open') return false
     if (this.#isBehind()) {
@@ -152,7 +155,7 @@ export class SseStream implements EventStream {
 }
 
 /** One event as text. Line breaks in the data become several `data:` lines; names and ids must not have any. */
-export function encodeEvent({ event, id, data }: SseEvent): string {
+export function encodeEvent({ event, id, data }: Pick<SseEvent, 'event' | 'id' | 'data'>): string {
   const lines = JSON.stringify(data ?? null)
   return `${id === undefined ? '' : `id: ${oneLine(id)}\n`}event: ${oneLine(event)}\ndata: ${lines}\n\n`
 }

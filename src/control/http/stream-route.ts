@@ -34,6 +34,7 @@ export async function runStream(
       reply.raw.writeHead(200, { ...definedHeaders(reply), ...streamHeaders })
     },
     stillAllowed: () => context.admission.stillAllowed(request, route.operation),
+    check: route.checkEvent,
   })
   const unused = { note: () => undefined, setCookie: () => undefined }
   const call = buildCall(route, request, { who: stateOf(request), signal: () => stream.signal, ...unused })

@@ -46,6 +46,11 @@ export const MeshNode = resource('MeshNode', {
 })
 export const MeshStatus = resource('MeshStatus', { enabled: bool(), nodes: list(MeshNode) })
 export type MeshStatus = Static<typeof MeshStatus>
+const MeshEvent = resource(
+  'MeshEvent',
+  { at: dateTime({ description: 'When it was looked at.' }), ...MeshStatus.properties },
+  { description: 'The mesh at one moment.' },
+)
 
 const rules = { tag: 'Security rules', auth: 'bearer', project: 'selected' } as const
 const mesh = { tag: 'Networking', auth: 'bearer', project: 'none', scope: 'read' } as const
@@ -110,5 +115,6 @@ export const networkOperations = operations({
     summary: 'The mesh as it changes: `snapshot`, then `mesh` events',
     ...mesh,
     answer: 'stream',
+    events: { snapshot: MeshEvent, mesh: MeshEvent },
   },
 })

@@ -1,0 +1,90 @@
+/** The events of the streams of deployments: of their statuses, their logs and their live numbers. */
+import { EventGap, projectEventTable } from '../events/schema.ts'
+import type { EventTable } from '../http/operation.ts'
+import { dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
+import { Deployment, LiveDeployment } from './resources.ts'
+
+const at = (description: string) => dateTime({ description })
+
+export const DeploymentsSnapshot = resource(
+  'DeploymentsSnapshot',
+  {
+    at: at('When it was read.'),
+    deployments: list(Deployment, { description: 'The newest deployments, at most 100.' }),
+  },
+  { description: 'Where the stream begins; later events change it.' },
+)
+
+/** Of one app: those that ended are in the snapshot, too. */
+export const deploymentEvents = {
+  snapshot: DeploymentsSnapshot,
+  'deployment.status': projectEventTable['deployment.status'],
+  gap: EventGap,
+} as const satisfies EventTable
+
+export const workspaceEvents = {
+  snapshot: DeploymentsSnapshot,
+  ...projectEventTable,
+  gap: EventGap,
+} as const satisfies EventTable
+
+const vmId = { vm_id: uuid({ description: 'The VM that wrote it.' }) }
+
+const LogSnapshot = resource(
+  'LogSnapshot',
+  {
+    at: at('When the stream began.'),
+    vms: list(uuid(), { description: 'The VMs whose lines the stream has, builds included.' }),
+  },
+  { description: 'Where the stream begins; the lines of the past follow, oldest first.' },
+)
+
+const LogLine = resource(
+  'LogLine',
+  {
+    at: dateTime({
+      description: 'When the host read the line, to the microsecond.',
+      examples: ['2026-03-14T09:26:53.589793Z'],
+    }),
+    stream: oneOf(['stdout', 'stderr', 'system', 'build'], {
+      description:
+        'Where it was written: by the program, by the platform (`system`), or by the build of the image (`build`).',
+    }),
+    line: text({
+      description: 'The text, without its line break, at most 16 KiB.',
+      examples: ['listening on port 8080'],
+    }),
+    deployment_id: uuid({ description: 'The deployment of the VM.' }),
+    ...vmId,
+  },
+  { description: 'One line of a log.' },
+)
+
+const LogGap = resource(
+  'LogGap',
+  {
+    ...vmId,
+    dropped_lines: int64({ description: 'How many lines are missing.', examples: [120] }),
+    at: at('When the gap was noticed.'),
+  },
+  { description: 'A VM wrote faster than its lines could be taken: some are missing here.' },
+)
+
+export const logEvents = { snapshot: LogSnapshot, log: LogLine, gap: LogGap } as const satisfies EventTable
+
+const MetricsSnapshot = resource(
+  'MetricsSnapshot',
+  {
+    at: at('When they were read.'),
+    deployments: list(LiveDeployment, { description: 'Every deployment that is alive.' }),
+  },
+  { description: 'Where the stream begins.' },
+)
+
+const MetricsEvent = resource(
+  'MetricsEvent',
+  { at: at('When they were read.'), ...LiveDeployment.properties },
+  { description: 'The live numbers of one deployment, once a second.' },
+)
+
+export const metricsEvents = { snapshot: MetricsSnapshot, metrics: MetricsEvent } as const satisfies EventTable

@@ -1,0 +1,93 @@
+/** The events of a project, by their kind: what its streams send and `publishEvent` takes. */
+import type { Static } from 'typebox'
+import { deploymentStatuses } from '../../contract/deployments.ts'
+import type { EventTable } from '../http/operation.ts'
+import { dateTime, int64, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
+import { Notification } from '../notifications/schema.ts'
+
+/** Added to the data of every event when it is sent. */
+const envelope = {
+  at: dateTime({ description: 'When it happened.' }),
+  app_id: nullable(uuid({ description: 'The app that it happened to; null: no app.' })),
+  deployment_id: nullable(uuid({ description: 'The deployment that it happened to; null: no deployment.' })),
+}
+
+const DeploymentStatusEvent = resource(
+  'DeploymentStatusEvent',
+  {
+    ...envelope,
+    deployment_id: uuid({ description: 'The deployment whose status has changed.' }),
+    job_id: text({ description: 'The same deployment, as paths name it.', examples: ['job-7f3k2m9qx4'] }),
+    app_name: text({ description: 'Name of its app.', examples: ['web'] }),
+    status: oneOf(deploymentStatuses, { description: 'The new status.', examples: ['running'] }),
+    error_message: nullable(
+      text({
+        description: 'Why it has failed; null: it has not.',
+        examples: [null, 'The program did not answer on port 8080.'],
+      }),
+    ),
+  },
+  { description: 'A deployment has another status.' },
+)
+
+const NotificationEvent = resource(
+  'NotificationEvent',
+  {
+    ...Notification.properties,
+    ...envelope,
+  },
+  { description: 'A notification for the user who reads the stream.' },
+)
+
+const SecurityRuleEvent = resource(
+  'SecurityRuleEvent',
+  {
+    ...envelope,
+    rule_id: uuid({ description: 'The rule.' }),
+    app_name: text({ description: 'The app whose traffic it is about.', examples: ['web'] }),
+    version: int64({ description: 'Version of the rules of the app; grows with each change.', examples: [7] }),
+  },
+  { description: 'A network rule of an app was created or deleted. Hosts enforce the new version a moment later.' },
+)
+
+const DomainEvent = resource(
+  'DomainEvent',
+  {
+    ...envelope,
+    domain: text({ description: 'The name, in ASCII.', examples: ['www.example.com'] }),
+    message: nullable(
+      text({
+        description: 'What the last look at DNS missed; null: nothing.',
+        examples: [null, 'There is no TXT record _mote.www.example.com.'],
+      }),
+    ),
+  },
+  { description: 'The name servers of a domain now prove, or no longer prove, that it belongs to the app.' },
+)
+
+/** Tells a stream that events between two others are lost. */
+export const EventGap = resource(
+  'EventGap',
+  {
+    after: int64({ description: 'Id of the last event that was sent before the gap.', examples: [1042] }),
+    first_kept: int64({ description: 'Id of the oldest event that still exists.', examples: [2310] }),
+    at: dateTime({ description: 'When the gap was noticed.' }),
+  },
+  { description: 'Events were lost because they are no longer kept. Read the resources again.' },
+)
+
+export const projectEventTable = {
+  'deployment.status': DeploymentStatusEvent,
+  notification: NotificationEvent,
+  'security_rule.created': SecurityRuleEvent,
+  'security_rule.deleted': SecurityRuleEvent,
+  'domain.verified': DomainEvent,
+  'domain.lost': DomainEvent,
+} as const satisfies EventTable
+
+type Table = typeof projectEventTable
+export type ProjectEventKind = keyof Table
+export const projectEventKinds = Object.keys(projectEventTable) as ProjectEventKind[]
+
+/** What the publisher of an event says; the rest is added when it is sent. */
+export type ProjectEventData<Kind extends ProjectEventKind> = Omit<Static<Table[Kind]>, keyof typeof envelope>

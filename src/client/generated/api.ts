@@ -17,8 +17,9 @@ export interface AddDomainRequest {
 }
 
 export interface AddSshKeyRequest {
+  /** Label to recognize the key by. */
   readonly name: string
-  /** A line as in `id_ed25519.pub`. */
+  /** The line of a file such as `id_ed25519.pub`. Ed25519, RSA and ECDSA keys are accepted. */
   readonly public_key: string
 }
 
@@ -135,11 +136,11 @@ export interface AuditLogList {
 
 export interface AuthResponse {
   readonly user: User
-  /** True when the second factor is still missing; then there are no tokens. */
+  /** True if the second factor is still missing: send `code` too. `token` and `refresh_token` are null then. */
   readonly requires_2fa: boolean
-  /** Session JWT. */
+  /** Session JWT for the `Authorization: Bearer` header, valid for 24 hours unless configured otherwise. */
   readonly token?: string | null | undefined
-  /** `svc_rt_<secret>`; good for one refresh. */
+  /** Exchanges for new tokens at `POST /v1/auth/refresh`, once. Store it before using it. */
   readonly refresh_token?: string | null | undefined
 }
 
@@ -215,29 +216,36 @@ export interface BuildLogLine {
 }
 
 export interface Captcha {
+  /** Sent back with the registration. */
   readonly captcha_id: string
-  /** Data URL of the picture to read; with `format=text`, of the question as plain text. */
+  /** Data URL of a PNG with six letters and digits to read. With `format=text`, a data URL of the question. */
   readonly captcha_image: string
-  /** The question in words, for those who cannot see a picture. */
+  /** Question in words, for people who cannot see a picture. Only with `format=text`. */
   readonly captcha_text?: string | undefined
   readonly captcha_work?: CaptchaWork | undefined
 }
 
-/** Asked for besides the answer in words: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>` with the salt `mote-captcha` and so many iterations begins with so many zero bits. */
+/** Proof of work that a text captcha requires besides its answer: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures. */
 export interface CaptchaWork {
+  /** Iterations of PBKDF2. */
   readonly iterations: number
+  /** Zero bits that the hash must start with. */
   readonly bits: number
 }
 
 export interface ChangeEmailRequest {
+  /** New address to sign in with. */
   readonly email: string
+  /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
   readonly password?: string | null | undefined
-  /** A code of the authenticator, or a recovery code. */
+  /** Code of the authenticator app or a recovery code. An alternative to `password`. */
   readonly code?: string | null | undefined
 }
 
 export interface ChangePasswordRequest {
+  /** Password to be replaced. */
   readonly current_password: string
+  /** Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address. */
   readonly new_password: string
 }
 
@@ -304,15 +312,21 @@ export interface CreateDatabaseSnapshotRequest {
 }
 
 export interface CreatedToken {
+  /** Identifies the token when it is revoked. */
   readonly id: string
+  /** Label chosen by its owner. */
   readonly name: string
-  /** `svc_pat_<secret>`. Shown this once. */
+  /** The token itself, for the `Authorization: Bearer` header. It is never shown again. */
   readonly token: string
+  /** Last four characters of the token, to recognize it by. The rest is not stored. */
   readonly token_last_four: string
+  /** When the token was created. */
   readonly created_at: string
   /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. */
   readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | undefined
+  /** Slug of the only project the token may act in; null for every project of its owner. */
   readonly project?: string | null | undefined
+  /** When the token stops working; null for never. */
   readonly expires_at?: string | null | undefined
 }
 
@@ -334,12 +348,13 @@ export interface CreateSecurityRuleRequest {
 }
 
 export interface CreateTokenRequest {
+  /** Label to recognize the token by. */
   readonly name: string
-  /** Slug or id of the only project the token may act in. */
+  /** Slug or id of the only project the token may act in. Default: every project of the account, or the project of the token that creates it. */
   readonly project?: string | null | undefined
-  /** Default: everything. */
+  /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it. */
   readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | null | undefined
-  /** Default: never. */
+  /** When the token stops working; must be in the future. Default: never. */
   readonly expires_at?: string | null | undefined
 }
 
@@ -467,8 +482,9 @@ export interface DatabaseSnapshotAction {
 }
 
 export interface DeleteMeRequest {
+  /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
   readonly password?: string | null | undefined
-  /** A code of the authenticator, or a recovery code. */
+  /** Code of the authenticator app or a recovery code. An alternative to `password`. */
   readonly code?: string | null | undefined
 }
 
@@ -583,8 +599,9 @@ export interface DetachedVolume {
 }
 
 export interface DisableTotpRequest {
+  /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
   readonly password?: string | null | undefined
-  /** A code of the authenticator, or a recovery code. */
+  /** Code of the authenticator app or a recovery code. An alternative to `password`. */
   readonly code?: string | null | undefined
 }
 
@@ -692,6 +709,7 @@ export interface ExecRequest {
 }
 
 export interface ForgotPasswordRequest {
+  /** Address of the account. */
   readonly email: string
 }
 
@@ -876,9 +894,11 @@ export interface LogGap {
 }
 
 export interface LoginRequest {
+  /** Address of the account. Case does not matter. */
   readonly email: string
+  /** Password of the account. */
   readonly password: string
-  /** Six digits of the authenticator, or a recovery code. */
+  /** Six digits from the authenticator app, or a recovery code. Only with two-factor authentication. */
   readonly code?: string | null | undefined
 }
 
@@ -1039,16 +1059,23 @@ export interface NotificationList {
 }
 
 export interface PersonalAccessToken {
+  /** Identifies the token when it is revoked. */
   readonly id: string
+  /** Account on whose behalf the token acts. */
   readonly user_id: string
+  /** Label chosen by its owner. */
   readonly name: string
+  /** Last four characters of the token, to recognize it by. The rest is not stored. */
   readonly token_last_four: string
+  /** When the token was created. */
   readonly created_at: string
+  /** When the token was last used, to within about a minute; null if never. */
   readonly last_used_at: string | null
   /** What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. */
   readonly scopes?: readonly ('read' | 'write' | 'deploy' | 'admin')[] | undefined
-  /** Slug of the only project it may act in; null for all of the user. */
+  /** Slug of the only project the token may act in; null for every project of its owner. */
   readonly project?: string | null | undefined
+  /** When the token stops working; null for never. */
   readonly expires_at?: string | null | undefined
 }
 
@@ -1146,22 +1173,31 @@ export interface Redirect {
 }
 
 export interface RefreshRequest {
+  /** Refresh token of the session, from the last sign-in or refresh. */
   readonly refresh_token: string
 }
 
 export interface RefreshResponse {
+  /** New session JWT. The previous one stays valid until it expires. */
   readonly token: string
+  /** Replaces the refresh token of the request, which does not work any more. */
   readonly refresh_token: string
 }
 
 export interface RegisterRequest {
+  /** What the picture shows, or the answer to the question in words. Case does not matter. */
   readonly captcha_answer: string
+  /** From the captcha that `captcha_answer` answers. */
   readonly captcha_id: string
-  /** Where the captcha has `captcha_work`. */
+  /** Proof of work. Required if the captcha has `captcha_work`, which says how to compute it. */
   readonly captcha_proof?: string | null | undefined
+  /** Address to sign in with. Stored in lower case; each address has one account. */
   readonly email: string
+  /** Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address. */
   readonly password: string
+  /** Given name, shown to other project members. */
   readonly first_name?: string | null | undefined
+  /** Family name, shown to other project members. */
   readonly last_name?: string | null | undefined
 }
 
@@ -1181,7 +1217,9 @@ export interface Repository {
 }
 
 export interface ResetPasswordRequest {
+  /** Secret of a mailed link: the part behind the `#`. It works once. */
   readonly token: string
+  /** Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address. */
   readonly new_password: string
 }
 
@@ -1312,12 +1350,15 @@ export interface SecurityRuleEvent {
 }
 
 export interface Session {
+  /** Identifies the session when it is revoked. */
   readonly id: string
+  /** Address of the client that signed in; null if unknown. */
   readonly ip_address: string | null
+  /** `User-Agent` header of the sign-in, at most 500 characters; null if there was none. */
   readonly user_agent: string | null
-  /** When it was signed in. */
+  /** When the user signed in. */
   readonly created_at: string
-  /** Whether it is the one that asks. */
+  /** Whether this request was made with this session. */
   readonly current: boolean
 }
 
@@ -1338,11 +1379,15 @@ export interface SlowReaderGap {
 }
 
 export interface SshKey {
+  /** Identifies the key when it is removed. */
   readonly id: string
+  /** Label chosen by its owner. */
   readonly name: string
-  /** SHA-256, as `ssh-keygen -l` writes it. */
+  /** SHA-256 fingerprint, as `ssh-keygen -l` prints it. */
   readonly fingerprint: string
+  /** When the key was added. */
   readonly created_at: string
+  /** When the key last opened a tunnel; null if never. */
   readonly last_used_at: string | null
 }
 
@@ -1364,16 +1409,18 @@ export interface TenantValidity {
 }
 
 export interface TotpSetup {
-  /** Base32, without padding. */
+  /** Secret to type into an authenticator app: Base32 without padding. */
   readonly secret: string
+  /** Link that opens an authenticator app. It contains the secret. */
   readonly otpauth_url: string
-  /** Data URL of a QR code of `otpauth_url`. */
+  /** Data URL of a PNG with `otpauth_url` as a QR code. */
   readonly qr_code: string
 }
 
 export interface TotpVerified {
+  /** Always true: signing in now asks for a code. */
   readonly totp_enabled: boolean
-  /** Ten one-time codes, shown this once. */
+  /** Ten codes that each replace a code of the authenticator app once. They are never shown again. */
   readonly recovery_codes: readonly string[]
 }
 
@@ -1420,11 +1467,15 @@ export interface UpdateMemberRequest {
 }
 
 export interface UpdateMeRequest {
+  /** Whether to send notifications by e-mail, too. Security notifications always are. */
   readonly email_notifications?: boolean | null | undefined
+  /** Given name; empty to clear it. */
   readonly first_name?: string | null | undefined
+  /** Family name; empty to clear it. */
   readonly last_name?: string | null | undefined
+  /** Whether to send product announcements by e-mail, too. */
   readonly marketing_emails?: boolean | null | undefined
-  /** An https URL of a picture; empty: none. */
+  /** https URL of a profile picture, without a user name or password; empty to remove it. */
   readonly avatar_url?: string | null | undefined
 }
 
@@ -1455,20 +1506,29 @@ export interface Usage {
   readonly budget_changed_at: string | null
 }
 
+/** An account, as its owner sees it. */
 export interface User {
+  /** UUID of the account. Other resources refer to it as `user_id`. */
   readonly id: string
+  /** Address to sign in with, in lower case. Notifications are mailed to it. */
   readonly email: string
+  /** Given name; null if never set. */
   readonly first_name: string | null
+  /** Family name; null if never set. */
   readonly last_name: string | null
+  /** https URL of a profile picture; null if there is none. */
   readonly avatar_url: string | null
+  /** Whether notifications are also sent by e-mail. Security notifications always are. */
   readonly email_notifications: boolean
+  /** Whether product announcements are also sent by e-mail. */
   readonly marketing_emails: boolean
-  /** `Admin` may operate the installation. */
+  /** `Admin` may operate the installation. Independent of the roles in projects. */
   readonly role: 'Admin' | 'User'
+  /** Whether signing in asks for a code of the second factor. */
   readonly totp_enabled: boolean
-  /** A link that was mailed to the address was opened. */
+  /** Whether a link that was mailed to the address has been opened. */
   readonly email_verified?: boolean | undefined
-  /** IPv6 prefix of the private network of the default project. */
+  /** IPv6 prefix of the private network of the default project; null without a default project. */
   readonly vpc_ipv6_prefix: string | null
 }
 
@@ -1481,12 +1541,14 @@ export interface ValidateResponse {
 }
 
 export interface VerifyEmailRequest {
+  /** Secret of a mailed link: the part behind the `#`. It works once. */
   readonly token: string
 }
 
 export interface VerifyTotpRequest {
+  /** Six digits that the authenticator app shows now. */
   readonly code: string
-  /** Where the sign-in is more than ten minutes ago. */
+  /** Password of the account. Not needed in a session that began within 10 minutes. */
   readonly password?: string | null | undefined
 }
 
@@ -1580,46 +1642,46 @@ export const createOperations = (transport: Transport) => ({
   receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
   /** Events of the source host integration. `POST /v1/webhooks/scm` */
   receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
-  /** Mails a link that verifies the e-mail address; at most one a minute. `POST /v1/auth/email/verification` */
+  /** Send a verification link. `POST /v1/auth/email/verification` */
   sendVerification: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verification` }, options),
-  /** Verifies an address, or completes a change of it, with the secret of a mailed link. `POST /v1/auth/email/verify` */
+  /** Verify an e-mail address. `POST /v1/auth/email/verify` */
   verifyEmail: (input: { readonly body: VerifyEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verify`, body: input.body, open: true }, options),
-  /** Mails a link to a new address, which the account gets once it is opened; the old one is notified. `POST /v1/auth/email` */
+  /** Change your e-mail address. `POST /v1/auth/email` */
   changeEmail: (input: { readonly body: ChangeEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email`, body: input.body }, options),
-  /** Mails a link that resets the password, if there is such an account; the answer is always the same. `POST /v1/auth/password/forgot` */
+  /** Send a password reset link. `POST /v1/auth/password/forgot` */
   forgotPassword: (input: { readonly body: ForgotPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/forgot`, body: input.body, open: true }, options),
-  /** Sets a new password with the secret of a mailed link and ends every session. `POST /v1/auth/password/reset` */
+  /** Reset a password. `POST /v1/auth/password/reset` */
   resetPassword: (input: { readonly body: ResetPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/reset`, body: input.body, open: true }, options),
-  /** A captcha for one registration, good for five minutes. `GET /v1/auth/captcha` */
+  /** Get a captcha. `GET /v1/auth/captcha` */
   getCaptcha: (input: { readonly query?: {
-  /** `text`: a question in words instead of a picture. */
+  /** `image`: six letters and digits to read in a picture. `text`: a question in words, which also requires a proof of work. */
   readonly format?: 'image' | 'text' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Captcha>({ method: 'GET', path: `/v1/auth/captcha`, query: input.query, open: true }, options),
-  /** Creates an account and its default project. `POST /v1/auth/register` */
+  /** Create an account. `POST /v1/auth/register` */
   register: (input: { readonly body: RegisterRequest }, options?: CallOptions) => transport.json<User>({ method: 'POST', path: `/v1/auth/register`, body: input.body, open: true }, options),
-  /** Starts a session; with two-factor authentication, send `code` too. `POST /v1/auth/login` */
+  /** Sign in. `POST /v1/auth/login` */
   login: (input: { readonly body: LoginRequest }, options?: CallOptions) => transport.json<AuthResponse>({ method: 'POST', path: `/v1/auth/login`, body: input.body, open: true }, options),
-  /** New access token and new refresh token for an unused refresh token. `POST /v1/auth/refresh` */
+  /** Refresh a session. `POST /v1/auth/refresh` */
   refreshSession: (input: { readonly body: RefreshRequest }, options?: CallOptions) => transport.json<RefreshResponse>({ method: 'POST', path: `/v1/auth/refresh`, body: input.body, open: true }, options),
-  /** Revokes a refresh token and its session. `POST /v1/auth/logout` */
+  /** Sign out. `POST /v1/auth/logout` */
   logout: (input: { readonly body: RefreshRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/logout`, body: input.body, open: true }, options),
-  /** The account that calls. `GET /v1/auth/me` */
+  /** Get your account. `GET /v1/auth/me` */
   getMe: (options?: CallOptions) => transport.json<User>({ method: 'GET', path: `/v1/auth/me` }, options),
-  /** Changes the profile; what is absent stays. `PUT /v1/auth/me` */
+  /** Update your profile. `PUT /v1/auth/me` */
   updateMe: (input: { readonly body: UpdateMeRequest }, options?: CallOptions) => transport.json<User>({ method: 'PUT', path: `/v1/auth/me`, body: input.body }, options),
-  /** Deletes the account and everything only it owns. `DELETE /v1/auth/me` */
+  /** Delete your account. `DELETE /v1/auth/me` */
   deleteMe: (input: { readonly body?: DeleteMeRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/me`, body: input.body }, options),
-  /** Changes the password and ends every session. `POST /v1/auth/password` */
+  /** Change your password. `POST /v1/auth/password` */
   changePassword: (input: { readonly body: ChangePasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password`, body: input.body }, options),
-  /** A new secret for an authenticator; not in force before it is verified. `GET /v1/auth/2fa/setup` */
+  /** Set up two-factor authentication. `GET /v1/auth/2fa/setup` */
   setupTotp: (options?: CallOptions) => transport.json<TotpSetup>({ method: 'GET', path: `/v1/auth/2fa/setup` }, options),
-  /** The same as GET. `POST /v1/auth/2fa/setup` */
+  /** Set up two-factor authentication. `POST /v1/auth/2fa/setup` */
   setupTotpByPost: (options?: CallOptions) => transport.json<TotpSetup>({ method: 'POST', path: `/v1/auth/2fa/setup` }, options),
-  /** Switches two-factor authentication on with a first code. `POST /v1/auth/2fa/verify` */
+  /** Turn on two-factor authentication. `POST /v1/auth/2fa/verify` */
   verifyTotp: (input: { readonly body: VerifyTotpRequest }, options?: CallOptions) => transport.json<TotpVerified>({ method: 'POST', path: `/v1/auth/2fa/verify`, body: input.body }, options),
-  /** Switches two-factor authentication off. `POST /v1/auth/2fa/disable` */
+  /** Turn off two-factor authentication. `POST /v1/auth/2fa/disable` */
   disableTotp: (input: { readonly body?: DisableTotpRequest | undefined } = {}, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/2fa/disable`, body: input.body }, options),
-  /** Personal access tokens of the account. `GET /v1/auth/tokens` */
+  /** List personal access tokens. `GET /v1/auth/tokens` */
   listTokens: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1630,13 +1692,26 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly PersonalAccessToken[]>({ method: 'GET', path: `/v1/auth/tokens`, query: input.query }, options),
-  /** Creates a personal access token; the answer is the only time it is shown. `POST /v1/auth/tokens` */
+  /** Create a personal access token. `POST /v1/auth/tokens` */
   createToken: (input: { readonly body: CreateTokenRequest }, options?: CallOptions) => transport.json<CreatedToken>({ method: 'POST', path: `/v1/auth/tokens`, body: input.body }, options),
-  /** One personal access token. `GET /v1/auth/tokens/{token_id}` */
+  /** Get a personal access token. `GET /v1/auth/tokens/{token_id}` */
   getToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<PersonalAccessToken>({ method: 'GET', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
-  /** Revokes a personal access token at once. `DELETE /v1/auth/tokens/{token_id}` */
+  /** Revoke a personal access token. `DELETE /v1/auth/tokens/{token_id}` */
   revokeToken: (input: { readonly token_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/tokens/${encodeURIComponent(input.token_id)}` }, options),
-  /** Public keys that open tunnels to databases. `GET /v1/auth/ssh-keys` */
+  /** List sessions. `GET /v1/auth/sessions` */
+  listSessions: (input: { readonly query?: {
+  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
+  readonly limit?: number | undefined
+  /** Place in the list where the page begins, from the `Link` header of the page before. */
+  readonly cursor?: string | undefined
+  /** Items to skip. Inserts shift it; use `cursor`. */
+  readonly offset?: number | undefined
+} | undefined } = {}, options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions`, query: input.query }, options),
+  /** Get a session. `GET /v1/auth/sessions/{session_id}` */
+  getSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Session>({ method: 'GET', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
+  /** Revoke a session. `DELETE /v1/auth/sessions/{session_id}` */
+  revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
+  /** List SSH keys. `GET /v1/auth/ssh-keys` */
   listSshKeys: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1647,25 +1722,12 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly SshKey[]>({ method: 'GET', path: `/v1/auth/ssh-keys`, query: input.query }, options),
-  /** Registers a public key of the user. `POST /v1/auth/ssh-keys` */
+  /** Add an SSH key. `POST /v1/auth/ssh-keys` */
   addSshKey: (input: { readonly body: AddSshKeyRequest }, options?: CallOptions) => transport.json<SshKey>({ method: 'POST', path: `/v1/auth/ssh-keys`, body: input.body }, options),
-  /** One public key. `GET /v1/auth/ssh-keys/{key_id}` */
+  /** Get an SSH key. `GET /v1/auth/ssh-keys/{key_id}` */
   getSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<SshKey>({ method: 'GET', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
-  /** Forgets a public key; no tunnel is opened with it any more. `DELETE /v1/auth/ssh-keys/{key_id}` */
+  /** Remove an SSH key. `DELETE /v1/auth/ssh-keys/{key_id}` */
   removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
-  /** Where the account is signed in, newest first. `GET /v1/auth/sessions` */
-  listSessions: (input: { readonly query?: {
-  /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
-  readonly limit?: number | undefined
-  /** Place in the list where the page begins, from the `Link` header of the page before. */
-  readonly cursor?: string | undefined
-  /** Items to skip. Inserts shift it; use `cursor`. */
-  readonly offset?: number | undefined
-} | undefined } = {}, options?: CallOptions) => transport.json<readonly Session[]>({ method: 'GET', path: `/v1/auth/sessions`, query: input.query }, options),
-  /** One session of the account. `GET /v1/auth/sessions/{session_id}` */
-  getSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Session>({ method: 'GET', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
-  /** Signs one session out at once. `DELETE /v1/auth/sessions/{session_id}` */
-  revokeSession: (input: { readonly session_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/sessions/${encodeURIComponent(input.session_id)}` }, options),
   /** Who changed what, newest first. `GET /v1/audit-logs` */
   listAuditLogs: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. */

@@ -1,13 +1,15 @@
 /** Operations about the address of an account. */
 import { operations } from '../http/operation.ts'
 import { Acknowledgement, resource } from '../http/types.ts'
-import { email, linkToken, open, own, password, proof } from './fields.ts'
+import { email, linkToken, newPassword, open, own, proof } from './fields.ts'
 
 export const emailOperations = operations({
   sendVerification: {
     method: 'POST',
     path: '/v1/auth/email/verification',
-    summary: 'Mails a link that verifies the e-mail address; at most one a minute',
+    summary: 'Send a verification link',
+    description:
+      'Mails a link that verifies the e-mail address of the account; it is valid for seven days and replaces earlier ones. At most one link a minute is sent: `status` is `sent` or `sent_a_moment_ago`. The answer is 409 if the address is already verified.',
     ...own,
     scope: 'admin',
     answer: Acknowledgement,
@@ -17,7 +19,9 @@ export const emailOperations = operations({
     throttle: 'login',
     method: 'POST',
     path: '/v1/auth/email/verify',
-    summary: 'Verifies an address, or completes a change of it, with the secret of a mailed link',
+    summary: 'Verify an e-mail address',
+    description:
+      'Takes the secret of a mailed link and marks the address as verified, or completes a change of the address: `status` is `verified` or `changed`. A link works once; afterwards, or once it has expired, the answer is 400.',
     ...open,
     proof: 'secret of a mailed link',
     body: resource('VerifyEmailRequest', { token: linkToken() }),
@@ -27,11 +31,16 @@ export const emailOperations = operations({
   changeEmail: {
     method: 'POST',
     path: '/v1/auth/email',
-    summary: 'Mails a link to a new address, which the account gets once it is opened; the old one is notified',
+    summary: 'Change your e-mail address',
+    description:
+      'Mails a link, valid for one day, to the new address; the account keeps its address until the link is opened. The old address is notified now and after the change. At most one link a minute is sent: `status` is `sent` or `sent_a_moment_ago`.',
     ...own,
     scope: 'admin',
     stepUp: true,
-    body: resource('ChangeEmailRequest', { email: email(), ...proof() }),
+    body: resource('ChangeEmailRequest', {
+      email: email({ description: 'New address to sign in with.', examples: ['ada.new@example.com'] }),
+      ...proof(),
+    }),
     answer: Acknowledgement,
     addition: true,
   },
@@ -39,10 +48,12 @@ export const emailOperations = operations({
     throttle: 'login',
     method: 'POST',
     path: '/v1/auth/password/forgot',
-    summary: 'Mails a link that resets the password, if there is such an account; the answer is always the same',
+    summary: 'Send a password reset link',
+    description:
+      'Mails a link, valid for one hour, for `POST /v1/auth/password/reset`, if the address has an account. The answer is the same if it has none. At most one link a minute is sent to an address.',
     ...open,
     proof: 'none: the link goes to the address',
-    body: resource('ForgotPasswordRequest', { email: email() }),
+    body: resource('ForgotPasswordRequest', { email: email({ description: 'Address of the account.' }) }),
     answer: Acknowledgement,
     addition: true,
   },
@@ -50,10 +61,12 @@ export const emailOperations = operations({
     throttle: 'login',
     method: 'POST',
     path: '/v1/auth/password/reset',
-    summary: 'Sets a new password with the secret of a mailed link and ends every session',
+    summary: 'Reset a password',
+    description:
+      'Takes the secret of a mailed link and sets a new password. Every session ends and other mailed links stop working; the address counts as verified. A second factor stays on. The account is notified.',
     ...open,
     proof: 'secret of a mailed link',
-    body: resource('ResetPasswordRequest', { token: linkToken(), new_password: password() }),
+    body: resource('ResetPasswordRequest', { token: linkToken(), new_password: newPassword() }),
     answer: Acknowledgement,
     addition: true,
   },

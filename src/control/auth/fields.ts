@@ -1,19 +1,59 @@
 /** Fields and settings that the operations of identity share. */
 import { maybe, rawText, text } from '../http/types.ts'
 
-export const email = (options = {}) => text({ minLength: 3, maxLength: 254, format: 'email', ...options })
-export const personName = () => text({ maxLength: 100 })
-/** Lengths are checked by the rules of the feature, which also know the list of common passwords. */
-export const password = () => rawText({ maxLength: 1024 })
-export const code = (options = {}) => text({ minLength: 1, maxLength: 64, ...options })
+type Options = Readonly<Record<string, unknown>>
 
-/** What stands behind the `#` of a mailed link. */
-export const linkToken = () => text({ maxLength: 200 })
+export const email = (options: Options = {}) =>
+  text({
+    minLength: 3,
+    maxLength: 254,
+    format: 'email',
+    examples: ['ada@example.com'],
+    ...options,
+  })
+export const personName = (options: Options = {}) => text({ maxLength: 100, ...options })
+/** Lengths are checked by the rules of the feature, which also know the list of common passwords. */
+export const password = (options: Options = {}) =>
+  rawText({
+    maxLength: 1024,
+    description: 'Password of the account.',
+    examples: ['maroon-kettle-orbit-27'],
+    ...options,
+  })
+export const newPassword = (options: Options = {}) =>
+  password({
+    description:
+      'Password to sign in with: 8 to 128 characters, neither a commonly used password nor the e-mail address.',
+    ...options,
+  })
+export const code = (options: Options = {}) =>
+  text({
+    minLength: 1,
+    maxLength: 64,
+    examples: ['492039'],
+    ...options,
+  })
+
+/** The part of a mailed link behind the `#`. */
+export const linkToken = () =>
+  text({
+    maxLength: 200,
+    description: 'Secret of a mailed link: the part behind the `#`. It works once.',
+    examples: ['svc_link_Jt3vQ0mC8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc'],
+  })
 
 /** Either of them, or neither after a sign-in of the last ten minutes (step-up.ts). */
 export const proof = () => ({
-  password: maybe(password()),
-  code: maybe(code({ description: 'A code of the authenticator, or a recovery code.' })),
+  password: maybe(
+    password({
+      description: 'Password of the account. Not needed with `code`, or in a session that began within 10 minutes.',
+    }),
+  ),
+  code: maybe(
+    code({
+      description: 'Code of the authenticator app or a recovery code. An alternative to `password`.',
+    }),
+  ),
 })
 
 export const open = { tag: 'Authentication', auth: 'none', scope: 'write', project: 'none' } as const

@@ -2,45 +2,105 @@
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, list, maybe, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 
-export const User = resource('User', {
-  id: text(),
-  email: text(),
-  first_name: nullable(text()),
-  last_name: nullable(text()),
-  avatar_url: nullable(text()),
-  email_notifications: bool(),
-  marketing_emails: bool(),
-  role: oneOf(['Admin', 'User'], { description: '`Admin` may operate the installation.' }),
-  totp_enabled: bool(),
-  email_verified: Type.Optional(bool({ description: 'A link that was mailed to the address was opened.' })),
-  vpc_ipv6_prefix: nullable(text({ description: 'IPv6 prefix of the private network of the default project.' })),
-})
+export const User = resource(
+  'User',
+  {
+    id: text({
+      description: 'UUID of the account. Other resources refer to it as `user_id`.',
+      examples: ['0197d2a4-61c3-7a90-9e1b-52f0c7d8e413'],
+    }),
+    email: text({
+      description: 'Address to sign in with, in lower case. Notifications are mailed to it.',
+      examples: ['ada@example.com'],
+    }),
+    first_name: nullable(text({ description: 'Given name; null if never set.', examples: ['Ada'] })),
+    last_name: nullable(text({ description: 'Family name; null if never set.', examples: ['Example'] })),
+    avatar_url: nullable(
+      text({
+        description: 'https URL of a profile picture; null if there is none.',
+        examples: ['https://example.com/ada.png'],
+      }),
+    ),
+    email_notifications: bool({
+      description: 'Whether notifications are also sent by e-mail. Security notifications always are.',
+    }),
+    marketing_emails: bool({
+      description: 'Whether product announcements are also sent by e-mail.',
+      examples: [false],
+    }),
+    role: oneOf(['Admin', 'User'], {
+      description: '`Admin` may operate the installation. Independent of the roles in projects.',
+      examples: ['User'],
+    }),
+    totp_enabled: bool({ description: 'Whether signing in asks for a code of the second factor.' }),
+    email_verified: Type.Optional(
+      bool({ description: 'Whether a link that was mailed to the address has been opened.' }),
+    ),
+    vpc_ipv6_prefix: nullable(
+      text({
+        description: 'IPv6 prefix of the private network of the default project; null without a default project.',
+        examples: ['fd12:3456:789a:1::/64'],
+      }),
+    ),
+  },
+  { description: 'An account, as its owner sees it.' },
+)
 export type User = Static<typeof User>
 
 export const AuthResponse = resource('AuthResponse', {
   user: User,
-  requires_2fa: bool({ description: 'True when the second factor is still missing; then there are no tokens.' }),
-  token: maybe(text({ description: 'Session JWT.' })),
-  refresh_token: maybe(text({ description: '`svc_rt_<secret>`; good for one refresh.' })),
+  requires_2fa: bool({
+    description:
+      'True if the second factor is still missing: send `code` too. `token` and `refresh_token` are null then.',
+    examples: [false],
+  }),
+  token: maybe(
+    text({
+      description:
+        'Session JWT for the `Authorization: Bearer` header, valid for 24 hours unless configured otherwise.',
+      examples: ['eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
+    }),
+  ),
+  refresh_token: maybe(
+    text({
+      description: 'Exchanges for new tokens at `POST /v1/auth/refresh`, once. Store it before using it.',
+      examples: ['svc_rt_Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+    }),
+  ),
 })
 export type AuthResponse = Static<typeof AuthResponse>
 
+const CaptchaWork = resource(
+  'CaptchaWork',
+  {
+    iterations: uint32({ description: 'Iterations of PBKDF2.', examples: [5000] }),
+    bits: uint32({ description: 'Zero bits that the hash must start with.', examples: [8] }),
+  },
+  {
+    description:
+      'Proof of work that a text captcha requires besides its answer: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>`, with the salt `mote-captcha` and `iterations` iterations, starts with `bits` zero bits. Absent for pictures.',
+  },
+)
+
 export const Captcha = resource('Captcha', {
-  captcha_id: text(),
-  captcha_image: text({
-    description: 'Data URL of the picture to read; with `format=text`, of the question as plain text.',
+  captcha_id: text({
+    description: 'Sent back with the registration.',
+    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
   }),
-  captcha_text: Type.Optional(text({ description: 'The question in words, for those who cannot see a picture.' })),
-  captcha_work: Type.Optional(
-    resource(
-      'CaptchaWork',
-      { iterations: uint32(), bits: uint32() },
-      {
-        description:
-          'Asked for besides the answer in words: a `captcha_proof` such that PBKDF2-HMAC-SHA-256 of `<captcha_id>:<captcha_proof>` with the salt `mote-captcha` and so many iterations begins with so many zero bits.',
-      },
-    ),
+  captcha_image: text({
+    description:
+      'Data URL of a PNG with six letters and digits to read. With `format=text`, a data URL of the question.',
+    examples: ['data:image/png;base64,iVBORw0KGgo='],
+  }),
+  captcha_text: Type.Optional(
+    text({
+      description: 'Question in words, for people who cannot see a picture. Only with `format=text`.',
+      examples: [
+        'Take the second letter of the word GARDEN, then add four and seven. Answer with the letter and the number in digits, without a space.',
+      ],
+    }),
   ),
+  captcha_work: Type.Optional(CaptchaWork),
 })
 export type Captcha = Static<typeof Captcha>
 
@@ -49,55 +109,112 @@ export const Scopes = list(oneOf(['read', 'write', 'deploy', 'admin']), {
   maxItems: 4,
   uniqueItems: true,
   description: 'What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`.',
+  examples: [['deploy', 'read']],
+})
+
+const tokenId = uuid({ description: 'Identifies the token when it is revoked.' })
+const tokenName = text({ description: 'Label chosen by its owner.', examples: ['ci'] })
+const lastFour = text({
+  description: 'Last four characters of the token, to recognize it by. The rest is not stored.',
+  examples: ['0QtJ'],
+})
+const boundProject = text({
+  description: 'Slug of the only project the token may act in; null for every project of its owner.',
+  examples: ['acme'],
+})
+const tokenExpiry = dateTime({
+  description: 'When the token stops working; null for never.',
+  examples: ['2027-03-14T00:00:00.000Z'],
 })
 
 export const PersonalAccessToken = resource('PersonalAccessToken', {
-  id: uuid(),
-  user_id: uuid(),
-  name: text(),
-  token_last_four: text(),
-  created_at: dateTime(),
-  last_used_at: nullable(dateTime()),
+  id: tokenId,
+  user_id: uuid({ description: 'Account on whose behalf the token acts.' }),
+  name: tokenName,
+  token_last_four: lastFour,
+  created_at: dateTime({ description: 'When the token was created.' }),
+  last_used_at: nullable(
+    dateTime({ description: 'When the token was last used, to within about a minute; null if never.' }),
+  ),
   scopes: Type.Optional(Scopes),
-  project: maybe(text({ description: 'Slug of the only project it may act in; null for all of the user.' })),
-  expires_at: maybe(dateTime()),
+  project: maybe(boundProject),
+  expires_at: maybe(tokenExpiry),
 })
 export type PersonalAccessToken = Static<typeof PersonalAccessToken>
 
 export const CreatedToken = resource('CreatedToken', {
-  id: uuid(),
-  name: text(),
-  token: text({ description: '`svc_pat_<secret>`. Shown this once.' }),
-  token_last_four: text(),
-  created_at: dateTime(),
+  id: tokenId,
+  name: tokenName,
+  token: text({
+    description: 'The token itself, for the `Authorization: Bearer` header. It is never shown again.',
+    examples: ['svc_pat_b5nR2wLdE9aHfGjS6pIoKqXsBc3vWm8kZ1xT7uY0QtJ'],
+  }),
+  token_last_four: lastFour,
+  created_at: dateTime({ description: 'When the token was created.' }),
   scopes: Type.Optional(Scopes),
-  project: maybe(text()),
-  expires_at: maybe(dateTime()),
+  project: maybe(boundProject),
+  expires_at: maybe(tokenExpiry),
 })
 export type CreatedToken = Static<typeof CreatedToken>
 
-export const RefreshRequest = resource('RefreshRequest', { refresh_token: text({ maxLength: 512 }) })
-export const RefreshResponse = resource('RefreshResponse', { token: text(), refresh_token: text() })
+const refreshToken = (description: string, options: Readonly<Record<string, unknown>> = {}) =>
+  text({
+    description,
+    examples: ['svc_rt_Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+    ...options,
+  })
+
+export const RefreshRequest = resource('RefreshRequest', {
+  refresh_token: refreshToken('Refresh token of the session, from the last sign-in or refresh.', { maxLength: 512 }),
+})
+export const RefreshResponse = resource('RefreshResponse', {
+  token: text({
+    description: 'New session JWT. The previous one stays valid until it expires.',
+    examples: ['eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
+  }),
+  refresh_token: refreshToken('Replaces the refresh token of the request, which does not work any more.'),
+})
 export type RefreshResponse = Static<typeof RefreshResponse>
 
 export const TotpSetup = resource('TotpSetup', {
-  secret: text({ description: 'Base32, without padding.' }),
-  otpauth_url: text(),
-  qr_code: text({ description: 'Data URL of a QR code of `otpauth_url`.' }),
+  secret: text({
+    description: 'Secret to type into an authenticator app: Base32 without padding.',
+    examples: ['GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'],
+  }),
+  otpauth_url: text({
+    description: 'Link that opens an authenticator app. It contains the secret.',
+    examples: [
+      'otpauth://totp/Mote:ada%40example.com?issuer=Mote&secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&algorithm=SHA1&digits=6&period=30',
+    ],
+  }),
+  qr_code: text({
+    description: 'Data URL of a PNG with `otpauth_url` as a QR code.',
+    examples: ['data:image/png;base64,iVBORw0KGgo='],
+  }),
 })
 export type TotpSetup = Static<typeof TotpSetup>
 
 export const TotpVerified = resource('TotpVerified', {
-  totp_enabled: bool(),
-  recovery_codes: list(text(), { description: 'Ten one-time codes, shown this once.' }),
+  totp_enabled: bool({ description: 'Always true: signing in now asks for a code.' }),
+  recovery_codes: list(text(), {
+    description: 'Ten codes that each replace a code of the authenticator app once. They are never shown again.',
+    examples: [['8f3k-2mq9-x7tw-0vbn', 'c4h1-zp6r-5ydj-e9sg']],
+  }),
 })
 export type TotpVerified = Static<typeof TotpVerified>
 
 export const Session = resource('Session', {
-  id: uuid(),
-  ip_address: nullable(text()),
-  user_agent: nullable(text()),
-  created_at: dateTime({ description: 'When it was signed in.' }),
-  current: bool({ description: 'Whether it is the one that asks.' }),
+  id: uuid({ description: 'Identifies the session when it is revoked.' }),
+  ip_address: nullable(
+    text({ description: 'Address of the client that signed in; null if unknown.', examples: ['203.0.113.7'] }),
+  ),
+  user_agent: nullable(
+    text({
+      description: '`User-Agent` header of the sign-in, at most 500 characters; null if there was none.',
+      examples: ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'],
+    }),
+  ),
+  created_at: dateTime({ description: 'When the user signed in.' }),
+  current: bool({ description: 'Whether this request was made with this session.' }),
 })
 export type Session = Static<typeof Session>

@@ -1,51 +1,22 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import {
-  Acknowledgement,
-  bool,
-  dateTime,
-  displayName,
-  list,
-  maybe,
-  nullable,
-  oneOf,
-  rawText,
-  resource,
-  text,
-  uuid,
-} from '../http/types.ts'
+import { Acknowledgement, maybe, oneOf, resource, text } from '../http/types.ts'
+import { accountOperations } from './account-schema.ts'
 import { emailOperations } from './email-schema.ts'
-import { code, email, open, own, password, personName, proof } from './fields.ts'
-import {
-  AuthResponse,
-  Captcha,
-  CreatedToken,
-  PersonalAccessToken,
-  RefreshRequest,
-  RefreshResponse,
-  Scopes,
-  Session,
-  TotpSetup,
-  TotpVerified,
-  User,
-} from './resources.ts'
+import { code, email, newPassword, open, password, personName } from './fields.ts'
+import { AuthResponse, Captcha, RefreshRequest, RefreshResponse, User } from './resources.ts'
+import { sshKeyOperations } from './ssh-key-schema.ts'
+import { tokenOperations } from './token-schema.ts'
+import { twoFactorOperations } from './two-factor-schema.ts'
 
-export const SshKey = resource('SshKey', {
-  id: uuid(),
-  name: text(),
-  fingerprint: text({ description: 'SHA-256, as `ssh-keygen -l` writes it.' }),
-  created_at: dateTime(),
-  last_used_at: nullable(dateTime()),
-})
-export type SshKey = Static<typeof SshKey>
-
-export const authOperations = operations({
-  ...emailOperations,
+const signInOperations = operations({
   getCaptcha: {
     secretAnswer: true,
     method: 'GET',
     path: '/v1/auth/captcha',
-    summary: 'A captcha for one registration, good for five minutes',
+    summary: 'Get a captcha',
+    description:
+      'Returns a puzzle whose answer `POST /v1/auth/register` requires. A captcha is valid for five minutes and for one attempt, right or wrong.',
     ...open,
     proof: 'none: public',
     scope: 'read',
@@ -53,7 +24,8 @@ export const authOperations = operations({
       format: Type.Optional(
         oneOf(['image', 'text'], {
           default: 'image',
-          description: '`text`: a question in words instead of a picture.',
+          description:
+            '`image`: six letters and digits to read in a picture. `text`: a question in words, which also requires a proof of work.',
         }),
       ),
     }),
@@ -63,17 +35,37 @@ export const authOperations = operations({
     throttle: 'login',
     method: 'POST',
     path: '/v1/auth/register',
-    summary: 'Creates an account and its default project',
+    summary: 'Create an account',
+    description:
+      'Creates an account with a project of its own, which becomes its default project, and mails a link that verifies the address. It starts no session: sign in with `POST /v1/auth/login` next. The answer is 409 `name_taken` if the address already has an account.',
     ...open,
     proof: 'solved captcha',
     body: resource('RegisterRequest', {
-      captcha_answer: text({ maxLength: 64 }),
-      captcha_id: text({ maxLength: 64 }),
-      captcha_proof: maybe(text({ maxLength: 64, description: 'Where the captcha has `captcha_work`.' })),
-      email: email(),
-      password: password(),
-      first_name: maybe(personName()),
-      last_name: maybe(personName()),
+      captcha_answer: text({
+        maxLength: 64,
+        description: 'What the picture shows, or the answer to the question in words. Case does not matter.',
+        examples: ['KFX7WA'],
+      }),
+      captcha_id: text({
+        maxLength: 64,
+        description: 'From the captcha that `captcha_answer` answers.',
+        examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+      }),
+      captcha_proof: maybe(
+        text({
+          maxLength: 64,
+          description: 'Proof of work. Required if the captcha has `captcha_work`, which says how to compute it.',
+          examples: ['193'],
+        }),
+      ),
+      email: email({
+        description: 'Address to sign in with. Stored in lower case; each address has one account.',
+      }),
+      password: newPassword(),
+      first_name: maybe(personName({ description: 'Given name, shown to other project members.', examples: ['Ada'] })),
+      last_name: maybe(
+        personName({ description: 'Family name, shown to other project members.', examples: ['Example'] }),
+      ),
     }),
     answer: User,
   },
@@ -82,13 +74,24 @@ export const authOperations = operations({
     throttle: 'login',
     method: 'POST',
     path: '/v1/auth/login',
-    summary: 'Starts a session; with two-factor authentication, send `code` too',
+    summary: 'Sign in',
+    description:
+      'Starts a session and returns its tokens. For an account with two-factor authentication, a request without `code` returns `requires_2fa: true` and no tokens; repeat it with `code`. After several failures further attempts are delayed, for up to 15 minutes, with 429 and `Retry-After`.',
     ...open,
     proof: 'password, and a code with two-factor authentication',
     body: resource('LoginRequest', {
-      email: text({ maxLength: 254 }),
+      email: text({
+        maxLength: 254,
+        description: 'Address of the account. Case does not matter.',
+        examples: ['ada@example.com'],
+      }),
       password: password(),
-      code: maybe(code({ description: 'Six digits of the authenticator, or a recovery code.' })),
+      code: maybe(
+        code({
+          description:
+            'Six digits from the authenticator app, or a recovery code. Only with two-factor authentication.',
+        }),
+      ),
     }),
     answer: AuthResponse,
     fails: [401],
@@ -97,7 +100,9 @@ export const authOperations = operations({
     secretAnswer: true,
     method: 'POST',
     path: '/v1/auth/refresh',
-    summary: 'New access token and new refresh token for an unused refresh token',
+    summary: 'Refresh a session',
+    description:
+      'Exchanges a refresh token for a new session JWT and a new refresh token. A refresh token works once: if it is presented again, every session of the user ends, because it may have been stolen. Store the new token before you use it.',
     ...open,
     proof: 'unused refresh token',
     body: RefreshRequest,
@@ -107,191 +112,21 @@ export const authOperations = operations({
   logout: {
     method: 'POST',
     path: '/v1/auth/logout',
-    summary: 'Revokes a refresh token and its session',
+    summary: 'Sign out',
+    description:
+      'Revokes the session of a refresh token: its JWTs stop working and its open event streams end. The answer is the same if the token is unknown or the session is already over.',
     ...open,
     proof: 'refresh token',
     body: RefreshRequest,
     answer: Acknowledgement,
   },
-  getMe: {
-    method: 'GET',
-    path: '/v1/auth/me',
-    summary: 'The account that calls',
-    ...own,
-    scope: 'read',
-    answer: User,
-  },
-  updateMe: {
-    method: 'PUT',
-    path: '/v1/auth/me',
-    summary: 'Changes the profile; what is absent stays',
-    ...own,
-    scope: 'admin',
-    body: resource('UpdateMeRequest', {
-      email_notifications: maybe(bool()),
-      first_name: maybe(personName()),
-      last_name: maybe(personName()),
-      marketing_emails: maybe(bool()),
-      avatar_url: maybe(text({ maxLength: 2048, description: 'An https URL of a picture; empty: none.' })),
-    }),
-    bodyRequired: true,
-    answer: User,
-  },
-  deleteMe: {
-    method: 'DELETE',
-    path: '/v1/auth/me',
-    summary: 'Deletes the account and everything only it owns',
-    ...own,
-    scope: 'admin',
-    stepUp: true,
-    body: resource('DeleteMeRequest', proof()),
-    answer: Acknowledgement,
-  },
-  changePassword: {
-    method: 'POST',
-    path: '/v1/auth/password',
-    summary: 'Changes the password and ends every session',
-    ...own,
-    scope: 'admin',
-    proof: 'current password',
-    stepUp: true,
-    body: resource('ChangePasswordRequest', { current_password: password(), new_password: password() }),
-    answer: Acknowledgement,
-  },
-  setupTotp: {
-    secretAnswer: true,
-    method: 'GET',
-    path: '/v1/auth/2fa/setup',
-    summary: 'A new secret for an authenticator; not in force before it is verified',
-    ...own,
-    scope: 'admin',
-    answer: TotpSetup,
-  },
-  setupTotpByPost: {
-    secretAnswer: true,
-    method: 'POST',
-    path: '/v1/auth/2fa/setup',
-    summary: 'The same as GET',
-    ...own,
-    scope: 'admin',
-    answer: TotpSetup,
-    addition: true,
-  },
-  verifyTotp: {
-    secretAnswer: true,
-    method: 'POST',
-    path: '/v1/auth/2fa/verify',
-    summary: 'Switches two-factor authentication on with a first code',
-    ...own,
-    scope: 'admin',
-    stepUp: true,
-    body: resource('VerifyTotpRequest', {
-      code: code(),
-      password: maybe(password(), { description: 'Where the sign-in is more than ten minutes ago.' }),
-    }),
-    answer: TotpVerified,
-  },
-  disableTotp: {
-    method: 'POST',
-    path: '/v1/auth/2fa/disable',
-    summary: 'Switches two-factor authentication off',
-    ...own,
-    scope: 'admin',
-    stepUp: true,
-    body: resource('DisableTotpRequest', proof()),
-    answer: Acknowledgement,
-  },
-  listTokens: {
-    method: 'GET',
-    path: '/v1/auth/tokens',
-    summary: 'Personal access tokens of the account',
-    ...own,
-    scope: 'read',
-    list: { order: ['-id'], filters: ['name'] },
-    items: [{ id: 'getToken', path: '/v1/auth/tokens/{token_id}', by: 'id', summary: 'One personal access token' }],
-    answer: list(PersonalAccessToken),
-  },
-  createToken: {
-    throttle: 'create',
-    secretAnswer: true,
-    method: 'POST',
-    path: '/v1/auth/tokens',
-    summary: 'Creates a personal access token; the answer is the only time it is shown',
-    ...own,
-    scope: 'admin',
-    body: resource('CreateTokenRequest', {
-      name: displayName(),
-      project: maybe(text({ maxLength: 100, description: 'Slug or id of the only project the token may act in.' })),
-      scopes: maybe(Scopes, { description: 'Default: everything.' }),
-      expires_at: maybe(dateTime(), { description: 'Default: never.' }),
-    }),
-    answer: CreatedToken,
-  },
-  revokeToken: {
-    method: 'DELETE',
-    path: '/v1/auth/tokens/{token_id}',
-    summary: 'Revokes a personal access token at once',
-    ...own,
-    scope: 'admin',
-    params: Type.Object({ token_id: text() }),
-    answer: Acknowledgement,
-  },
-  listSshKeys: {
-    addition: true,
-    method: 'GET',
-    path: '/v1/auth/ssh-keys',
-    summary: 'Public keys that open tunnels to databases',
-    ...own,
-    scope: 'read',
-    list: { order: ['-id'], filters: ['name'] },
-    items: [{ id: 'getSshKey', path: '/v1/auth/ssh-keys/{key_id}', by: 'id', summary: 'One public key' }],
-    answer: list(SshKey),
-  },
-  addSshKey: {
-    addition: true,
-    throttle: 'create',
-    method: 'POST',
-    path: '/v1/auth/ssh-keys',
-    summary: 'Registers a public key of the user',
-    ...own,
-    scope: 'admin',
-    body: resource('AddSshKeyRequest', {
-      name: displayName(),
-      public_key: rawText({ maxLength: 8192, description: 'A line as in `id_ed25519.pub`.' }),
-    }),
-    answer: SshKey,
-  },
-  removeSshKey: {
-    addition: true,
-    method: 'DELETE',
-    path: '/v1/auth/ssh-keys/{key_id}',
-    summary: 'Forgets a public key; no tunnel is opened with it any more',
-    ...own,
-    scope: 'admin',
-    params: Type.Object({ key_id: uuid() }),
-    answer: Acknowledgement,
-  },
-  listSessions: {
-    method: 'GET',
-    path: '/v1/auth/sessions',
-    summary: 'Where the account is signed in, newest first',
-    ...own,
-    scope: 'read',
-    list: { order: ['-id'] },
-    items: [
-      { id: 'getSession', path: '/v1/auth/sessions/{session_id}', by: 'id', summary: 'One session of the account' },
-    ],
-    answer: list(Session),
-    addition: true,
-  },
-  revokeSession: {
-    method: 'DELETE',
-    path: '/v1/auth/sessions/{session_id}',
-    summary: 'Signs one session out at once',
-    ...own,
-    scope: 'admin',
-    params: Type.Object({ session_id: uuid() }),
-    answer: Acknowledgement,
-    addition: true,
-  },
 })
+
+export const authOperations = {
+  ...emailOperations,
+  ...signInOperations,
+  ...accountOperations,
+  ...twoFactorOperations,
+  ...tokenOperations,
+  ...sshKeyOperations,
+}

@@ -4,7 +4,8 @@ import { newId } from '../../lib/ids.ts'
 import { invalidField, invalidState, nameTaken, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { type AuthContext, assertWholeAccount } from './context.ts'
-import type { authOperations, SshKey } from './schema.ts'
+import type { authOperations } from './schema.ts'
+import type { SshKey } from './ssh-key-schema.ts'
 import { addSshKey, removeSshKey, type SshKeyRow, sshKeysOf } from './ssh-key-store.ts'
 
 type SshKeyHandlers = Pick<Handlers<typeof authOperations>, 'listSshKeys' | 'addSshKey' | 'removeSshKey'>

@@ -1,0 +1,71 @@
+/** Operations on the SSH keys of an account. */
+import { type Static, Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { Acknowledgement, dateTime, displayName, list, nullable, rawText, resource, text, uuid } from '../http/types.ts'
+import { own } from './fields.ts'
+
+export const SshKey = resource('SshKey', {
+  id: uuid({ description: 'Identifies the key when it is removed.' }),
+  name: text({ description: 'Label chosen by its owner.', examples: ['laptop'] }),
+  fingerprint: text({
+    description: 'SHA-256 fingerprint, as `ssh-keygen -l` prints it.',
+    examples: ['SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA'],
+  }),
+  created_at: dateTime({ description: 'When the key was added.' }),
+  last_used_at: nullable(dateTime({ description: 'When the key last opened a tunnel; null if never.' })),
+})
+export type SshKey = Static<typeof SshKey>
+
+export const sshKeyOperations = operations({
+  listSshKeys: {
+    addition: true,
+    method: 'GET',
+    path: '/v1/auth/ssh-keys',
+    summary: 'List SSH keys',
+    description: 'Lists the public keys that open SSH tunnels to databases in projects of the account, newest first.',
+    ...own,
+    scope: 'read',
+    list: { order: ['-id'], filters: ['name'] },
+    items: [
+      {
+        id: 'getSshKey',
+        path: '/v1/auth/ssh-keys/{key_id}',
+        by: 'id',
+        summary: 'Get an SSH key',
+        description: 'Returns the name and fingerprint of one public key of the account.',
+      },
+    ],
+    answer: list(SshKey),
+  },
+  addSshKey: {
+    addition: true,
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/auth/ssh-keys',
+    summary: 'Add an SSH key',
+    description:
+      'Registers a public key of the account. Its private key then opens SSH tunnels to databases in projects where the account may write. An account has at most 100 keys; the answer is 409 `name_taken` if it already has this one.',
+    ...own,
+    scope: 'admin',
+    body: resource('AddSshKeyRequest', {
+      name: displayName({ description: 'Label to recognize the key by.', examples: ['laptop'] }),
+      public_key: rawText({
+        maxLength: 8192,
+        description: 'The line of a file such as `id_ed25519.pub`. Ed25519, RSA and ECDSA keys are accepted.',
+        examples: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ada@laptop'],
+      }),
+    }),
+    answer: SshKey,
+  },
+  removeSshKey: {
+    addition: true,
+    method: 'DELETE',
+    path: '/v1/auth/ssh-keys/{key_id}',
+    summary: 'Remove an SSH key',
+    description: 'Deletes the key: it opens no new tunnels, and tunnels opened with it end within seconds.',
+    ...own,
+    scope: 'admin',
+    params: Type.Object({ key_id: uuid({ description: 'Id of the key, as listed.' }) }),
+    answer: Acknowledgement,
+  },
+})

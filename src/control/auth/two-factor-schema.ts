@@ -1,0 +1,59 @@
+/** Operations on the second factor of an account. */
+import { operations } from '../http/operation.ts'
+import { Acknowledgement, maybe, resource } from '../http/types.ts'
+import { code, own, password, proof } from './fields.ts'
+import { TotpSetup, TotpVerified } from './resources.ts'
+
+const setup = {
+  secretAnswer: true,
+  path: '/v1/auth/2fa/setup',
+  summary: 'Set up two-factor authentication',
+  ...own,
+  scope: 'admin',
+  answer: TotpSetup,
+} as const
+
+export const twoFactorOperations = operations({
+  setupTotp: {
+    ...setup,
+    method: 'GET',
+    description:
+      'Makes a secret for an authenticator app (TOTP, RFC 6238). It takes effect once `POST /v1/auth/2fa/verify` receives a code made with it; until then each call replaces the secret. The answer is 409 if two-factor authentication is already on.',
+  },
+  setupTotpByPost: {
+    ...setup,
+    method: 'POST',
+    description: 'Does the same as `GET /v1/auth/2fa/setup`.',
+    addition: true,
+  },
+  verifyTotp: {
+    secretAnswer: true,
+    method: 'POST',
+    path: '/v1/auth/2fa/verify',
+    summary: 'Turn on two-factor authentication',
+    description:
+      'Checks a first code of the authenticator app and turns two-factor authentication on: signing in asks for a code from then on. The answer holds ten recovery codes, which are shown only here. The account is notified.',
+    ...own,
+    scope: 'admin',
+    stepUp: true,
+    body: resource('VerifyTotpRequest', {
+      code: code({ description: 'Six digits that the authenticator app shows now.' }),
+      password: maybe(password(), {
+        description: 'Password of the account. Not needed in a session that began within 10 minutes.',
+      }),
+    }),
+    answer: TotpVerified,
+  },
+  disableTotp: {
+    method: 'POST',
+    path: '/v1/auth/2fa/disable',
+    summary: 'Turn off two-factor authentication',
+    description:
+      'Removes the second factor and its recovery codes: signing in takes the password alone. The account is notified. The answer is 409 if two-factor authentication is already off.',
+    ...own,
+    scope: 'admin',
+    stepUp: true,
+    body: resource('DisableTotpRequest', proof()),
+    answer: Acknowledgement,
+  },
+})

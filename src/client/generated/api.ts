@@ -2,7 +2,7 @@
 import type { CallOptions, StreamOptions, Transport } from '../transport.ts'
 
 export interface AcceptInvitationRequest {
-  /** Of the link. Without it the account needs the invited address, verified. */
+  /** In the link, the part behind the dot. Not needed if the invited address is the verified address of the account. */
   readonly secret?: string | null | undefined
 }
 
@@ -331,6 +331,7 @@ export interface CreatedToken {
 }
 
 export interface CreateProjectRequest {
+  /** Shown in the dashboard and in notifications. Need not be unique. */
   readonly name: string
 }
 
@@ -790,21 +791,28 @@ export interface HostHypervisor {
 }
 
 export interface Invitation {
+  /** Identifies the invitation when it is accepted or withdrawn. */
   readonly id: string
   /** Slug of the project. */
   readonly project: string
+  /** Display name of the project. */
   readonly project_name: string
+  /** Address that is invited, in lower case. */
   readonly email: string
+  /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
   readonly role: 'admin' | 'member' | 'viewer'
+  /** When the address was first invited. */
   readonly created_at: string
+  /** End of the invitation, seven days after it was made or last renewed. */
   readonly expires_at: string
-  /** Accepts it, for whoever has the link. Only in the answer of the invitation itself. */
+  /** Link to accept the invitation; anyone who has it can join. Only in the answer to the request that made or renewed the invitation. */
   readonly link?: string | null | undefined
 }
 
 export interface InviteMemberRequest {
+  /** Address to invite. It does not need an account yet. */
   readonly email: string
-  /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
+  /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
   readonly role: 'admin' | 'member' | 'viewer'
 }
 
@@ -925,17 +933,24 @@ export interface LogSnapshot {
 }
 
 export interface Member {
+  /** Account of the member. */
   readonly user_id: string
+  /** Address the member signs in with. */
   readonly email: string
+  /** Given name; null if never set. */
   readonly first_name: string | null
+  /** Family name; null if never set. */
   readonly last_name: string | null
-  /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
+  /** `owner` may do everything, `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
+  /** When the account joined the project. */
   readonly since: string
 }
 
 export interface MemberList {
+  /** Members of the project, the longest-standing first. */
   readonly members: readonly Member[]
+  /** Open invitations, oldest first. Expired ones are left out. */
   readonly invitations: readonly Invitation[]
 }
 
@@ -1128,12 +1143,15 @@ export interface ProductChoice {
 }
 
 export interface Project {
-  /** What other resources call `tenant_id`. */
+  /** UUID of the project, which other resources call `tenant_id` or `project_id`. */
   readonly id: string
-  /** The slug: unique everywhere, part of host names. */
+  /** Slug of the project: unique in the installation, part of the host names of its apps, never changed. */
   readonly tenant_id: string
+  /** Shown in the dashboard and in notifications. */
   readonly name: string
+  /** When the project was created. */
   readonly created_at: string
+  /** When the project was last changed, for example renamed. */
   readonly updated_at: string
 }
 
@@ -1462,7 +1480,7 @@ export interface UpdateDatabaseRequest {
 }
 
 export interface UpdateMemberRequest {
-  /** `owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads. */
+  /** `owner` may do everything, `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
 }
 
@@ -1480,6 +1498,7 @@ export interface UpdateMeRequest {
 }
 
 export interface UpdateProjectRequest {
+  /** New display name. */
   readonly name: string
 }
 
@@ -1848,7 +1867,7 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `login` is exactly this. */
   readonly login?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly ScmAccount[]>({ method: 'GET', path: `/v1/scm/accounts`, query: input.query }, options),
-  /** Projects the account is a member of. `GET /v1/projects` */
+  /** List projects. `GET /v1/projects` */
   listProjects: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1859,29 +1878,29 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Project[]>({ method: 'GET', path: `/v1/projects`, query: input.query }, options),
-  /** Creates a project; the slug is made from the name. `POST /v1/projects` */
+  /** Create a project. `POST /v1/projects` */
   createProject: (input: { readonly body: CreateProjectRequest }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/projects`, body: input.body }, options),
-  /** One project. `GET /v1/projects/{tenant_slug}` */
+  /** Get a project. `GET /v1/projects/{tenant_slug}` */
   getProject: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<Project>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}` }, options),
-  /** Renames a project; its slug stays. `PATCH /v1/projects/{tenant_slug}` */
+  /** Rename a project. `PATCH /v1/projects/{tenant_slug}` */
   updateProject: (input: { readonly tenant_slug: string; readonly body: UpdateProjectRequest }, options?: CallOptions) => transport.json<Project>({ method: 'PATCH', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}`, body: input.body }, options),
-  /** Deletes a project and everything in it. `DELETE /v1/projects/{tenant_slug}` */
+  /** Delete a project. `DELETE /v1/projects/{tenant_slug}` */
   deleteProject: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}` }, options),
-  /** Members of the project and open invitations. `GET /v1/projects/{tenant_slug}/members` */
+  /** List members and invitations. `GET /v1/projects/{tenant_slug}/members` */
   listMembers: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<MemberList>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members` }, options),
-  /** Invites somebody by e-mail; inviting again renews. `POST /v1/projects/{tenant_slug}/members` */
+  /** Invite a member. `POST /v1/projects/{tenant_slug}/members` */
   inviteMember: (input: { readonly tenant_slug: string; readonly body: InviteMemberRequest }, options?: CallOptions) => transport.json<Invitation>({ method: 'POST', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members`, body: input.body }, options),
-  /** One member of a project. `GET /v1/projects/{tenant_slug}/members/{user_id}` */
+  /** Get a member. `GET /v1/projects/{tenant_slug}/members/{user_id}` */
   getMember: (input: { readonly tenant_slug: string; readonly user_id: string }, options?: CallOptions) => transport.json<Member>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}` }, options),
-  /** Changes the role of a member; the last owner stays owner. `PATCH /v1/projects/{tenant_slug}/members/{user_id}` */
+  /** Change the role of a member. `PATCH /v1/projects/{tenant_slug}/members/{user_id}` */
   updateMember: (input: { readonly tenant_slug: string; readonly user_id: string; readonly body: UpdateMemberRequest }, options?: CallOptions) => transport.json<Member>({ method: 'PATCH', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}`, body: input.body }, options),
-  /** Takes a member out of the project; oneself too. `DELETE /v1/projects/{tenant_slug}/members/{user_id}` */
+  /** Remove a member. `DELETE /v1/projects/{tenant_slug}/members/{user_id}` */
   removeMember: (input: { readonly tenant_slug: string; readonly user_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}` }, options),
-  /** One invitation to a project. `GET /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
+  /** Get an invitation of a project. `GET /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
   getProjectInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Invitation>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
-  /** Withdraws an invitation. `DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
+  /** Withdraw an invitation. `DELETE /v1/projects/{tenant_slug}/invitations/{invitation_id}` */
   withdrawInvitation: (input: { readonly tenant_slug: string; readonly invitation_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
-  /** Open invitations to the account. `GET /v1/invitations` */
+  /** List your invitations. `GET /v1/invitations` */
   listInvitations: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1890,9 +1909,9 @@ export const createOperations = (transport: Transport) => ({
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Invitation[]>({ method: 'GET', path: `/v1/invitations`, query: input.query }, options),
-  /** One invitation to the account. `GET /v1/invitations/{invitation_id}` */
+  /** Get one of your invitations. `GET /v1/invitations/{invitation_id}` */
   getInvitation: (input: { readonly invitation_id: string }, options?: CallOptions) => transport.json<Invitation>({ method: 'GET', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
-  /** Joins the project of an invitation. `POST /v1/invitations/{invitation_id}/accept` */
+  /** Accept an invitation. `POST /v1/invitations/{invitation_id}/accept` */
   acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
   /** Names of the environment variables of an app; values are never shown. `GET /v1/apps/{app_name}/env` */
   listAppEnv: (input: { readonly app_name: string; readonly query?: {

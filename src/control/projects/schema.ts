@@ -1,65 +1,17 @@
-import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import {
-  Acknowledgement,
-  dateTime,
-  displayName,
-  list,
-  maybe,
-  nullable,
-  oneOf,
-  resource,
-  text,
-  uuid,
-} from '../http/types.ts'
-
-export const Project = resource('Project', {
-  id: uuid({ description: 'What other resources call `tenant_id`.' }),
-  tenant_id: text({ description: 'The slug: unique everywhere, part of host names.' }),
-  name: text(),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-})
-export type Project = Static<typeof Project>
-
-const roleText = '`owner` may do everything, `admin` manages members and viewers, `member` works, `viewer` only reads.'
-
-export const Member = resource('Member', {
-  user_id: uuid(),
-  email: text(),
-  first_name: nullable(text()),
-  last_name: nullable(text()),
-  role: oneOf(['owner', 'admin', 'member', 'viewer'], { description: roleText }),
-  since: dateTime(),
-})
-export type Member = Static<typeof Member>
-
-export const Invitation = resource('Invitation', {
-  id: uuid(),
-  project: text({ description: 'Slug of the project.' }),
-  project_name: text(),
-  email: text(),
-  role: oneOf(['admin', 'member', 'viewer']),
-  created_at: dateTime(),
-  expires_at: dateTime(),
-  link: maybe(
-    text({ description: 'Accepts it, for whoever has the link. Only in the answer of the invitation itself.' }),
-  ),
-})
-export type Invitation = Static<typeof Invitation>
-
-export const MemberList = resource('MemberList', { members: list(Member), invitations: list(Invitation) })
-export type MemberList = Static<typeof MemberList>
+import { Acknowledgement, displayName, list, resource } from '../http/types.ts'
+import { memberOperations } from './member-schema.ts'
+import { Project, params } from './resources.ts'
 
 const shared = { tag: 'Projects', auth: 'bearer' } as const
-const params = Type.Object({ tenant_slug: text({ description: 'Slug of the project.' }) })
-const memberParams = Type.Object({ ...params.properties, user_id: uuid() })
 
-export const projectOperations = operations({
+const ownOperations = operations({
   listProjects: {
     method: 'GET',
     path: '/v1/projects',
-    summary: 'Projects the account is a member of',
+    summary: 'List projects',
+    description:
+      'Lists the projects that the account is a member of, newest first. A token that is bound to a project sees that one only.',
     ...shared,
     scope: 'read',
     project: 'none',
@@ -70,17 +22,25 @@ export const projectOperations = operations({
     throttle: 'create',
     method: 'POST',
     path: '/v1/projects',
-    summary: 'Creates a project; the slug is made from the name',
+    summary: 'Create a project',
+    description:
+      'Creates a project with a private network of its own; the caller becomes its owner. The slug is made from the name, with a random suffix if it is taken, and never changes. An account owns at most 100 projects.',
     ...shared,
     scope: 'admin',
     project: 'none',
-    body: resource('CreateProjectRequest', { name: displayName() }),
+    body: resource('CreateProjectRequest', {
+      name: displayName({
+        description: 'Shown in the dashboard and in notifications. Need not be unique.',
+        examples: ['Acme'],
+      }),
+    }),
     answer: Project,
   },
   getProject: {
     method: 'GET',
     path: '/v1/projects/{tenant_slug}',
-    summary: 'One project',
+    summary: 'Get a project',
+    description: 'Returns one project. The answer is 404 for a project that the caller is not a member of.',
     ...shared,
     scope: 'read',
     project: 'path',
@@ -90,18 +50,24 @@ export const projectOperations = operations({
   updateProject: {
     method: 'PATCH',
     path: '/v1/projects/{tenant_slug}',
-    summary: 'Renames a project; its slug stays',
+    summary: 'Rename a project',
+    description:
+      'Changes the display name. The slug stays, and with it every URL and host name. Only for admins and owners of the project.',
     ...shared,
     scope: 'admin',
     project: 'path',
     params,
-    body: resource('UpdateProjectRequest', { name: displayName() }),
+    body: resource('UpdateProjectRequest', {
+      name: displayName({ description: 'New display name.', examples: ['Acme Staging'] }),
+    }),
     answer: Project,
   },
   deleteProject: {
     method: 'DELETE',
     path: '/v1/projects/{tenant_slug}',
-    summary: 'Deletes a project and everything in it',
+    summary: 'Delete a project',
+    description:
+      'Deletes the project with its apps, volumes and databases, including all data. Nobody can reach it any more once the request is answered; its resources are torn down afterwards. Only for owners of the project.',
     proof: 'owner of the project',
     ...shared,
     scope: 'admin',
@@ -109,124 +75,6 @@ export const projectOperations = operations({
     params,
     answer: Acknowledgement,
   },
-  listMembers: {
-    method: 'GET',
-    path: '/v1/projects/{tenant_slug}/members',
-    summary: 'Members of the project and open invitations',
-    ...shared,
-    scope: 'read',
-    project: 'path',
-    params,
-    answer: MemberList,
-    addition: true,
-    items: [
-      {
-        id: 'getMember',
-        path: '/v1/projects/{tenant_slug}/members/{user_id}',
-        by: 'user_id',
-        summary: 'One member of a project',
-        within: 'members',
-      },
-      {
-        id: 'getProjectInvitation',
-        path: '/v1/projects/{tenant_slug}/invitations/{invitation_id}',
-        by: 'id',
-        summary: 'One invitation to a project',
-        within: 'invitations',
-      },
-    ],
-  },
-  inviteMember: {
-    method: 'POST',
-    path: '/v1/projects/{tenant_slug}/members',
-    summary: 'Invites somebody by e-mail; inviting again renews',
-    throttle: 'create',
-    secretAnswer: true,
-    ...shared,
-    scope: 'admin',
-    project: 'path',
-    params,
-    body: resource('InviteMemberRequest', {
-      email: text({ minLength: 3, maxLength: 254, format: 'email' }),
-      role: oneOf(['admin', 'member', 'viewer'], { description: roleText }),
-    }),
-    answer: Invitation,
-    addition: true,
-  },
-  updateMember: {
-    method: 'PATCH',
-    path: '/v1/projects/{tenant_slug}/members/{user_id}',
-    summary: 'Changes the role of a member; the last owner stays owner',
-    ...shared,
-    scope: 'admin',
-    project: 'path',
-    params: memberParams,
-    body: resource('UpdateMemberRequest', {
-      role: oneOf(['owner', 'admin', 'member', 'viewer'], { description: roleText }),
-    }),
-    answer: Member,
-    addition: true,
-  },
-  removeMember: {
-    method: 'DELETE',
-    path: '/v1/projects/{tenant_slug}/members/{user_id}',
-    summary: 'Takes a member out of the project; oneself too',
-    proof: 'for others than oneself: admin of the project, owner for admins and owners',
-    ...shared,
-    scope: 'read',
-    project: 'path',
-    params: memberParams,
-    answer: Acknowledgement,
-    addition: true,
-  },
-  withdrawInvitation: {
-    method: 'DELETE',
-    path: '/v1/projects/{tenant_slug}/invitations/{invitation_id}',
-    summary: 'Withdraws an invitation',
-    ...shared,
-    scope: 'admin',
-    project: 'path',
-    params: Type.Object({ ...params.properties, invitation_id: uuid() }),
-    answer: Acknowledgement,
-    addition: true,
-  },
-  listInvitations: {
-    method: 'GET',
-    path: '/v1/invitations',
-    summary: 'Open invitations to the account',
-    ...shared,
-    scope: 'read',
-    project: 'none',
-    list: { order: ['id'] },
-    answer: list(Invitation),
-    addition: true,
-    items: [
-      {
-        id: 'getInvitation',
-        path: '/v1/invitations/{invitation_id}',
-        by: 'id',
-        summary: 'One invitation to the account',
-      },
-    ],
-  },
-  acceptInvitation: {
-    method: 'POST',
-    path: '/v1/invitations/{invitation_id}/accept',
-    summary: 'Joins the project of an invitation',
-    ...shared,
-    scope: 'admin',
-    project: 'none',
-    proof: 'secret of the invitation, or the invited address, verified',
-    params: Type.Object({ invitation_id: uuid() }),
-    body: resource('AcceptInvitationRequest', {
-      secret: maybe(
-        text({
-          maxLength: 200,
-          description: 'Of the link. Without it the account needs the invited address, verified.',
-        }),
-      ),
-    }),
-    answer: Project,
-    addition: true,
-  },
 })
+
+export const projectOperations = { ...ownOperations, ...memberOperations }

@@ -1,5 +1,5 @@
 import type { Invitation, Member } from './member-store.ts'
-import type { Invitation as InvitationView, Member as MemberView, Project as ProjectView } from './schema.ts'
+import type { Invitation as InvitationView, Member as MemberView, Project as ProjectView } from './resources.ts'
 import type { Project } from './store.ts'
 
 export const viewProject = (p: Project): ProjectView => ({

@@ -1,0 +1,154 @@
+/** Operations on the members of projects and on invitations. */
+import { Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { Acknowledgement, list, maybe, resource, text, uuid } from '../http/types.ts'
+import { Invitation, Member, MemberList, Project, invitedRole, memberRole, params } from './resources.ts'
+
+const shared = { tag: 'Projects', auth: 'bearer', addition: true } as const
+const memberParams = Type.Object({
+  ...params.properties,
+  user_id: uuid({ description: 'Account of the member.' }),
+})
+
+export const memberOperations = operations({
+  listMembers: {
+    method: 'GET',
+    path: '/v1/projects/{tenant_slug}/members',
+    summary: 'List members and invitations',
+    description: 'Lists who belongs to the project and which invitations to it are open. Every member may see both.',
+    ...shared,
+    scope: 'read',
+    project: 'path',
+    params,
+    answer: MemberList,
+    items: [
+      {
+        id: 'getMember',
+        path: '/v1/projects/{tenant_slug}/members/{user_id}',
+        by: 'user_id',
+        summary: 'Get a member',
+        description: 'Returns one member of the project.',
+        within: 'members',
+      },
+      {
+        id: 'getProjectInvitation',
+        path: '/v1/projects/{tenant_slug}/invitations/{invitation_id}',
+        by: 'id',
+        summary: 'Get an invitation of a project',
+        description:
+          'Returns one open invitation to the project, without its link. The answer is 404 once it is accepted, withdrawn or expired.',
+        within: 'invitations',
+      },
+    ],
+  },
+  inviteMember: {
+    method: 'POST',
+    path: '/v1/projects/{tenant_slug}/members',
+    summary: 'Invite a member',
+    description:
+      'Mails a link, valid for seven days, to the address and returns it. Inviting the same address again replaces the role and the link. Admins may invite members and viewers, owners anyone; open invitations count toward `max_team_members`.',
+    throttle: 'create',
+    secretAnswer: true,
+    ...shared,
+    scope: 'admin',
+    project: 'path',
+    params,
+    body: resource('InviteMemberRequest', {
+      email: text({
+        minLength: 3,
+        maxLength: 254,
+        format: 'email',
+        description: 'Address to invite. It does not need an account yet.',
+        examples: ['grace@example.com'],
+      }),
+      role: invitedRole(),
+    }),
+    answer: Invitation,
+  },
+  updateMember: {
+    method: 'PATCH',
+    path: '/v1/projects/{tenant_slug}/members/{user_id}',
+    summary: 'Change the role of a member',
+    description:
+      'Takes effect with the next request of the member. Admins may turn members into viewers and back; owners may change every role. The last owner stays owner: the answer is 409.',
+    ...shared,
+    scope: 'admin',
+    project: 'path',
+    params: memberParams,
+    body: resource('UpdateMemberRequest', { role: memberRole() }),
+    answer: Member,
+  },
+  removeMember: {
+    method: 'DELETE',
+    path: '/v1/projects/{tenant_slug}/members/{user_id}',
+    summary: 'Remove a member',
+    description:
+      'Ends the membership at once: sessions and tokens of the account lose access to the project. Members may remove themselves, admins may remove members and viewers, owners anyone but the last owner. The credential needs the scope `admin`.',
+    proof: 'for others than oneself: admin of the project, owner for admins and owners',
+    ...shared,
+    scope: 'read',
+    project: 'path',
+    params: memberParams,
+    answer: Acknowledgement,
+  },
+  withdrawInvitation: {
+    method: 'DELETE',
+    path: '/v1/projects/{tenant_slug}/invitations/{invitation_id}',
+    summary: 'Withdraw an invitation',
+    description: 'Deletes an open invitation: its link stops working. Only for admins and owners of the project.',
+    ...shared,
+    scope: 'admin',
+    project: 'path',
+    params: Type.Object({
+      ...params.properties,
+      invitation_id: uuid({ description: 'Id of the invitation, as listed with the members.' }),
+    }),
+    answer: Acknowledgement,
+  },
+  listInvitations: {
+    method: 'GET',
+    path: '/v1/invitations',
+    summary: 'List your invitations',
+    description:
+      'Lists open invitations to the address of the account, oldest first. The list is empty until the address is verified, and for tokens that are bound to a project.',
+    ...shared,
+    scope: 'read',
+    project: 'none',
+    list: { order: ['id'] },
+    answer: list(Invitation),
+    items: [
+      {
+        id: 'getInvitation',
+        path: '/v1/invitations/{invitation_id}',
+        by: 'id',
+        summary: 'Get one of your invitations',
+        description: 'Returns one open invitation to the verified address of the account.',
+      },
+    ],
+  },
+  acceptInvitation: {
+    method: 'POST',
+    path: '/v1/invitations/{invitation_id}/accept',
+    summary: 'Accept an invitation',
+    description:
+      'Makes the account a member of the project and returns the project; its members are notified. It takes the secret of the link, or an account whose verified address was invited. An invitation works once: the answer is 404 afterwards.',
+    ...shared,
+    scope: 'admin',
+    project: 'none',
+    proof: 'secret of the invitation, or the invited address, verified',
+    params: Type.Object({
+      invitation_id: uuid({ description: 'Id of the invitation: in its link, the part between `#` and the dot.' }),
+    }),
+    body: resource('AcceptInvitationRequest', {
+      secret: maybe(
+        text({
+          maxLength: 200,
+          description:
+            'In the link, the part behind the dot. Not needed if the invited address is the verified address of the account.',
+          examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+        }),
+      ),
+    }),
+    answer: Project,
+  },
+})

@@ -13,6 +13,7 @@ export interface Acknowledgement {
 }
 
 export interface AddDomainRequest {
+  /** Host name without wildcards, outside the domains of the installation. */
   readonly name: string
 }
 
@@ -607,35 +608,45 @@ export interface DisableTotpRequest {
 }
 
 export interface DnsRecord {
+  /** The TXT record proves who owns the domain; the CNAME record leads visitors to the app. */
   readonly type: 'TXT' | 'CNAME'
+  /** Full name of the record, without a final dot. */
   readonly name: string
+  /** Text of the TXT record, or target of the CNAME record. */
   readonly value: string
-  /** Why it is needed. */
+  /** Why the record is needed, for people. */
   readonly purpose: string
 }
 
 export interface Domain {
+  /** UUID of the domain. Paths refer to it by `name`. */
   readonly id: string
+  /** App that the domain leads to. */
   readonly app_id: string
-  /** In ASCII; names in other scripts are converted. */
+  /** Host name in lower case; names in other scripts are converted to ASCII (Punycode). */
   readonly name: string
-  /** `pending` (record not found yet), `verified` (routed) or `lost` (the record has gone) */
-  readonly status: string
-  /** What the last look at DNS missed. */
+  /** `pending`: the TXT record has not been found yet. `verified`: requests to the name reach the app. `lost`: it was verified, but the record is gone, and requests are no longer routed. */
+  readonly status: 'pending' | 'verified' | 'lost'
+  /** Why the last DNS lookup did not verify the domain; null if it did, or before the first one. */
   readonly message: string | null
-  /** To be set at the name servers of the domain. */
+  /** DNS records to set at the name servers of the domain. */
   readonly records: readonly DnsRecord[]
   readonly certificate: DomainCertificate
+  /** When the TXT record was last looked up; null if never. */
   readonly checked_at: string | null
+  /** When the domain last became `verified`; null if never. */
   readonly verified_at: string | null
+  /** When the domain was added to the app. */
   readonly created_at: string
 }
 
+/** TLS certificate that gateways use for the domain. */
 export interface DomainCertificate {
-  /** `none`, `valid` or `expired` */
-  readonly status: string
+  /** `none` until one is issued. Certificates are requested once the domain is verified, if the installation has a certificate authority, and renewed before they expire. */
+  readonly status: 'none' | 'valid' | 'expired'
+  /** When the certificate expires; null without one. */
   readonly not_after: string | null
-  /** Why there is none, or no newer one. */
+  /** Why the last attempt to issue or renew failed; null if it succeeded or there was none. */
   readonly message: string | null
 }
 
@@ -1962,7 +1973,7 @@ export const createOperations = (transport: Transport) => ({
   deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
   /** Deploys an app: the given image or source, or what its repository has, or what was deployed last. `POST /v1/apps/{app_name}/deploy` */
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
-  /** Domains of an app. `GET /v1/apps/{app_name}/domains` */
+  /** List domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1971,15 +1982,15 @@ export const createOperations = (transport: Transport) => ({
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
   /** Only items whose `status` is exactly this. */
-  readonly status?: string | undefined
+  readonly status?: 'pending' | 'verified' | 'lost' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Domain[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, query: input.query }, options),
-  /** Asks for a domain; it is routed once its TXT record is found. `POST /v1/apps/{app_name}/domains` */
+  /** Add a domain to an app. `POST /v1/apps/{app_name}/domains` */
   addDomain: (input: { readonly app_name: string; readonly body: AddDomainRequest }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains`, body: input.body }, options),
-  /** One domain. `GET /v1/apps/{app_name}/domains/{domain}` */
+  /** Get a domain. `GET /v1/apps/{app_name}/domains/{domain}` */
   getDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
-  /** Lets go of a domain; it stops being routed at once. `DELETE /v1/apps/{app_name}/domains/{domain}` */
+  /** Remove a domain from an app. `DELETE /v1/apps/{app_name}/domains/{domain}` */
   deleteDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
-  /** Looks for the TXT record now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
+  /** Verify a domain now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
   verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
   /** Deployments of an app, newest first. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {

@@ -23,7 +23,10 @@ export const domainView = (domain: Domain, app: Pick<DomainApp, 'hostname'>): wi
   created_at: domain.createdAt.toISOString(),
 })
 
-const certificateView = ({ certificateUntil: until, certificateMessage: message }: Domain) => ({
+const certificateView = ({
+  certificateUntil: until,
+  certificateMessage: message,
+}: Domain): wire.Domain['certificate'] => ({
   status: until === null ? 'none' : until.getTime() > Date.now() ? 'valid' : 'expired',
   not_after: until?.toISOString() ?? null,
   message,

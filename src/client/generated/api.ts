@@ -256,6 +256,7 @@ export interface CloneVolumeRequest {
 }
 
 export interface ConfirmScmRequest {
+  /** Text that the last page in the browser shows. */
   readonly confirmation: string
 }
 
@@ -732,13 +733,17 @@ export interface ForkVmSnapshotRequest {
 }
 
 export interface GitCredential {
+  /** `token`: read over https with a user name and a token. `ssh_key`: read over SSH with a deploy key. */
   readonly kind: 'token' | 'ssh_key'
-  /** The one it is for. */
+  /** Git host that the credential is sent to, with its port if it is not the usual one; no other host. */
   readonly host: string
+  /** User name that is sent with a token; empty for an SSH key. */
   readonly username: string
-  /** Make it a deploy key of the repository, at its host. */
+  /** Add it to the repository as a read-only deploy key. Null for a token. */
   readonly public_key: string | null
+  /** SSH host keys that the git host is recognized by. Null for a token. */
   readonly known_hosts: string | null
+  /** When the credential was last set. */
   readonly updated_at: string
 }
 
@@ -1171,12 +1176,13 @@ export interface PutAppEnvRequest {
 }
 
 export interface PutGitCredentialRequest {
-  /** `ssh_key`: a key pair is made; its private half is never shown. */
+  /** `token`: for a `git_url` that starts with `https://`. `ssh_key`: for one over SSH; a key pair is made here and its private half is never shown. */
   readonly kind: 'token' | 'ssh_key'
+  /** User name to send with a token. Default: `git`, which most hosts accept. Ignored for an SSH key. */
   readonly username?: string | null | undefined
-  /** With `token`. Never shown again. */
+  /** Token or password that may read the repository. Required with `token`, refused with `ssh_key`; never shown again. */
   readonly token?: string | null | undefined
-  /** With `ssh_key`: what `ssh-keyscan` says of the host. */
+  /** Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the git host publishes. */
   readonly known_hosts?: string | null | undefined
 }
 
@@ -1236,12 +1242,19 @@ export interface RejectedHost {
 }
 
 export interface Repository {
+  /** Number that GitHub gives the repository. It survives renames. */
   readonly id: number
+  /** Owner and name. */
   readonly full_name: string
+  /** Whether the repository is hidden from the public. */
   readonly private: boolean
+  /** Branch that is built for an app that names no branch. */
   readonly default_branch: string
+  /** https address to clone from, without credentials: the `git_url` of an app. */
   readonly clone_url: string
+  /** Page of the repository for a browser. */
   readonly html_url: string
+  /** Number that GitHub gives the installation of its app on an account. */
   readonly installation_id: number
 }
 
@@ -1312,30 +1325,39 @@ export interface ScaledApp {
 }
 
 export interface ScmAccount {
+  /** Number that GitHub gives the installation of its app on an account. */
   readonly installation_id: number
+  /** Name of the account on GitHub. */
   readonly login: string
-  /** `User` or `Organization`. */
+  /** Kind of account on GitHub: `User` or `Organization`. */
   readonly type: string
+  /** Picture of the account; null if GitHub gave none. */
   readonly avatar_url: string | null
 }
 
 export interface ScmDelivery {
-  /** As the git host named it. */
+  /** Id that the git host gave the delivery; a hash of the request if it gave none. */
   readonly id: string
+  /** Kind of event, in the words of the git host. */
   readonly event: string
+  /** `applied`: the app was changed or a deployment was started. `ignored`: the event does not concern the app or is outdated. `refused`: the plan or the state of the app does not allow it. */
   readonly status: 'applied' | 'ignored' | 'refused'
-  /** Why not more; empty when it was applied. */
+  /** Why the delivery was ignored or refused; empty if it was applied. */
   readonly reason: string
+  /** Branch of a push or pull request; empty for other events. */
   readonly branch: string
+  /** Full hash of the newest commit of a push or pull request; empty for other events. */
   readonly commit_hash: string
+  /** When the delivery arrived here. */
   readonly received_at: string
 }
 
 export interface ScmInstalled {
-  /** `installed`, or `confirm`: the program that began needs the confirmation */
-  readonly status: string
-  /** For the program that began, good once, for 10 minutes. */
+  /** `installed`: the installation is bound to the project. `confirm`: nothing is bound yet; the program that began needs `confirmation`. */
+  readonly status: 'installed' | 'confirm'
+  /** To be sent to `POST /v1/scm/install/confirm` by the user who began, within 10 minutes. It works once. Only with `confirm`. */
   readonly confirmation?: string | undefined
+  /** Tells the person in the browser what to do next. Only with `confirm`. */
   readonly message?: string | undefined
 }
 
@@ -1821,29 +1843,31 @@ export const createOperations = (transport: Transport) => ({
 } | undefined } = {}, options?: CallOptions) => transport.json<Usage>({ method: 'GET', path: `/v1/billing/usage`, query: input.query }, options),
   /** How much the project may cost a month; null for no limit. `PUT /v1/billing/budget` */
   setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
-  /** Where to install the integration, as `{url}`; a cookie marks the browser that began it. `GET /v1/scm/install` */
+  /** Start installing the GitHub integration. `GET /v1/scm/install` */
   installScm: (input: { readonly query?: {
-  /** For programs that have no browser: the page at the end shows a confirmation for `POST /v1/scm/install/confirm`. */
+  /** For programs without a browser, such as a command line: no cookie is set, and the last page shows a confirmation for `POST /v1/scm/install/confirm` instead. */
   readonly confirm?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
-  /** Binds an installation that a program began, with the confirmation that the browser shows. `POST /v1/scm/install/confirm` */
+  /** Confirm an installation. `POST /v1/scm/install/confirm` */
   confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmInstalled>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
-  /** Where the source host sends the browser after an installation. `GET /v1/scm/callback` */
+  /** Finish installing the GitHub integration. `GET /v1/scm/callback` */
   scmCallback: (input: { readonly query?: {
+  /** Number that GitHub gives the installation of its app on an account. */
   readonly installation_id: number
+  /** What the person did, in the words of GitHub: `install`, `update` or `request`. Not evaluated. */
   readonly setup_action: string
-  /** Signed by us; without it nothing is bound. */
+  /** Signed state from `GET /v1/scm/install`. Without it the answer is 400 and nothing is bound. */
   readonly state?: string | undefined
-  /** From the source host: proves that the person in the browser controls the installation. */
+  /** Authorization code from GitHub, which proves who is in the browser. Without it the answer is 400. */
   readonly code?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<ScmInstalled>({ method: 'GET', path: `/v1/scm/callback`, query: input.query, open: true }, options),
-  /** What reads the repository of the app; secrets are not shown. `GET /v1/apps/{app_name}/git-credential` */
+  /** Get the Git credential of an app. `GET /v1/apps/{app_name}/git-credential` */
   getGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<GitCredential>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
-  /** Sets a token, or makes a deploy key, for the host of the repository. `PUT /v1/apps/{app_name}/git-credential` */
+  /** Set the Git credential of an app. `PUT /v1/apps/{app_name}/git-credential` */
   putGitCredential: (input: { readonly app_name: string; readonly body: PutGitCredentialRequest }, options?: CallOptions) => transport.json<GitCredential>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential`, body: input.body }, options),
-  /** Forgets it. `DELETE /v1/apps/{app_name}/git-credential` */
+  /** Delete the Git credential of an app. `DELETE /v1/apps/{app_name}/git-credential` */
   deleteGitCredential: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/git-credential` }, options),
-  /** What git hosts said of the app in the last 30 days, and what came of it; newest first. `GET /v1/apps/{app_name}/deliveries` */
+  /** List webhook deliveries for an app. `GET /v1/apps/{app_name}/deliveries` */
   listScmDeliveries: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1854,9 +1878,9 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: 'applied' | 'ignored' | 'refused' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly ScmDelivery[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries`, query: input.query }, options),
-  /** One delivery of the git host. `GET /v1/apps/{app_name}/deliveries/{delivery_id}` */
+  /** Get a webhook delivery. `GET /v1/apps/{app_name}/deliveries/{delivery_id}` */
   getScmDelivery: (input: { readonly app_name: string; readonly delivery_id: string }, options?: CallOptions) => transport.json<ScmDelivery>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deliveries/${encodeURIComponent(input.delivery_id)}` }, options),
-  /** Repositories the installations of the project can read. `GET /v1/scm/repos` */
+  /** List repositories. `GET /v1/scm/repos` */
   listRepositories: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -1867,7 +1891,7 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `full_name` is exactly this. */
   readonly full_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Repository[]>({ method: 'GET', path: `/v1/scm/repos`, query: input.query }, options),
-  /** Accounts the integration is installed on. `GET /v1/scm/accounts` */
+  /** List accounts with the integration. `GET /v1/scm/accounts` */
   listScmAccounts: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined

@@ -7,7 +7,8 @@ import type { Handlers } from '../http/operation.ts'
 import * as store from './credential-store.ts'
 import { makeKeyPair } from '../../lib/openssh-key.ts'
 import { checkKnownHosts } from './rules.ts'
-import type { GitCredential, PutGitCredential, scmOperations } from './schema.ts'
+import type { GitCredential, PutGitCredential } from './resources.ts'
+import type { scmOperations } from './schema.ts'
 
 type CredentialOperations = Pick<typeof scmOperations, 'getGitCredential' | 'putGitCredential' | 'deleteGitCredential'>
 

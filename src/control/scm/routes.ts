@@ -6,7 +6,8 @@ import { credentialHandlers } from './credential-routes.ts'
 import { appNamed } from './credential-store.ts'
 import { effects } from './effect-store.ts'
 import type { SourceHost } from './provider.ts'
-import { type Repository, type ScmAccount, type ScmDelivery, scmOperations } from './schema.ts'
+import type { Repository, ScmAccount, ScmDelivery } from './resources.ts'
+import { scmOperations } from './schema.ts'
 import { issueConfirmation, issueState, readConfirmation, readState } from './state.ts'
 import * as store from './store.ts'
 
@@ -60,7 +61,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
         // Another person may have been sent this link: only whoever is given the confirmation can bind the installation.
         if (state.confirms)
           return async () => ({
-            status: 'confirm',
+            status: 'confirm' as const,
             confirmation: issueConfirmation(deps.vault, { ...state, installationId: id }, now),
             message:
               'Copy the confirmation into the program where you began, and give it to nobody else. If you did not begin this, close this page: nothing was changed.',
@@ -77,7 +78,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
             },
             { userId: state.userId, projectId: state.projectId },
           )
-          return { status: 'installed' }
+          return { status: 'installed' as const }
         }
       },
     },
@@ -100,7 +101,7 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
             resourceId: String(found.id),
             details: { login: found.login },
           })
-          return { status: 'installed' }
+          return { status: 'installed' as const }
         }
       },
     },

@@ -1,79 +1,19 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
+import { Acknowledgement, bool, list, resource, text } from '../http/types.ts'
 import {
-  Acknowledgement,
-  bool,
-  dateTime,
-  int64,
-  list,
-  maybe,
-  nullable,
-  oneOf,
-  rawText,
-  resource,
-  text,
-} from '../http/types.ts'
+  GitCredential,
+  PutGitCredential,
+  Repository,
+  ScmAccount,
+  ScmDelivery,
+  ScmInstalled,
+  installationId,
+} from './resources.ts'
 
-export const Repository = resource('Repository', {
-  id: int64(),
-  full_name: text(),
-  private: bool(),
-  default_branch: text(),
-  clone_url: text(),
-  html_url: text(),
-  installation_id: int64(),
+const ofApp = Type.Object({
+  app_name: text({ description: 'Name of the app, in the selected project.', examples: ['shop'] }),
 })
-export type Repository = Static<typeof Repository>
-
-export const ScmAccount = resource('ScmAccount', {
-  installation_id: int64(),
-  login: text(),
-  type: text({ description: '`User` or `Organization`.' }),
-  avatar_url: nullable(text()),
-})
-export type ScmAccount = Static<typeof ScmAccount>
-
-const credentialKinds = ['token', 'ssh_key'] as const
-
-export const GitCredential = resource('GitCredential', {
-  kind: oneOf(credentialKinds),
-  host: text({ description: 'The one it is for.' }),
-  username: text(),
-  public_key: nullable(text({ description: 'Make it a deploy key of the repository, at its host.' })),
-  known_hosts: nullable(text()),
-  updated_at: dateTime(),
-})
-
-const PutGitCredential = resource('PutGitCredentialRequest', {
-  kind: oneOf(credentialKinds, { description: '`ssh_key`: a key pair is made; its private half is never shown.' }),
-  username: maybe(
-    text({ minLength: 1, maxLength: 255, pattern: '^[^:\\s]+$', 'x-mote-pattern': 'neither spaces nor colons' }),
-  ),
-  token: maybe(text({ minLength: 1, maxLength: 4096, description: 'With `token`. Never shown again.' })),
-  known_hosts: maybe(
-    rawText({ maxLength: 16_384, description: 'With `ssh_key`: what `ssh-keyscan` says of the host.' }),
-  ),
-})
-export type PutGitCredential = Static<typeof PutGitCredential>
-
-export const ScmDelivery = resource('ScmDelivery', {
-  id: text({ description: 'As the git host named it.' }),
-  event: text(),
-  status: oneOf(['applied', 'ignored', 'refused']),
-  reason: text({ description: 'Why not more; empty when it was applied.' }),
-  branch: text(),
-  commit_hash: text(),
-  received_at: dateTime(),
-})
-export type ScmDelivery = Static<typeof ScmDelivery>
-
-const ScmInstalled = resource('ScmInstalled', {
-  status: text({ description: '`installed`, or `confirm`: the program that began needs the confirmation' }),
-  confirmation: Type.Optional(text({ description: 'For the program that began, good once, for 10 minutes.' })),
-  message: Type.Optional(text()),
-})
-
-const ofApp = Type.Object({ app_name: text() })
 
 const shared = { tag: 'Source host', auth: 'bearer', project: 'selected' } as const
 
@@ -81,7 +21,9 @@ export const scmOperations = operations({
   installScm: {
     method: 'GET',
     path: '/v1/scm/install',
-    summary: 'Where to install the integration, as `{url}`; a cookie marks the browser that began it',
+    summary: 'Start installing the GitHub integration',
+    description:
+      'Returns, as `{url}`, the page on which a person installs the GitHub App and chooses repositories. The link is valid for 30 minutes, works once, and only in the browser that made this request, which receives a cookie. The answer is 409 if this installation of Mote has no GitHub App.',
     ...shared,
     secretAnswer: true,
     scope: 'admin',
@@ -90,7 +32,7 @@ export const scmOperations = operations({
         bool({
           default: false,
           description:
-            'For programs that have no browser: the page at the end shows a confirmation for `POST /v1/scm/install/confirm`.',
+            'For programs without a browser, such as a command line: no cookie is set, and the last page shows a confirmation for `POST /v1/scm/install/confirm` instead.',
         }),
       ),
     }),
@@ -100,17 +42,27 @@ export const scmOperations = operations({
   confirmScm: {
     method: 'POST',
     path: '/v1/scm/install/confirm',
-    summary: 'Binds an installation that a program began, with the confirmation that the browser shows',
+    summary: 'Confirm an installation',
+    description:
+      'Binds an installation that was started with `GET /v1/scm/install?confirm=true` to the project. Only the user who started it can confirm it, in the same project, within 10 minutes and once.',
     ...shared,
     scope: 'admin',
     addition: true,
-    body: resource('ConfirmScmRequest', { confirmation: text({ maxLength: 1024 }) }),
+    body: resource('ConfirmScmRequest', {
+      confirmation: text({
+        maxLength: 1024,
+        description: 'Text that the last page in the browser shows.',
+        examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+      }),
+    }),
     answer: ScmInstalled,
   },
   scmCallback: {
     method: 'GET',
     path: '/v1/scm/callback',
-    summary: 'Where the source host sends the browser after an installation',
+    summary: 'Finish installing the GitHub integration',
+    description:
+      'GitHub sends the browser here after an installation. If the person may read every repository of the installation, it is bound to the project that started it, or a confirmation is returned. Programs do not call this.',
     tag: 'Source host',
     auth: 'none',
     proof:
@@ -118,13 +70,25 @@ export const scmOperations = operations({
     scope: 'write',
     project: 'none',
     query: Type.Object({
-      installation_id: int64(),
-      setup_action: text({ maxLength: 100 }),
-      state: Type.Optional(text({ maxLength: 1024, description: 'Signed by us; without it nothing is bound.' })),
+      installation_id: installationId(),
+      setup_action: text({
+        maxLength: 100,
+        description: 'What the person did, in the words of GitHub: `install`, `update` or `request`. Not evaluated.',
+        examples: ['install'],
+      }),
+      state: Type.Optional(
+        text({
+          maxLength: 1024,
+          description: 'Signed state from `GET /v1/scm/install`. Without it the answer is 400 and nothing is bound.',
+          examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+        }),
+      ),
       code: Type.Optional(
         text({
           maxLength: 512,
-          description: 'From the source host: proves that the person in the browser controls the installation.',
+          description:
+            'Authorization code from GitHub, which proves who is in the browser. Without it the answer is 400.',
+          examples: ['0d1f5e7a9c3b2846e0f1'],
         }),
       ),
     }),
@@ -135,7 +99,9 @@ export const scmOperations = operations({
   getGitCredential: {
     method: 'GET',
     path: '/v1/apps/{app_name}/git-credential',
-    summary: 'What reads the repository of the app; secrets are not shown',
+    summary: 'Get the Git credential of an app',
+    description:
+      'Returns how builds of the app read its repository, without the token or private key. The answer is 404 if the app has no credential of its own.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -145,7 +111,9 @@ export const scmOperations = operations({
   putGitCredential: {
     method: 'PUT',
     path: '/v1/apps/{app_name}/git-credential',
-    summary: 'Sets a token, or makes a deploy key, for the host of the repository',
+    summary: 'Set the Git credential of an app',
+    description:
+      'Stores a token or makes a new deploy key, for repositories that the GitHub integration does not cover, and replaces what was there. It is for the host of the current `git_url` of the app only. The answer is 409 if `git_url` does not fit: https for a token, SSH for a key.',
     ...shared,
     scope: 'write',
     params: ofApp,
@@ -156,7 +124,9 @@ export const scmOperations = operations({
   deleteGitCredential: {
     method: 'DELETE',
     path: '/v1/apps/{app_name}/git-credential',
-    summary: 'Forgets it',
+    summary: 'Delete the Git credential of an app',
+    description:
+      'Later builds read the repository without it. Remove a deploy key at the git host, too: that is not done here.',
     ...shared,
     scope: 'write',
     params: ofApp,
@@ -166,7 +136,9 @@ export const scmOperations = operations({
   listScmDeliveries: {
     method: 'GET',
     path: '/v1/apps/{app_name}/deliveries',
-    summary: 'What git hosts said of the app in the last 30 days, and what came of it; newest first',
+    summary: 'List webhook deliveries for an app',
+    description:
+      'Lists what git hosts reported about the app in the last 30 days and what came of it, newest first. Deliveries whose signature was wrong are not among them.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -178,14 +150,17 @@ export const scmOperations = operations({
         id: 'getScmDelivery',
         path: '/v1/apps/{app_name}/deliveries/{delivery_id}',
         by: 'id',
-        summary: 'One delivery of the git host',
+        summary: 'Get a webhook delivery',
+        description: 'Returns one delivery of a git host and what came of it.',
       },
     ],
   },
   listRepositories: {
     method: 'GET',
     path: '/v1/scm/repos',
-    summary: 'Repositories the installations of the project can read',
+    summary: 'List repositories',
+    description:
+      'Asks GitHub which repositories the installations of the project can read, at most 1,000 for each; suspended installations are left out. The list is empty without an installation.',
     ...shared,
     scope: 'read',
     list: { order: ['full_name', 'id'], filters: ['full_name'] },
@@ -195,7 +170,9 @@ export const scmOperations = operations({
   listScmAccounts: {
     method: 'GET',
     path: '/v1/scm/accounts',
-    summary: 'Accounts the integration is installed on',
+    summary: 'List accounts with the integration',
+    description:
+      'Lists the GitHub accounts whose installation of the integration is bound to the project, suspended ones included. GitHub is not asked.',
     ...shared,
     scope: 'read',
     list: { order: ['login', 'installation_id'], filters: ['login'] },

@@ -146,41 +146,69 @@ export interface AuthResponse {
 }
 
 export interface BillingProduct {
+  /** Id that the billing provider gave the product. */
   readonly id: string
+  /** Shown to customers. */
   readonly name: string
+  /** Whether the product is no longer sold. Existing subscriptions to it go on. */
   readonly is_archived: boolean
+  /** Whether a checkout sells this product if none is chosen. */
   readonly is_default_checkout_product: boolean
+  /** What customers get; null if the provider has no text. */
   readonly description?: string | null | undefined
+  /** ISO 4217 code of the price, in lower case; null without a fixed price. */
   readonly currency?: string | null | undefined
+  /** Price of a period, in the smallest unit of `currency`; null without a fixed price. */
   readonly price_amount_cents?: number | null | undefined
+  /** Length of a period, in the words of the provider, such as `month` or `year`; null if paid once. */
   readonly recurring_interval?: string | null | undefined
 }
 
 export interface BillingProductList {
+  /** Products on sale first, then archived ones; the cheapest first. Empty without a billing provider. */
   readonly products: readonly BillingProduct[]
+  /** Product that a checkout sells if none is chosen; null if nothing is for sale. */
   readonly default_checkout_product_id?: string | null | undefined
+  /** When the products were last read from the billing provider; null if never. */
   readonly last_synced_at?: string | null | undefined
 }
 
 export interface BillingSummary {
+  /** Slug of the project. */
   readonly tenant_id: string
+  /** Id by which the billing provider knows the project: the UUID of the project. */
   readonly customer_external_id: string
-  /** `none`, `active`, `trialing`, `past_due` or `canceled`. */
+  /** State of the subscription: `none`, `active`, `trialing`, `past_due` (a payment failed) or `canceled` (over). */
   readonly status: string
+  /** Whether the subscription was canceled and ends with the current period. */
   readonly cancel_at_period_end: boolean
+  /** Whether the billing provider charges nobody, as in its sandbox. */
   readonly is_test_mode: boolean
+  /** Whether the project has or had a subscription, or is a customer of the billing provider. */
   readonly has_billing_record: boolean
+  /** Price of a period, in the smallest unit of `currency`; null without a subscription. */
   readonly amount_cents?: number | null | undefined
+  /** ISO 4217 code of `amount_cents`, in lower case; null without a subscription. */
   readonly currency?: string | null | undefined
+  /** Start of the period that is paid or due; null without a subscription. */
   readonly current_period_start?: string | null | undefined
+  /** End of that period, when the subscription renews or ends; null without a subscription. */
   readonly current_period_end?: string | null | undefined
+  /** Product that a checkout sells if none is chosen; null if nothing is for sale. */
   readonly default_checkout_product_id?: string | null | undefined
+  /** Product chosen with `PUT /v1/billing/checkout-product`; null if none is, or it is no longer sold. */
   readonly selected_checkout_product_id?: string | null | undefined
+  /** Plan of the project, for people. */
   readonly plan_name?: string | null | undefined
+  /** Plan of the project: `free`, `pro`, `business` or `unlimited`. */
   readonly tier_slug?: string | null | undefined
+  /** Id that the billing provider gave the customer; null before the first checkout. */
   readonly provider_customer_id?: string | null | undefined
+  /** Product that is subscribed to; null without a subscription. */
   readonly provider_product_id?: string | null | undefined
+  /** Id that the billing provider gave the subscription; null without one. */
   readonly provider_subscription_id?: string | null | undefined
+  /** What the plan of the project allows. */
   readonly plan_limits?: PlanLimits | null | undefined
 }
 
@@ -1110,16 +1138,27 @@ export interface PersonalAccessToken {
   readonly expires_at?: string | null | undefined
 }
 
+/** What the plan allows. A request for more is refused with 403 `plan_limit_exceeded`; what exists is never removed. 1000000000 means unlimited. */
 export interface PlanLimits {
+  /** Whether apps may scale automatically. */
   readonly autoscaling_allowed: boolean
+  /** Whether apps may have custom domains. */
   readonly custom_domains: boolean
+  /** Apps in the project. */
   readonly max_apps: number
+  /** Managed databases in the project. */
   readonly max_databases: number
+  /** Deployments that one app may have at a time. */
   readonly max_deployments_per_app: number
+  /** Memory of everything that runs in the project, in MiB. */
   readonly max_memory_mb_total: number
+  /** Size of all volumes in the project, in GiB. */
   readonly max_storage_gb_total: number
+  /** Members and open invitations. */
   readonly max_team_members: number
+  /** vCPUs of everything that runs in the project. */
   readonly max_vcpus_total: number
+  /** Volumes in the project. */
   readonly max_volumes: number
 }
 
@@ -1155,6 +1194,7 @@ export interface Problem {
 }
 
 export interface ProductChoice {
+  /** Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product. */
   readonly product_id?: string | null | undefined
 }
 
@@ -1203,7 +1243,7 @@ export interface ReAttachResponse {
 }
 
 export interface Redirect {
-  /** Where to send the browser. */
+  /** Page to open in a browser. Anyone who has the address can open it. */
   readonly url: string
 }
 
@@ -1518,7 +1558,7 @@ export interface UpdateMemberRequest {
 }
 
 export interface UpdateMeRequest {
-  /** Whether to send notifications by e-mail, too. Security notifications always are. */
+  /** Whether to send important notifications by e-mail, too. Security notifications always are. */
   readonly email_notifications?: boolean | null | undefined
   /** Given name; empty to clear it. */
   readonly first_name?: string | null | undefined
@@ -1570,7 +1610,7 @@ export interface User {
   readonly last_name: string | null
   /** https URL of a profile picture; null if there is none. */
   readonly avatar_url: string | null
-  /** Whether notifications are also sent by e-mail. Security notifications always are. */
+  /** Whether important notifications, such as failed deployments, are also sent by e-mail. Security notifications always are. */
   readonly email_notifications: boolean
   /** Whether product announcements are also sent by e-mail. */
   readonly marketing_emails: boolean
@@ -1809,32 +1849,36 @@ export const createOperations = (transport: Transport) => ({
   createAnnouncement: (input: { readonly body: CreateAnnouncementRequest }, options?: CallOptions) => transport.json<Announcement>({ method: 'POST', path: `/v1/admin/announcements`, body: input.body }, options),
   /** Marks every notification as read. `POST /v1/notifications/read-all` */
   markAllNotificationsRead: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/read-all` }, options),
-  /** Plan, subscription and limits of the project. `GET /v1/billing` */
+  /** Get the billing summary. `GET /v1/billing` */
   getBilling: (options?: CallOptions) => transport.json<BillingSummary>({ method: 'GET', path: `/v1/billing` }, options),
-  /** What can be subscribed to. `GET /v1/billing/products` */
+  /** List products. `GET /v1/billing/products` */
   listBillingProducts: (options?: CallOptions) => transport.json<BillingProductList>({ method: 'GET', path: `/v1/billing/products`, open: true }, options),
-  /** Reads the products from the billing provider again. `POST /v1/billing/products/refresh` */
+  /** Refresh products. `POST /v1/billing/products/refresh` */
   refreshBillingProducts: (options?: CallOptions) => transport.json<BillingProductList>({ method: 'POST', path: `/v1/billing/products/refresh` }, options),
-  /** Chooses the product of the next checkout; null goes back to the default. `PUT /v1/billing/checkout-product` */
+  /** Choose the checkout product. `PUT /v1/billing/checkout-product` */
   chooseCheckoutProduct: (input: { readonly body: ProductChoice }, options?: CallOptions) => transport.json<BillingSummary>({ method: 'PUT', path: `/v1/billing/checkout-product`, body: input.body }, options),
-  /** A page where the subscription can be paid. `POST /v1/billing/checkout` */
+  /** Start a checkout. `POST /v1/billing/checkout` */
   createCheckout: (input: { readonly body: ProductChoice }, options?: CallOptions) => transport.json<Redirect>({ method: 'POST', path: `/v1/billing/checkout`, body: input.body }, options),
-  /** A page where the subscription can be managed. `POST /v1/billing/portal` */
+  /** Open the billing portal. `POST /v1/billing/portal` */
   openBillingPortal: (options?: CallOptions) => transport.json<Redirect>({ method: 'POST', path: `/v1/billing/portal` }, options),
-  /** The page where a checkout of the sandbox is paid. `GET /v1/billing/sandbox/checkout` */
+  /** Show the sandbox checkout. `GET /v1/billing/sandbox/checkout` */
   sandboxCheckoutPage: (input: { readonly query?: {
+  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
   readonly session: string
 } | undefined } = {}, options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/billing/sandbox/checkout`, query: input.query, open: true }, options),
-  /** Pays it, with no money. `POST /v1/billing/sandbox/checkout` */
+  /** Pay a sandbox checkout. `POST /v1/billing/sandbox/checkout` */
   paySandboxCheckout: (input: { readonly query?: {
+  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
   readonly session: string
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/checkout`, query: input.query, body: input.body, open: true }, options),
-  /** The page where subscriptions of the sandbox are managed. `GET /v1/billing/sandbox/portal` */
+  /** Show the sandbox portal. `GET /v1/billing/sandbox/portal` */
   sandboxPortalPage: (input: { readonly query?: {
+  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
   readonly session: string
 } | undefined } = {}, options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/billing/sandbox/portal`, query: input.query, open: true }, options),
-  /** Cancels, resumes, pays, lets a payment fail, or turns the clock to the next period. `POST /v1/billing/sandbox/portal` */
+  /** Change a sandbox subscription. `POST /v1/billing/sandbox/portal` */
   changeInSandboxPortal: (input: { readonly query?: {
+  /** Random id in the link that a checkout or portal request returned. Valid for a day. */
   readonly session: string
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
   /** What the project used in a month, and what it will come to. `GET /v1/billing/usage` */

@@ -24,7 +24,9 @@ export const accountOperations = operations({
     scope: 'admin',
     body: resource('UpdateMeRequest', {
       email_notifications: maybe(
-        bool({ description: 'Whether to send notifications by e-mail, too. Security notifications always are.' }),
+        bool({
+          description: 'Whether to send important notifications by e-mail, too. Security notifications always are.',
+        }),
       ),
       first_name: maybe(personName({ description: 'Given name; empty to clear it.', examples: ['Ada'] })),
       last_name: maybe(personName({ description: 'Family name; empty to clear it.', examples: ['Example'] })),

@@ -22,7 +22,8 @@ export const User = resource(
       }),
     ),
     email_notifications: bool({
-      description: 'Whether notifications are also sent by e-mail. Security notifications always are.',
+      description:
+        'Whether important notifications, such as failed deployments, are also sent by e-mail. Security notifications always are.',
     }),
     marketing_emails: bool({
       description: 'Whether product announcements are also sent by e-mail.',

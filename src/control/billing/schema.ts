@@ -1,66 +1,18 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { bool, dateTime, int32, int64, list, maybe, nullable, resource, text } from '../http/types.ts'
+import { maybe, resource, text } from '../http/types.ts'
+import { BillingProductList, BillingSummary, Redirect } from './resources.ts'
 
-export const PlanLimits = resource('PlanLimits', {
-  autoscaling_allowed: bool(),
-  custom_domains: bool(),
-  max_apps: int64(),
-  max_databases: int64(),
-  max_deployments_per_app: int64(),
-  max_memory_mb_total: int64(),
-  max_storage_gb_total: int64(),
-  max_team_members: int64(),
-  max_vcpus_total: int64(),
-  max_volumes: int64(),
+const ProductChoice = resource('ProductChoice', {
+  product_id: maybe(
+    text({
+      maxLength: 200,
+      description:
+        'Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product.',
+      examples: ['prod_pro'],
+    }),
+  ),
 })
-export type PlanLimits = Static<typeof PlanLimits>
-
-export const BillingSummary = resource('BillingSummary', {
-  tenant_id: text(),
-  customer_external_id: text(),
-  status: text({ description: '`none`, `active`, `trialing`, `past_due` or `canceled`.' }),
-  cancel_at_period_end: bool(),
-  is_test_mode: bool(),
-  has_billing_record: bool(),
-  amount_cents: maybe(int32()),
-  currency: maybe(text()),
-  current_period_start: maybe(dateTime()),
-  current_period_end: maybe(dateTime()),
-  default_checkout_product_id: maybe(text()),
-  selected_checkout_product_id: maybe(text()),
-  plan_name: maybe(text()),
-  tier_slug: maybe(text()),
-  provider_customer_id: maybe(text()),
-  provider_product_id: maybe(text()),
-  provider_subscription_id: maybe(text()),
-  plan_limits: Type.Optional(nullable(PlanLimits)),
-})
-export type BillingSummary = Static<typeof BillingSummary>
-
-export const BillingProduct = resource('BillingProduct', {
-  id: text(),
-  name: text(),
-  is_archived: bool(),
-  is_default_checkout_product: bool(),
-  description: maybe(text()),
-  currency: maybe(text()),
-  price_amount_cents: maybe(int32()),
-  recurring_interval: maybe(text()),
-})
-export type BillingProduct = Static<typeof BillingProduct>
-
-export const BillingProductList = resource('BillingProductList', {
-  products: list(BillingProduct),
-  default_checkout_product_id: maybe(text()),
-  last_synced_at: maybe(dateTime()),
-})
-export type BillingProductList = Static<typeof BillingProductList>
-
-export const Redirect = resource('Redirect', { url: text({ description: 'Where to send the browser.' }) })
-export type Redirect = Static<typeof Redirect>
-
-const ProductChoice = resource('ProductChoice', { product_id: maybe(text({ maxLength: 200 })) })
 
 const shared = { tag: 'Billing', auth: 'bearer', project: 'selected' } as const
 
@@ -70,7 +22,13 @@ const sandboxPage = {
   auth: 'none',
   scope: 'read',
   project: 'none',
-  query: Type.Object({ session: text({ maxLength: 100 }) }),
+  query: Type.Object({
+    session: text({
+      maxLength: 100,
+      description: 'Random id in the link that a checkout or portal request returned. Valid for a day.',
+      examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+    }),
+  }),
   answer: 'html',
   forms: true,
   proof: 'random id of the session in the link',
@@ -81,7 +39,9 @@ export const billingOperations = operations({
   getBilling: {
     method: 'GET',
     path: '/v1/billing',
-    summary: 'Plan, subscription and limits of the project',
+    summary: 'Get the billing summary',
+    description:
+      'Returns the plan of the project, what it allows, and the subscription that pays for it. Without a billing provider every project has the plan that the installation is configured with. The provider is not asked: the state is the one it last reported.',
     ...shared,
     scope: 'read',
     answer: BillingSummary,
@@ -89,7 +49,9 @@ export const billingOperations = operations({
   listBillingProducts: {
     method: 'GET',
     path: '/v1/billing/products',
-    summary: 'What can be subscribed to',
+    summary: 'List products',
+    description:
+      'Lists what a project can subscribe to, as last read from the billing provider. Needs no credential, so that a price list can show it.',
     tag: 'Billing',
     auth: 'none',
     proof: 'none: public',
@@ -100,7 +62,9 @@ export const billingOperations = operations({
   refreshBillingProducts: {
     method: 'POST',
     path: '/v1/billing/products/refresh',
-    summary: 'Reads the products from the billing provider again',
+    summary: 'Refresh products',
+    description:
+      'Reads the products from the billing provider now; this otherwise happens every hour and after the provider reports a change. Products that the provider no longer has are archived. Only for administrators.',
     tag: 'Billing',
     auth: 'bearer',
     project: 'none',
@@ -111,7 +75,9 @@ export const billingOperations = operations({
   chooseCheckoutProduct: {
     method: 'PUT',
     path: '/v1/billing/checkout-product',
-    summary: 'Chooses the product of the next checkout; null goes back to the default',
+    summary: 'Choose the checkout product',
+    description:
+      'Stores which product the next checkout of the project sells, and changes no subscription. The answer is 400 for an unknown product and 409 for an archived one.',
     ...shared,
     scope: 'admin',
     body: ProductChoice,
@@ -121,7 +87,9 @@ export const billingOperations = operations({
   createCheckout: {
     method: 'POST',
     path: '/v1/billing/checkout',
-    summary: 'A page where the subscription can be paid',
+    summary: 'Start a checkout',
+    description:
+      'Returns a page of the billing provider on which a subscription for the project is paid. The plan changes once the provider reports the payment, usually within seconds. The answer is 409 if the project already has a subscription, which is changed in the portal, or if nothing is for sale.',
     ...shared,
     scope: 'admin',
     body: ProductChoice,
@@ -131,7 +99,9 @@ export const billingOperations = operations({
   openBillingPortal: {
     method: 'POST',
     path: '/v1/billing/portal',
-    summary: 'A page where the subscription can be managed',
+    summary: 'Open the billing portal',
+    description:
+      'Returns a page of the billing provider on which the subscription, payment methods and invoices of the project are managed. The answer is 409 before the first checkout.',
     ...shared,
     scope: 'admin',
     answer: Redirect,
@@ -139,13 +109,17 @@ export const billingOperations = operations({
   sandboxCheckoutPage: {
     method: 'GET',
     path: '/v1/billing/sandbox/checkout',
-    summary: 'The page where a checkout of the sandbox is paid',
+    summary: 'Show the sandbox checkout',
+    description:
+      'HTML page on which a checkout of the billing sandbox is paid, without money. Only where the sandbox is the billing provider, else 404.',
     ...sandboxPage,
   },
   paySandboxCheckout: {
     method: 'POST',
     path: '/v1/billing/sandbox/checkout',
-    summary: 'Pays it, with no money',
+    summary: 'Pay a sandbox checkout',
+    description:
+      'Takes the form of the checkout page (`action=pay`) and starts the subscription. A checkout is paid once; repeating the request changes nothing.',
     ...sandboxPage,
     rawBody: true,
     bodyRequired: true,
@@ -153,13 +127,17 @@ export const billingOperations = operations({
   sandboxPortalPage: {
     method: 'GET',
     path: '/v1/billing/sandbox/portal',
-    summary: 'The page where subscriptions of the sandbox are managed',
+    summary: 'Show the sandbox portal',
+    description:
+      'HTML page on which the subscriptions of a project in the billing sandbox are managed. Only where the sandbox is the billing provider, else 404.',
     ...sandboxPage,
   },
   changeInSandboxPortal: {
     method: 'POST',
     path: '/v1/billing/sandbox/portal',
-    summary: 'Cancels, resumes, pays, lets a payment fail, or turns the clock to the next period',
+    summary: 'Change a sandbox subscription',
+    description:
+      'Takes the form of the portal page: `action` is `cancel`, `resume`, `fail`, `pay` or `next`, a space, and the id of the subscription. `fail` starts a period that is not paid, `pay` settles it, `next` starts the next period now.',
     ...sandboxPage,
     rawBody: true,
     bodyRequired: true,

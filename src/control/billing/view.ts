@@ -1,7 +1,7 @@
 import { type PlanLimits, planLimits } from '../projects/index.ts'
 import type { Catalogue } from './catalogue.ts'
 import { type Decision, wireStatus } from './decide.ts'
-import type { BillingProductList, BillingSummary, PlanLimits as LimitsView } from './schema.ts'
+import type { BillingProductList, BillingSummary, PlanLimits as LimitsView } from './resources.ts'
 import type { Account } from './store.ts'
 
 const planNames: Readonly<Record<string, string>> = {

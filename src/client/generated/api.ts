@@ -1458,6 +1458,7 @@ export interface SetBalloonRequest {
 }
 
 export interface SetBudgetRequest {
+  /** Limit in cents; null for no limit. */
   readonly monthly_cents: number | null
 }
 
@@ -1581,20 +1582,25 @@ export interface UpdateVolumeRequest {
 }
 
 export interface Usage {
-  /** UTC, as YYYY-MM. */
+  /** Month in UTC that the numbers are about, as `YYYY-MM`. */
   readonly month: string
+  /** vCPUs of the VMs of the project, multiplied by the seconds they existed. Sleeping apps have no VM. */
   readonly vcpu_seconds: number
+  /** Memory of the VMs of the project in MiB, multiplied by the seconds they existed. */
   readonly memory_mib_seconds: number
-  /** 10^9 bytes over 30 days. */
+  /** Size of the volumes over time: 1 is a volume of 10^9 bytes that existed for 30 days. */
   readonly storage_gb_months: number
+  /** Bytes that the VMs of the project sent. */
   readonly egress_bytes: number
-  /** So far, by the prices of the installation. */
+  /** Cost so far in cents, at the prices of the installation, with fractions. 0 where nothing has a price. */
   readonly cost_cents: number
-  /** For the whole month, if it goes on as it was. */
+  /** Cost of the whole month in cents, if the rest of it is like the part so far. */
   readonly estimate_cents: number
+  /** Monthly limit of the project in cents; null for no limit. */
   readonly budget_cents: number | null
-  /** `warned` from 80 %, `grace` from 100 %, `capped` when the grace is over: apps sleep until more is allowed. */
+  /** Where the current month stands: `none` (no budget), `fine`, `warned` (80 % used), `grace` (used up; apps go on for a time that the installation sets) or `capped` (apps sleep and deploys are refused until the budget is raised or the month ends). */
   readonly budget_state: 'none' | 'fine' | 'warned' | 'grace' | 'capped'
+  /** When `budget_state` last changed or the month began; null without a budget. */
   readonly budget_changed_at: string | null
 }
 
@@ -1881,11 +1887,12 @@ export const createOperations = (transport: Transport) => ({
   /** Random id in the link that a checkout or portal request returned. Valid for a day. */
   readonly session: string
 } | undefined; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.text({ method: 'POST', path: `/v1/billing/sandbox/portal`, query: input.query, body: input.body, open: true }, options),
-  /** What the project used in a month, and what it will come to. `GET /v1/billing/usage` */
+  /** Get usage of a month. `GET /v1/billing/usage` */
   getUsage: (input: { readonly query?: {
+  /** Month in UTC, as `YYYY-MM`. Default: the current one. */
   readonly month?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<Usage>({ method: 'GET', path: `/v1/billing/usage`, query: input.query }, options),
-  /** How much the project may cost a month; null for no limit. `PUT /v1/billing/budget` */
+  /** Set the monthly budget. `PUT /v1/billing/budget` */
   setBudget: (input: { readonly body: SetBudgetRequest }, options?: CallOptions) => transport.json<Usage>({ method: 'PUT', path: `/v1/billing/budget`, body: input.body }, options),
   /** Start installing the GitHub integration. `GET /v1/scm/install` */
   installScm: (input: { readonly query?: {

@@ -116,22 +116,28 @@ export interface AttachVolumeRequest {
 }
 
 export interface AuditLog {
+  /** UUID of the entry. Later entries have larger ones. */
   readonly id: string
+  /** Account that acted; zeros where none is known, as for a sign-in with an unknown address or a change that the system made. */
   readonly user_id: string
-  /** For example `app.created`. */
+  /** What happened: the kind of resource and a verb. */
   readonly action: string
-  /** For example `app`. */
+  /** Kind of resource that `resource_id` refers to. */
   readonly resource_type: string
-  /** Never holds secrets. */
+  /** Object with more about the action, depending on its kind. Never holds secrets. */
   readonly details: unknown
+  /** When it happened. */
   readonly created_at: string
+  /** Address of the client; null for actions of the system. */
   readonly ip_address?: string | null | undefined
+  /** Id of the resource, mostly a UUID; null if the action concerns no single resource. */
   readonly resource_id?: string | null | undefined
 }
 
 export interface AuditLogList {
+  /** Entries of this page, newest first. */
   readonly items: readonly AuditLog[]
-  /** How many rows match the filter on all pages. */
+  /** Entries that match the filters, on all pages. */
   readonly total: number
 }
 
@@ -1826,7 +1832,7 @@ export const createOperations = (transport: Transport) => ({
   getSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<SshKey>({ method: 'GET', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
   /** Remove an SSH key. `DELETE /v1/auth/ssh-keys/{key_id}` */
   removeSshKey: (input: { readonly key_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/auth/ssh-keys/${encodeURIComponent(input.key_id)}` }, options),
-  /** Who changed what, newest first. `GET /v1/audit-logs` */
+  /** List audit log entries. `GET /v1/audit-logs` */
   listAuditLogs: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. */
   readonly limit?: number | undefined
@@ -1834,7 +1840,9 @@ export const createOperations = (transport: Transport) => ({
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only entries with exactly this action. */
   readonly action?: string | undefined
+  /** Only entries about this kind of resource. */
   readonly resource_type?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
   /** Notifications of the account, newest first. `GET /v1/notifications` */

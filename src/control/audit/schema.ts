@@ -3,20 +3,36 @@ import { operations } from '../http/operation.ts'
 import { dateTime, freeForm, int64, list, maybe, resource, text, uuid } from '../http/types.ts'
 
 export const AuditLog = resource('AuditLog', {
-  id: uuid(),
-  user_id: uuid(),
-  action: text({ description: 'For example `app.created`.' }),
-  resource_type: text({ description: 'For example `app`.' }),
-  details: freeForm({ description: 'Never holds secrets.' }),
-  created_at: dateTime(),
-  ip_address: maybe(text()),
-  resource_id: maybe(text()),
+  id: uuid({ description: 'UUID of the entry. Later entries have larger ones.' }),
+  user_id: uuid({
+    description:
+      'Account that acted; zeros where none is known, as for a sign-in with an unknown address or a change that the system made.',
+  }),
+  action: text({
+    description: 'What happened: the kind of resource and a verb.',
+    examples: ['app.create'],
+  }),
+  resource_type: text({ description: 'Kind of resource that `resource_id` refers to.', examples: ['app'] }),
+  details: freeForm({
+    description: 'Object with more about the action, depending on its kind. Never holds secrets.',
+    examples: [{ name: 'shop' }],
+  }),
+  created_at: dateTime({ description: 'When it happened.' }),
+  ip_address: maybe(
+    text({ description: 'Address of the client; null for actions of the system.', examples: ['203.0.113.7'] }),
+  ),
+  resource_id: maybe(
+    text({
+      description: 'Id of the resource, mostly a UUID; null if the action concerns no single resource.',
+      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+    }),
+  ),
 })
 export type AuditLog = Static<typeof AuditLog>
 
 export const AuditLogList = resource('AuditLogList', {
-  items: list(AuditLog),
-  total: int64({ description: 'How many rows match the filter on all pages.' }),
+  items: list(AuditLog, { description: 'Entries of this page, newest first.' }),
+  total: int64({ description: 'Entries that match the filters, on all pages.', examples: [128] }),
 })
 export type AuditLogList = Static<typeof AuditLogList>
 
@@ -25,13 +41,19 @@ export const auditOperations = operations({
     method: 'GET',
     path: '/v1/audit-logs',
     tag: 'Audit',
-    summary: 'Who changed what, newest first',
+    summary: 'List audit log entries',
+    description:
+      'Lists changes in the project and, unless the token is bound to a project, changes and refused sign-ins of your own account, newest first. Entries cannot be changed or deleted; they are kept as long as the installation is configured to.',
     auth: 'bearer',
     scope: 'read',
     project: 'selected',
     query: Type.Object({
-      action: Type.Optional(text({ maxLength: 100 })),
-      resource_type: Type.Optional(text({ maxLength: 100 })),
+      action: Type.Optional(
+        text({ maxLength: 100, description: 'Only entries with exactly this action.', examples: ['app.create'] }),
+      ),
+      resource_type: Type.Optional(
+        text({ maxLength: 100, description: 'Only entries about this kind of resource.', examples: ['app'] }),
+      ),
     }),
     list: { order: ['-id'], within: 'items', defaultLimit: 50 },
     answer: AuditLogList,

@@ -25,7 +25,9 @@ export interface AddSshKeyRequest {
 }
 
 export interface Announcement {
-  readonly status: string
+  /** The notifications are stored; e-mails follow. */
+  readonly status: 'sent'
+  /** Accounts that received the notification. */
   readonly recipients: number
 }
 
@@ -295,9 +297,11 @@ export interface ConfirmScmRequest {
 }
 
 export interface CreateAnnouncementRequest {
+  /** Title of the notification and subject of the e-mail. */
   readonly title: string
+  /** Plain text of the notification and the e-mail. */
   readonly body: string
-  /** Path in the dashboard. */
+  /** Path in the dashboard that the notification leads to. Default: its start page. */
   readonly route?: string | null | undefined
 }
 
@@ -1072,41 +1076,61 @@ export interface MoveVolumeRequest {
 }
 
 export interface Notification {
+  /** Identifies the notification when it is marked as read. */
   readonly id: string
+  /** Project that it is about; for notifications about an account, its default project. */
   readonly tenant_id: string
+  /** Account that receives it. Nobody else sees it. */
   readonly user_id: string
+  /** What happened, in a few words. */
   readonly title: string
+  /** What it means and what to do, in plain text. */
   readonly body: string
-  /** For example `deployment.failed`. */
+  /** What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
   readonly kind: string
+  /** What it is about, as people call it, such as an app. */
   readonly entity_name: string
+  /** Id of what it is about; empty for announcements. */
   readonly resource_id: string
-  /** Where the dashboard shows it. */
+  /** Path in the dashboard that shows more. */
   readonly route: string
+  /** Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing. */
   readonly metadata: unknown
+  /** Whether it was marked as read. */
   readonly is_read: boolean
+  /** When it happened. */
   readonly created_at: string
-  /** Absent while it is unread. */
+  /** When it was first marked as read. Absent while it is unread. */
   readonly read_at?: string | undefined
 }
 
 /** A notification for the user who reads the stream. */
 export interface NotificationEvent {
+  /** Identifies the notification when it is marked as read. */
   readonly id: string
+  /** Project that it is about; for notifications about an account, its default project. */
   readonly tenant_id: string
+  /** Account that receives it. Nobody else sees it. */
   readonly user_id: string
+  /** What happened, in a few words. */
   readonly title: string
+  /** What it means and what to do, in plain text. */
   readonly body: string
-  /** For example `deployment.failed`. */
+  /** What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added. */
   readonly kind: string
+  /** What it is about, as people call it, such as an app. */
   readonly entity_name: string
+  /** Id of what it is about; empty for announcements. */
   readonly resource_id: string
-  /** Where the dashboard shows it. */
+  /** Path in the dashboard that shows more. */
   readonly route: string
+  /** Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing. */
   readonly metadata: unknown
+  /** Whether it was marked as read. */
   readonly is_read: boolean
+  /** When it happened. */
   readonly created_at: string
-  /** Absent while it is unread. */
+  /** When it was first marked as read. Absent while it is unread. */
   readonly read_at?: string | undefined
   /** When it happened. */
   readonly at: string
@@ -1117,9 +1141,13 @@ export interface NotificationEvent {
 }
 
 export interface NotificationList {
+  /** Notifications of this page, newest first. */
   readonly notifications: readonly Notification[]
+  /** Unread notifications on all pages, whatever the filter. */
   readonly unread_count: number
+  /** Whether older ones follow on another page. */
   readonly has_more: boolean
+  /** `offset` of the next page. */
   readonly next_offset: number
 }
 
@@ -1845,7 +1873,7 @@ export const createOperations = (transport: Transport) => ({
   /** Only entries about this kind of resource. */
   readonly resource_type?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<AuditLogList>({ method: 'GET', path: `/v1/audit-logs`, query: input.query }, options),
-  /** Notifications of the account, newest first. `GET /v1/notifications` */
+  /** List notifications. `GET /v1/notifications` */
   listNotifications: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. */
   readonly limit?: number | undefined
@@ -1853,15 +1881,16 @@ export const createOperations = (transport: Transport) => ({
   readonly cursor?: string | undefined
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
+  /** Only notifications that are not marked as read. */
   readonly unread_only?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<NotificationList>({ method: 'GET', path: `/v1/notifications`, query: input.query }, options),
-  /** One notification. `GET /v1/notifications/{notification_id}` */
+  /** Get a notification. `GET /v1/notifications/{notification_id}` */
   getNotification: (input: { readonly notification_id: string }, options?: CallOptions) => transport.json<Notification>({ method: 'GET', path: `/v1/notifications/${encodeURIComponent(input.notification_id)}` }, options),
-  /** Marks one notification as read. `POST /v1/notifications/{notification_id}/read` */
+  /** Mark a notification as read. `POST /v1/notifications/{notification_id}/read` */
   markNotificationRead: (input: { readonly notification_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/${encodeURIComponent(input.notification_id)}/read` }, options),
-  /** Sends news about the product to every account; by e-mail to those with `marketing_emails`. `POST /v1/admin/announcements` */
+  /** Send an announcement. `POST /v1/admin/announcements` */
   createAnnouncement: (input: { readonly body: CreateAnnouncementRequest }, options?: CallOptions) => transport.json<Announcement>({ method: 'POST', path: `/v1/admin/announcements`, body: input.body }, options),
-  /** Marks every notification as read. `POST /v1/notifications/read-all` */
+  /** Mark all notifications as read. `POST /v1/notifications/read-all` */
   markAllNotificationsRead: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/notifications/read-all` }, options),
   /** Get the billing summary. `GET /v1/billing` */
   getBilling: (options?: CallOptions) => transport.json<BillingSummary>({ method: 'GET', path: `/v1/billing` }, options),

@@ -39,7 +39,7 @@ export const notificationsFeature = ({ db }: Pick<Deps, 'db'>) =>
         async tx => {
           const recipients = await announceNews(tx, { title, body, route: route ?? '/' })
           audit({ action: 'announcement.create', resourceType: 'announcement', details: { title, recipients } })
-          return { status: 'sent', recipients }
+          return { status: 'sent' as const, recipients }
         },
     },
     markAllNotificationsRead: {

@@ -9,35 +9,59 @@ import {
   int64,
   list,
   maybe,
+  oneOf,
   resource,
   text,
   uuid,
 } from '../http/types.ts'
 
 export const Notification = resource('Notification', {
-  id: uuid(),
-  tenant_id: uuid(),
-  user_id: uuid(),
-  title: text(),
-  body: text(),
-  kind: text({ description: 'For example `deployment.failed`.' }),
-  entity_name: text(),
-  resource_id: text(),
-  route: text({ description: 'Where the dashboard shows it.' }),
-  metadata: freeForm(),
-  is_read: bool(),
-  created_at: dateTime(),
-  read_at: Type.Optional(dateTime({ description: 'Absent while it is unread.' })),
+  id: uuid({ description: 'Identifies the notification when it is marked as read.' }),
+  tenant_id: uuid({
+    description: 'Project that it is about; for notifications about an account, its default project.',
+  }),
+  user_id: uuid({ description: 'Account that receives it. Nobody else sees it.' }),
+  title: text({ description: 'What happened, in a few words.', examples: ['The deployment of shop failed'] }),
+  body: text({
+    description: 'What it means and what to do, in plain text.',
+    examples: ['The health check at / was not answered in time. What served before goes on serving.'],
+  }),
+  kind: text({
+    description:
+      'What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added.',
+    examples: ['deployment.failed'],
+  }),
+  entity_name: text({ description: 'What it is about, as people call it, such as an app.', examples: ['shop'] }),
+  resource_id: text({
+    description: 'Id of what it is about; empty for announcements.',
+    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+  }),
+  route: text({
+    description: 'Path in the dashboard that shows more.',
+    examples: ['/apps/shop/deployments/job-7k2m9q'],
+  }),
+  metadata: freeForm({
+    description: 'Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing.',
+    examples: [null],
+  }),
+  is_read: bool({ description: 'Whether it was marked as read.', examples: [false] }),
+  created_at: dateTime({ description: 'When it happened.' }),
+  read_at: Type.Optional(dateTime({ description: 'When it was first marked as read. Absent while it is unread.' })),
 })
 export type Notification = Static<typeof Notification>
 
 export const NotificationList = resource('NotificationList', {
-  notifications: list(Notification),
-  unread_count: int64(),
-  has_more: bool(),
-  next_offset: int64(),
+  notifications: list(Notification, { description: 'Notifications of this page, newest first.' }),
+  unread_count: int64({ description: 'Unread notifications on all pages, whatever the filter.', examples: [3] }),
+  has_more: bool({ description: 'Whether older ones follow on another page.', examples: [false] }),
+  next_offset: int64({ description: '`offset` of the next page.', examples: [20] }),
 })
 export type NotificationList = Static<typeof NotificationList>
+
+const Announcement = resource('Announcement', {
+  status: oneOf(['sent'], { description: 'The notifications are stored; e-mails follow.' }),
+  recipients: int64({ description: 'Accounts that received the notification.', examples: [42] }),
+})
 
 const shared = { tag: 'Notifications', auth: 'bearer', project: 'none' } as const
 
@@ -45,10 +69,16 @@ export const notificationOperations = operations({
   listNotifications: {
     method: 'GET',
     path: '/v1/notifications',
-    summary: 'Notifications of the account, newest first',
+    summary: 'List notifications',
+    description:
+      'Lists the notifications of your account, newest first, with the number of unread ones. A token that is bound to a project sees those of that project only.',
     ...shared,
     scope: 'read',
-    query: Type.Object({ unread_only: Type.Optional(bool({ default: false })) }),
+    query: Type.Object({
+      unread_only: Type.Optional(
+        bool({ default: false, description: 'Only notifications that are not marked as read.' }),
+      ),
+    }),
     list: { order: ['-id'], within: 'notifications', defaultLimit: 50 },
     answer: NotificationList,
     items: [
@@ -56,7 +86,8 @@ export const notificationOperations = operations({
         id: 'getNotification',
         path: '/v1/notifications/{notification_id}',
         by: 'id',
-        summary: 'One notification',
+        summary: 'Get a notification',
+        description: 'Returns one notification of your account. It does not become read by that.',
         within: 'notifications',
       },
     ],
@@ -64,10 +95,11 @@ export const notificationOperations = operations({
   markNotificationRead: {
     method: 'POST',
     path: '/v1/notifications/{notification_id}/read',
-    summary: 'Marks one notification as read',
+    summary: 'Mark a notification as read',
+    description: 'Sets `read_at` to now. Marking it again keeps the first time.',
     ...shared,
     scope: 'write',
-    params: Type.Object({ notification_id: uuid() }),
+    params: Type.Object({ notification_id: uuid({ description: 'Id of the notification, as listed.' }) }),
     answer: Acknowledgement,
     unaudited: true,
   },
@@ -75,29 +107,42 @@ export const notificationOperations = operations({
     throttle: 'create',
     method: 'POST',
     path: '/v1/admin/announcements',
-    summary: 'Sends news about the product to every account; by e-mail to those with `marketing_emails`',
+    summary: 'Send an announcement',
+    description:
+      'Sends a notification of the kind `product.news` to every account that has a project, and an e-mail to those with `marketing_emails`. It cannot be taken back. Only for administrators.',
     ...shared,
     scope: 'admin',
     adminOnly: true,
     addition: true,
     body: resource('CreateAnnouncementRequest', {
-      title: displayName(),
-      body: text({ minLength: 1, maxLength: 4000 }),
+      title: displayName({
+        description: 'Title of the notification and subject of the e-mail.',
+        examples: ['Databases can be branched'],
+      }),
+      body: text({
+        minLength: 1,
+        maxLength: 4000,
+        description: 'Plain text of the notification and the e-mail.',
+        examples: ['A branch is a writable copy of a database that is made within seconds.'],
+      }),
       route: maybe(
         text({
           maxLength: 300,
           pattern: '^/',
           'x-mote-pattern': 'a "/" at the start',
-          description: 'Path in the dashboard.',
+          description: 'Path in the dashboard that the notification leads to. Default: its start page.',
+          examples: ['/databases'],
         }),
       ),
     }),
-    answer: resource('Announcement', { status: text(), recipients: int64() }),
+    answer: Announcement,
   },
   markAllNotificationsRead: {
     method: 'POST',
     path: '/v1/notifications/read-all',
-    summary: 'Marks every notification as read',
+    summary: 'Mark all notifications as read',
+    description:
+      'Marks every unread notification of your account as read; with a token that is bound to a project, those of that project.',
     ...shared,
     scope: 'write',
     answer: Acknowledgement,

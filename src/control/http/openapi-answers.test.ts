@@ -7,6 +7,7 @@ import { bearer, createFixture } from './fixture.ts'
 import { corsHeaders, jsonHeaders, pageHeaders, preflightHeaders, securityHeaders } from './headers.ts'
 import { buildOpenApi } from './openapi.ts'
 import type { Call, Handler, Operation } from './operation.ts'
+import { ListPart } from './paging.ts'
 
 interface Described {
   readonly headers?: Readonly<Record<string, unknown>>
@@ -18,10 +19,12 @@ type Paths = Readonly<
 const { paths } = buildOpenApi(allOperations) as { readonly paths: Paths }
 
 /** Answers the example of the operation. */
-function standIn({ answer, auth, method, unaudited }: Operation): Handler<never> {
+function standIn({ answer, auth, list, method, unaudited }: Operation): Handler<never> {
   // The validators of the frame check it against the type that this handler cannot know.
   const example = (typeof answer === 'string' ? 'ok' : exampleOf(answer)) as never
   if (answer === 'stream') return { stream: async () => undefined }
+  // The store of a list within an answer cuts it.
+  if (list?.within !== undefined) return { read: async () => new ListPart(example, undefined) }
   if (method === 'GET' || auth === 'none' || unaudited) return { read: async () => example }
   return {
     write: async (call: Pick<Call<Operation>, 'audit'>) => async () => {
@@ -113,11 +116,17 @@ it.each([
   [429, { method: 'GET', url: '/v1/apps', headers: bearer('eve') }],
 ] as const)('%s has the headers that are declared', async (status, request) => {
   const { responses } = buildOpenApi(allOperations)['components'] as { readonly responses: Record<string, Described> }
-  const config = { rateLimits: { tenantPerMinute: 1, anonymousPerMinute: 99, loginPerMinute: 9, createsPerSecond: 9 } }
+  const rateLimits = {
+    tenantPerMinute: 1,
+    anonymousPerMinute: 99,
+    loginPerMinute: 9,
+    createsPerSecond: 9,
+    refusalDelayMs: 0,
+  }
   const limited = createFixture({
     catalogue: allOperations,
     features: [{ operations: Object.fromEntries(ours), handlers }],
-    config: status === 429 ? config : {},
+    config: status === 429 ? { rateLimits } : {},
   })
   if (status === 429) await limited.app.inject(request)
   const answer = await limited.app.inject(request)

@@ -808,39 +808,56 @@ export interface HealthEvent {
 }
 
 export interface Host {
+  /** UUID that the agent of the host chose when it first started. */
   readonly id: string
+  /** Host name, or the name that its agent is configured with. */
   readonly name: string
-  /** `suspected`: silent, nothing new is placed there. `lost`: given up, its VMs were replaced elsewhere. */
+  /** `up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts. */
   readonly status: 'up' | 'suspected' | 'lost'
-  /** Gets no new VM. */
+  /** Whether new VMs are kept away from the host. */
   readonly cordoned: boolean
-  /** Its VMs are being replaced elsewhere. */
+  /** Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too. */
   readonly draining: boolean
+  /** Version of the agent on the host. */
   readonly version: string
+  /** Processor architecture of the host and its VMs: `x64` or `arm64`. */
   readonly arch: string
+  /** `tap`: VMs have private networks and security rules. `user`: the agent has no root, so VMs are reached through the gateway only. `fake`: simulated. */
   readonly network: string
+  /** Hypervisors that the agent looked for. */
   readonly hypervisors: readonly HostHypervisor[]
-  /** What may be promised, over-commitment included. */
+  /** vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit. */
   readonly vcpus: number
+  /** Memory that may be given to VMs, in MiB. Never overcommitted. */
   readonly memory_mib: number
+  /** Disk space for the writable disks of VMs, in MiB. */
   readonly disk_mib: number
+  /** vCPUs reserved for VMs. */
   readonly used_vcpus: number
+  /** Memory reserved for VMs, in MiB. */
   readonly used_memory_mib: number
+  /** Disk space reserved for VMs, in MiB. */
   readonly used_disk_mib: number
+  /** VMs that belong on the host. */
   readonly vms: number
-  /** VMs that were given up there and may still run; their room is kept. */
+  /** VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved. */
   readonly strays: number
+  /** When its agent last reported. */
   readonly last_seen_at: string
+  /** When its agent first reported. */
   readonly created_at: string
-  /** While it is drained, of a single host (GET): VMs that are still there (100 at most), and what each waits for. */
+  /** VMs that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host. */
   readonly leaving?: readonly LeavingVm[] | undefined
-  /** The same of volumes that no VM has. */
+  /** Volumes without a VM that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host. */
   readonly leaving_volumes?: readonly LeavingVolume[] | undefined
 }
 
 export interface HostHypervisor {
+  /** `firecracker`, `cloud-hypervisor`, `qemu`, or `fake` for a simulated one. */
   readonly name: string
+  /** Whether VMs with it can run on the host. */
   readonly available: boolean
+  /** Version and acceleration, or why it is not available; for people. */
   readonly detail: string
 }
 
@@ -871,21 +888,30 @@ export interface InviteMemberRequest {
 }
 
 export interface LeavingVm {
+  /** VM that is still on the host. */
   readonly vm_id: string
+  /** Project that it belongs to. */
   readonly project_id: string
+  /** App that the VM runs, or the internal app of a database. */
   readonly app_name: string
+  /** Deployment that the VM belongs to. */
   readonly job_id: string
-  /** `waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says. */
+  /** `moving`: on its way to another host. `waiting`: it leaves without further action. `staying`: it leaves only after somebody does what `reason` says. */
   readonly state: 'moving' | 'waiting' | 'staying'
+  /** What it waits for and what to do, for people. */
   readonly reason: string
 }
 
 export interface LeavingVolume {
+  /** Volume that is still on the host. */
   readonly volume_id: string
+  /** Project that it belongs to. */
   readonly project_id: string
+  /** Name of the volume in its project. */
   readonly name: string
-  /** `waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says. */
+  /** `moving`: on its way to another host. `waiting`: it leaves without further action. `staying`: it leaves only after somebody does what `reason` says. */
   readonly state: 'moving' | 'waiting' | 'staying'
+  /** What it waits for and what to do, for people. */
   readonly reason: string
 }
 
@@ -2447,7 +2473,7 @@ export const createOperations = (transport: Transport) => ({
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
   /** Has backups and log go to volumes again; what is in object storage stays there. `DELETE /v1/databases/{id}/backups/target` */
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
-  /** Every host, by name. `GET /v1/admin/hosts` */
+  /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2460,16 +2486,17 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: 'up' | 'suspected' | 'lost' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts`, query: input.query }, options),
-  /** One host. `GET /v1/admin/hosts/{host_id}` */
+  /** Get a host. `GET /v1/admin/hosts/{host_id}` */
   getHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'GET', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}` }, options),
-  /** Takes a host away for good; one that still has VMs only with `force`. `DELETE /v1/admin/hosts/{host_id}` */
+  /** Remove a host. `DELETE /v1/admin/hosts/{host_id}` */
   removeHost: (input: { readonly host_id: string; readonly query?: {
+  /** Gives up the VMs that are still there and replaces them on other hosts. Only for a host that never comes back: what still runs there is no longer managed, and volumes on it are out of reach. */
   readonly force?: boolean | undefined
 } | undefined }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}`, query: input.query }, options),
-  /** Gives it no new VM; what runs there stays. `POST /v1/admin/hosts/{host_id}/cordon` */
+  /** Cordon a host. `POST /v1/admin/hosts/{host_id}/cordon` */
   cordonHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/cordon` }, options),
-  /** Ends cordon and drain. `POST /v1/admin/hosts/{host_id}/uncordon` */
+  /** Uncordon a host. `POST /v1/admin/hosts/{host_id}/uncordon` */
   uncordonHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/uncordon` }, options),
-  /** Replaces its VMs on other hosts, one by one, without an outage. `POST /v1/admin/hosts/{host_id}/drain` */
+  /** Drain a host. `POST /v1/admin/hosts/{host_id}/drain` */
   drainHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'POST', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}/drain` }, options),
 })

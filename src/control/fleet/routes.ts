@@ -7,7 +7,8 @@ import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { abandonVmsOf, deploymentsOnHost, pokeWaiting } from '../vms/index.ts'
 import { type LeavingVolume, leavingVolumes } from '../volumes/index.ts'
-import { type Host, hostOperations } from './schema.ts'
+import type { Host } from './resources.ts'
+import { hostOperations } from './schema.ts'
 
 interface HostCall {
   readonly params: { readonly host_id: string }

@@ -1,69 +1,18 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, bool, dateTime, int64, list, oneOf, resource, text, uuid } from '../http/types.ts'
-
-const leaveState = () =>
-  oneOf(['moving', 'waiting', 'staying'], {
-    description: '`waiting`: its turn comes by itself. `staying`: only if somebody does what `reason` says.',
-  })
-
-const LeavingVm = resource('LeavingVm', {
-  vm_id: uuid(),
-  project_id: uuid(),
-  app_name: text(),
-  job_id: text(),
-  state: leaveState(),
-  reason: text(),
-})
-
-const LeavingVolume = resource('LeavingVolume', {
-  volume_id: uuid(),
-  project_id: uuid(),
-  name: text(),
-  state: leaveState(),
-  reason: text(),
-})
-
-export const Host = resource('Host', {
-  id: uuid(),
-  name: text(),
-  status: oneOf(['up', 'suspected', 'lost'], {
-    description: '`suspected`: silent, nothing new is placed there. `lost`: given up, its VMs were replaced elsewhere.',
-  }),
-  cordoned: bool({ description: 'Gets no new VM.' }),
-  draining: bool({ description: 'Its VMs are being replaced elsewhere.' }),
-  version: text(),
-  arch: text(),
-  network: text(),
-  hypervisors: list(resource('HostHypervisor', { name: text(), available: bool(), detail: text() })),
-  vcpus: int64({ description: 'What may be promised, over-commitment included.' }),
-  memory_mib: int64(),
-  disk_mib: int64(),
-  used_vcpus: int64(),
-  used_memory_mib: int64(),
-  used_disk_mib: int64(),
-  vms: int64(),
-  strays: int64({ description: 'VMs that were given up there and may still run; their room is kept.' }),
-  last_seen_at: dateTime(),
-  created_at: dateTime(),
-  leaving: Type.Optional(
-    list(LeavingVm, {
-      description:
-        'While it is drained, of a single host (GET): VMs that are still there (100 at most), and what each waits for.',
-    }),
-  ),
-  leaving_volumes: Type.Optional(list(LeavingVolume, { description: 'The same of volumes that no VM has.' })),
-})
-export type Host = Static<typeof Host>
+import { Acknowledgement, bool, list, text } from '../http/types.ts'
+import { Host } from './resources.ts'
 
 const shared = { tag: 'Hosts', auth: 'bearer', project: 'none', adminOnly: true, addition: true } as const
-const params = Type.Object({ host_id: text({ description: 'Id or name.' }) })
+const params = Type.Object({ host_id: text({ description: 'Id or name of the host.', examples: ['host-1'] }) })
 
 export const hostOperations = operations({
   listHosts: {
     method: 'GET',
     path: '/v1/admin/hosts',
-    summary: 'Every host, by name',
+    summary: 'List hosts',
+    description:
+      'Lists every host of the installation by name, with its state and what is reserved on it. Hosts that were removed are left out. Only for administrators.',
     ...shared,
     scope: 'read',
     list: { order: ['name', 'id'], filters: ['name', 'status'] },
@@ -72,7 +21,9 @@ export const hostOperations = operations({
   getHost: {
     method: 'GET',
     path: '/v1/admin/hosts/{host_id}',
-    summary: 'One host',
+    summary: 'Get a host',
+    description:
+      'Returns one host; while it is drained, also which VMs and volumes are still on it and what each waits for. Only for administrators.',
     ...shared,
     scope: 'read',
     params,
@@ -81,7 +32,9 @@ export const hostOperations = operations({
   cordonHost: {
     method: 'POST',
     path: '/v1/admin/hosts/{host_id}/cordon',
-    summary: 'Gives it no new VM; what runs there stays',
+    summary: 'Cordon a host',
+    description:
+      'Keeps new VMs away from the host; those that run there stay. Repeating it changes nothing. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -90,7 +43,9 @@ export const hostOperations = operations({
   uncordonHost: {
     method: 'POST',
     path: '/v1/admin/hosts/{host_id}/uncordon',
-    summary: 'Ends cordon and drain',
+    summary: 'Uncordon a host',
+    description:
+      'Ends cordon and drain: the host takes new VMs again, beginning with those that wait for room. What was moved away does not come back. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -99,7 +54,9 @@ export const hostOperations = operations({
   drainHost: {
     method: 'POST',
     path: '/v1/admin/hosts/{host_id}/drain',
-    summary: 'Replaces its VMs on other hosts, one by one, without an outage',
+    summary: 'Drain a host',
+    description:
+      'Cordons the host and moves its VMs and volumes to other hosts, without an outage of apps: VMs migrate while they run, or are replaced once their successor is healthy. The request returns at once; `GET /v1/admin/hosts/{host_id}` shows what is still there and why. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
@@ -108,11 +65,21 @@ export const hostOperations = operations({
   removeHost: {
     method: 'DELETE',
     path: '/v1/admin/hosts/{host_id}',
-    summary: 'Takes a host away for good; one that still has VMs only with `force`',
+    summary: 'Remove a host',
+    description:
+      'Removes the host for good: its agent is no longer heard. The answer is 409 while VMs are on it, unless `force` is set. Only for administrators.',
     ...shared,
     scope: 'admin',
     params,
-    query: Type.Object({ force: Type.Optional(bool({ default: false })) }),
+    query: Type.Object({
+      force: Type.Optional(
+        bool({
+          default: false,
+          description:
+            'Gives up the VMs that are still there and replaces them on other hosts. Only for a host that never comes back: what still runs there is no longer managed, and volumes on it are out of reach.',
+        }),
+      ),
+    }),
     answer: Acknowledgement,
   },
 })

@@ -21,7 +21,7 @@ export const Notification = resource('Notification', {
     description: 'Project that it is about; for notifications about an account, its default project.',
   }),
   user_id: uuid({ description: 'Account that receives it. Nobody else sees it.' }),
-  title: text({ description: 'What happened, in a few words.', examples: ['The deployment of shop failed'] }),
+  title: text({ description: 'What happened, in a few words.', examples: ['Deployment of shop failed'] }),
   body: text({
     description: 'What it means and what to do, in plain text.',
     examples: ['The health check at / was not answered in time. What served before goes on serving.'],
@@ -38,7 +38,7 @@ export const Notification = resource('Notification', {
   }),
   route: text({
     description: 'Path in the dashboard that shows more.',
-    examples: ['/apps/shop/deployments/job-7k2m9q'],
+    examples: ['/apps/shop/deployments/job-4f9c2a7be1d06358'],
   }),
   metadata: freeForm({
     description: 'Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing.',

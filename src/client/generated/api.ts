@@ -376,15 +376,19 @@ export interface CreateProjectRequest {
 }
 
 export interface CreateSecurityRuleRequest {
+  /** Protocol to match. With a range of ports, `any` means TCP and UDP. */
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
+  /** First destination port to match. 0 for `icmp`, and for every port. */
   readonly port_start: number
+  /** Last destination port to match, inclusive. 0 for `icmp`; 65535 for every port. */
   readonly port_end: number
+  /** What happens to matching packets. */
   readonly action: 'allow' | 'deny'
-  /** Default: inbound. */
+  /** `inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`. */
   readonly direction?: 'inbound' | 'outbound' | null | undefined
-  /** The other side, IPv4 or IPv6. Default: everywhere. */
+  /** Network or single address of the other side, IPv4 or IPv6. Default: every address. */
   readonly cidr?: string | null | undefined
-  /** Default: after the rules there are. */
+  /** Lower ones are tried first; of equal ones, the older. Default: after the existing rules. */
   readonly priority?: number | null | undefined
 }
 
@@ -1038,27 +1042,39 @@ export interface MemberList {
 export interface MeshEvent {
   /** When it was looked at. */
   readonly at: string
+  /** Whether any host is in the mesh. */
   readonly enabled: boolean
+  /** Every host of the installation, by name. */
   readonly nodes: readonly MeshNode[]
 }
 
 export interface MeshNode {
+  /** UUID of the host. */
   readonly host_id: string
+  /** Name of the host. */
   readonly name: string
-  /** Null for callers who are not Admin, like key and endpoint. */
+  /** IPv6 address of the host in the mesh; null outside the mesh and for callers who are not Admin. */
   readonly address: string | null
+  /** WireGuard public key of the host; null outside the mesh and for callers who are not Admin. */
   readonly public_key: string | null
+  /** Address and UDP port where other hosts reach it; null outside the mesh and for callers who are not Admin. */
   readonly endpoint: string | null
-  /** `up`, `degraded`, `unreachable`, `alone`, `down`, `failed` or `off` */
-  readonly status: string
+  /** `up`, `degraded`, `unreachable`: all, some or none of the other reporting hosts are connected, in both directions. `alone`: there is no other host. `down`: its agent is silent. `failed`: its mesh does not start; see the log of its agent. `off`: not in the mesh. */
+  readonly status: 'up' | 'degraded' | 'unreachable' | 'alone' | 'down' | 'failed' | 'off'
+  /** Newest WireGuard handshake with any other host; null if there was none. */
   readonly last_handshake_at: string | null
+  /** Bytes received over the mesh since its tunnels were set up. */
   readonly rx_bytes: number
+  /** Bytes sent over the mesh since its tunnels were set up. */
   readonly tx_bytes: number
+  /** Median round trip to the connected hosts, in milliseconds; null without a connected host. */
   readonly latency_ms: number | null
 }
 
 export interface MeshStatus {
+  /** Whether any host is in the mesh. */
   readonly enabled: boolean
+  /** Every host of the installation, by name. */
   readonly nodes: readonly MeshNode[]
 }
 
@@ -1462,25 +1478,31 @@ export interface ScmInstalled {
 }
 
 export interface SecurityRule {
+  /** Identifies the rule when it is deleted. */
   readonly id: string
+  /** App whose VMs the rule is for. */
   readonly app_id: string
-  /** `tcp`, `udp`, `icmp` or `any` */
+  /** `tcp`, `udp`, `icmp` or `any`. With a range of ports, `any` means TCP and UDP. */
   readonly protocol: string
+  /** First destination port; 0 together with `port_end` 0 or 65535 means every port. */
   readonly port_start: number
+  /** Last destination port, inclusive. */
   readonly port_end: number
-  /** `allow` or `deny` */
+  /** `allow` or `deny`: what happens to matching packets. */
   readonly action: string
-  /** Lower comes first. */
+  /** Position among the rules of the app: lower ones are tried first, the first that matches decides. */
   readonly priority: number
-  /** `inbound` or `outbound` */
+  /** `inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies always pass. */
   readonly direction: string
-  /** The other side; null: everywhere. */
+  /** Network of the other side, IPv4 or IPv6; null for every address. */
   readonly cidr: string | null
-  /** Whether it holds for every VM of the app now. */
+  /** Whether the current rules are in force for every VM of the app. False while it has none. */
   readonly enforced: boolean
-  /** Why it is not enforced (yet). */
+  /** Why the rule is not, or not yet, enforced; null if it is. */
   readonly reason: string | null
+  /** When the rule was created. */
   readonly created_at: string
+  /** Same as `created_at`: rules are replaced, not changed. */
   readonly updated_at: string
 }
 
@@ -2264,7 +2286,7 @@ export const createOperations = (transport: Transport) => ({
   getBalloon: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon` }, options),
   /** Changes the memory the VM should have. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
   setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
-  /** Network rules of an app, in the order they apply. `GET /v1/apps/{app_name}/security-groups` */
+  /** List security rules. `GET /v1/apps/{app_name}/security-groups` */
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2275,15 +2297,15 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `direction` is exactly this. */
   readonly direction?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly SecurityRule[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, query: input.query }, options),
-  /** Adds a network rule; running VMs follow within a second. `POST /v1/apps/{app_name}/security-groups` */
+  /** Create a security rule. `POST /v1/apps/{app_name}/security-groups` */
   createSecurityRule: (input: { readonly app_name: string; readonly body: CreateSecurityRuleRequest }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups`, body: input.body }, options),
-  /** One network rule. `GET /v1/apps/{app_name}/security-groups/{rule_id}` */
+  /** Get a security rule. `GET /v1/apps/{app_name}/security-groups/{rule_id}` */
   getSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
-  /** Removes a network rule. `DELETE /v1/apps/{app_name}/security-groups/{rule_id}` */
+  /** Delete a security rule. `DELETE /v1/apps/{app_name}/security-groups/{rule_id}` */
   deleteSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
-  /** Hosts of the private network and how they reach each other. `GET /v1/networking/mesh` */
+  /** Get the mesh. `GET /v1/networking/mesh` */
   getMesh: (options?: CallOptions) => transport.json<MeshStatus>({ method: 'GET', path: `/v1/networking/mesh` }, options),
-  /** The mesh as it changes: `snapshot`, then `mesh` events. `GET /v1/networking/mesh/stream` */
+  /** Stream the mesh. `GET /v1/networking/mesh/stream` */
   streamMesh: (options?: StreamOptions) => transport.stream<{ 'snapshot': MeshEvent; 'mesh': MeshEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
   /** Volumes of the project and where they are attached. `GET /v1/volumes` */
   listVolumes: (input: { readonly query?: {

@@ -1,7 +1,7 @@
 /** The mesh as hosts measure it, put together. Pure. */
 import type { NetworkObserved, PeerObserved } from '../../contract/network.ts'
 import { meshAddress, type MeshHost } from './hosts.ts'
-import type { MeshStatus } from './schema.ts'
+import type { MeshStatus, nodeStatuses } from './resources.ts'
 
 export interface MeshInput {
   readonly prefix: string
@@ -18,7 +18,7 @@ export interface MeshInput {
  * `off`: not in the mesh. `down`: its agent is silent. `failed`: its mesh does not work. `alone`: there is no other.
  * `up`, `degraded`, `unreachable`: all, some, none of the others that are up reach it and are reached.
  */
-type NodeStatus = 'off' | 'down' | 'failed' | 'alone' | 'up' | 'degraded' | 'unreachable'
+type NodeStatus = (typeof nodeStatuses)[number]
 
 export function meshStatus(input: MeshInput): MeshStatus {
   const meshed = new Map(input.meshHosts.map(host => [host.hostId, host]))

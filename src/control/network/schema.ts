@@ -1,69 +1,23 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import {
-  bool,
-  dateTime,
-  int32,
-  int64,
-  list,
-  maybe,
-  nullable,
-  oneOf,
-  resource,
-  text,
-  uint32,
-  uuid,
-} from '../http/types.ts'
-
-export const SecurityRule = resource('SecurityRule', {
-  id: uuid(),
-  app_id: uuid(),
-  protocol: text({ description: '`tcp`, `udp`, `icmp` or `any`' }),
-  port_start: uint32(),
-  port_end: uint32(),
-  action: text({ description: '`allow` or `deny`' }),
-  priority: int64({ description: 'Lower comes first.' }),
-  direction: text({ description: '`inbound` or `outbound`' }),
-  cidr: nullable(text({ description: 'The other side; null: everywhere.' })),
-  enforced: bool({ description: 'Whether it holds for every VM of the app now.' }),
-  reason: nullable(text({ description: 'Why it is not enforced (yet).' })),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-})
-export type SecurityRule = Static<typeof SecurityRule>
-
-export const MeshNode = resource('MeshNode', {
-  host_id: text(),
-  name: text(),
-  address: nullable(text({ description: 'Null for callers who are not Admin, like key and endpoint.' })),
-  public_key: nullable(text()),
-  endpoint: nullable(text()),
-  status: text({ description: '`up`, `degraded`, `unreachable`, `alone`, `down`, `failed` or `off`' }),
-  last_handshake_at: nullable(dateTime()),
-  rx_bytes: int64(),
-  tx_bytes: int64(),
-  latency_ms: nullable(Type.Number()),
-})
-export const MeshStatus = resource('MeshStatus', { enabled: bool(), nodes: list(MeshNode) })
-export type MeshStatus = Static<typeof MeshStatus>
-const MeshEvent = resource(
-  'MeshEvent',
-  { at: dateTime({ description: 'When it was looked at.' }), ...MeshStatus.properties },
-  { description: 'The mesh at one moment.' },
-)
+import { int32, list, maybe, oneOf, resource, text, uint32 } from '../http/types.ts'
+import { MeshEvent, MeshStatus, SecurityRule } from './resources.ts'
 
 const rules = { tag: 'Security rules', auth: 'bearer', project: 'selected' } as const
 const mesh = { tag: 'Networking', auth: 'bearer', project: 'none', scope: 'read' } as const
-const port = () => uint32({ maximum: 65_535 })
+const app_name = text({ description: 'Name of the app, in the selected project.', examples: ['shop'] })
+const port = (description: string) => uint32({ maximum: 65_535, description, examples: [5432] })
 
 export const networkOperations = operations({
   listSecurityRules: {
     method: 'GET',
     path: '/v1/apps/{app_name}/security-groups',
-    summary: 'Network rules of an app, in the order they apply',
+    summary: 'List security rules',
+    description:
+      'Lists the network rules of an app in the order in which they are tried, and whether they are enforced now. Without rules, VMs are reached by their own project and the gateway, and reach their own project and the internet.',
     ...rules,
     scope: 'read',
-    params: Type.Object({ app_name: text() }),
+    params: Type.Object({ app_name }),
     list: { order: ['priority', 'id'], filters: ['direction'] },
     answer: list(SecurityRule),
     items: [
@@ -71,48 +25,80 @@ export const networkOperations = operations({
         id: 'getSecurityRule',
         path: '/v1/apps/{app_name}/security-groups/{rule_id}',
         by: 'id',
-        summary: 'One network rule',
+        summary: 'Get a security rule',
+        description: 'Returns one network rule of an app and whether it is enforced now.',
       },
     ],
   },
   createSecurityRule: {
     method: 'POST',
     path: '/v1/apps/{app_name}/security-groups',
-    summary: 'Adds a network rule; running VMs follow within a second',
+    summary: 'Create a security rule',
+    description:
+      'Adds a network rule; running VMs follow within about a second, without a restart, and open connections that it denies end. Traffic of other projects stays blocked whatever the rules say. An app has at most 100 rules; to change one, delete it and create another.',
     ...rules,
     scope: 'write',
-    params: Type.Object({ app_name: text() }),
+    params: Type.Object({ app_name }),
     body: resource('CreateSecurityRuleRequest', {
-      protocol: oneOf(['tcp', 'udp', 'icmp', 'any']),
-      port_start: port(),
-      port_end: port(),
-      action: oneOf(['allow', 'deny']),
-      direction: maybe(oneOf(['inbound', 'outbound']), { description: 'Default: inbound.' }),
-      cidr: maybe(text({ maxLength: 64, description: 'The other side, IPv4 or IPv6. Default: everywhere.' })),
-      priority: maybe(int32({ minimum: 0, maximum: 65_535, description: 'Default: after the rules there are.' })),
+      protocol: oneOf(['tcp', 'udp', 'icmp', 'any'], {
+        description: 'Protocol to match. With a range of ports, `any` means TCP and UDP.',
+      }),
+      port_start: port('First destination port to match. 0 for `icmp`, and for every port.'),
+      port_end: port('Last destination port to match, inclusive. 0 for `icmp`; 65535 for every port.'),
+      action: oneOf(['allow', 'deny'], { description: 'What happens to matching packets.' }),
+      direction: maybe(oneOf(['inbound', 'outbound']), {
+        description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`.',
+      }),
+      cidr: maybe(
+        text({
+          maxLength: 64,
+          description: 'Network or single address of the other side, IPv4 or IPv6. Default: every address.',
+          examples: ['2001:db8:20::/48'],
+        }),
+      ),
+      priority: maybe(
+        int32({
+          minimum: 0,
+          maximum: 65_535,
+          description: 'Lower ones are tried first; of equal ones, the older. Default: after the existing rules.',
+          examples: [100],
+        }),
+      ),
     }),
     answer: SecurityRule,
   },
   deleteSecurityRule: {
     method: 'DELETE',
     path: '/v1/apps/{app_name}/security-groups/{rule_id}',
-    summary: 'Removes a network rule',
+    summary: 'Delete a security rule',
+    description:
+      'Removes a network rule and returns `{"status": "deleted"}`. Running VMs follow within about a second, without a restart.',
     ...rules,
     scope: 'write',
-    params: Type.Object({ app_name: text(), rule_id: text() }),
+    params: Type.Object({
+      app_name,
+      rule_id: text({
+        description: 'Id of the rule, as listed.',
+        examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+      }),
+    }),
     answer: 'free',
   },
   getMesh: {
     method: 'GET',
     path: '/v1/networking/mesh',
-    summary: 'Hosts of the private network and how they reach each other',
+    summary: 'Get the mesh',
+    description:
+      'Returns the hosts of the installation and how they reach each other over WireGuard, as they measured it within the last seconds. Addresses, keys and endpoints are shown to administrators only.',
     ...mesh,
     answer: MeshStatus,
   },
   streamMesh: {
     method: 'GET',
     path: '/v1/networking/mesh/stream',
-    summary: 'The mesh as it changes: `snapshot`, then `mesh` events',
+    summary: 'Stream the mesh',
+    description:
+      'Sends the answer of `GET /v1/networking/mesh`, with the time as `at`: first as the event `snapshot`, then as `mesh` whenever something changed, at most twice a second.',
     ...mesh,
     answer: 'stream',
     events: { snapshot: MeshEvent, mesh: MeshEvent },

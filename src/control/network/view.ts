@@ -1,6 +1,6 @@
 import type { FirewallObserved } from '../../contract/network.ts'
 import { enforcement } from './rules.ts'
-import type { SecurityRule } from './schema.ts'
+import type { SecurityRule } from './resources.ts'
 import type { Rule } from './store.ts'
 
 /** @param version of the app's rules; @param seen what hosts say of its VMs */

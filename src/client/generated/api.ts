@@ -1816,11 +1816,11 @@ export const createOperations = (transport: Transport) => ({
   reAttach: (input: { readonly body?: ReAttachRequest | undefined } = {}, options?: CallOptions) => transport.json<ReAttachResponse>({ method: 'POST', path: `/re-attach`, body: input.body, open: true }, options),
   /** Whether these generations are still the current ones. `POST /validate` */
   validateGenerations: (input: { readonly body: ValidateRequest }, options?: CallOptions) => transport.json<ValidateResponse>({ method: 'POST', path: `/validate`, body: input.body, open: true }, options),
-  /** Events of the billing provider. `POST /v1/webhooks/billing` */
+  /** Receive a billing event. `POST /v1/webhooks/billing` */
   receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
-  /** Events of any git host for the app whose secret signed them. `POST /v1/webhooks/scm/{app_name}` */
+  /** Receive an event of a Git host for an app. `POST /v1/webhooks/scm/{app_name}` */
   receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
-  /** Events of the source host integration. `POST /v1/webhooks/scm` */
+  /** Receive an event of the GitHub App. `POST /v1/webhooks/scm` */
   receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
   /** Send a verification link. `POST /v1/auth/email/verification` */
   sendVerification: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verification` }, options),

@@ -19,22 +19,33 @@ export const webhookOperations = operations({
     ...shared,
     path: '/v1/webhooks/billing',
     proof: 'signature of the billing provider over the body',
-    summary: 'Events of the billing provider',
+    summary: 'Receive a billing event',
+    description:
+      'Takes a signed event of the billing provider, at most 1 MiB, and updates subscriptions and plans. `status` is `applied`, `ignored` (not about this installation, or outdated) or `duplicate`. The answer is 401 for a wrong signature and 404 without a billing provider.',
     fails: [401, 404],
   },
   receiveAppWebhook: {
     ...shared,
     path: '/v1/webhooks/scm/{app_name}',
     proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
-    summary: 'Events of any git host for the app whose secret signed them',
-    params: Type.Object({ app_name: text({ description: 'Id of the app; or its name.' }) }),
+    summary: 'Receive an event of a Git host for an app',
+    description:
+      'Takes a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. `status` is `applied`, `ignored`, `refused` (by the plan or the state of the app), `duplicate` or `pong`.',
+    params: Type.Object({
+      app_name: text({
+        description: 'Id of the app, as in its `webhook_url`. A name works, too: the secret tells which app is meant.',
+        examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+      }),
+    }),
     fails: [401, 404],
   },
   receiveScmWebhook: {
     ...shared,
     path: '/v1/webhooks/scm',
     proof: 'signature with the secret of the GitHub App over the body',
-    summary: 'Events of the source host integration',
+    summary: 'Receive an event of the GitHub App',
+    description:
+      'Takes an event of the GitHub App, at most 5 MiB, for every app that is connected to its repository: pushes, pull requests, and changes of repositories and installations. `status` is `applied`, `ignored`, `refused`, `duplicate` or `pong`. The answer is 404 if this installation of Mote has no GitHub App.',
     // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
     fails: [401, 404],

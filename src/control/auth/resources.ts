@@ -91,7 +91,10 @@ export const Captcha = resource('Captcha', {
   captcha_image: text({
     description:
       'Data URL of a PNG with six letters and digits to read. With `format=text`, a data URL of the question.',
-    examples: ['data:image/png;base64,iVBORw0KGgo='],
+    examples: [
+      'data:text/plain;charset=utf-8,Take%20the%20second%20letter%20of%20the%20word%20GARDEN%2C%20then%20add%20four%20and%20seven.%20Answer%20with%20the%20letter%20and%20the%20number%20in%20digits%2C%20without%20a%20space.',
+      'data:image/png;base64,iVBORw0KGgo=',
+    ],
   }),
   captcha_text: Type.Optional(
     text({

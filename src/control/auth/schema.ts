@@ -44,7 +44,7 @@ const signInOperations = operations({
       captcha_answer: text({
         maxLength: 64,
         description: 'What the picture shows, or the answer to the question in words. Case does not matter.',
-        examples: ['KFX7WA'],
+        examples: ['A11', 'KFX7WA'],
       }),
       captcha_id: text({
         maxLength: 64,

@@ -53,10 +53,9 @@ export const Host = resource('Host', {
     description:
       '`up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts.',
   }),
-  cordoned: bool({ description: 'Whether new VMs are kept away from the host.', examples: [false] }),
+  cordoned: bool({ description: 'Whether new VMs are kept away from the host.' }),
   draining: bool({
     description: 'Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too.',
-    examples: [false],
   }),
   version: text({ description: 'Version of the agent on the host.', examples: ['0.1.0'] }),
   arch: text({ description: 'Processor architecture of the host and its VMs: `x64` or `arm64`.', examples: ['x64'] }),

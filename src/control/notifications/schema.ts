@@ -44,7 +44,7 @@ export const Notification = resource('Notification', {
     description: 'Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing.',
     examples: [null],
   }),
-  is_read: bool({ description: 'Whether it was marked as read.', examples: [false] }),
+  is_read: bool({ description: 'Whether it was marked as read.' }),
   created_at: dateTime({ description: 'When it happened.' }),
   read_at: Type.Optional(dateTime({ description: 'When it was first marked as read. Absent while it is unread.' })),
 })

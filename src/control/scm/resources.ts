@@ -141,6 +141,7 @@ export const ScmInstalled = resource('ScmInstalled', {
   status: oneOf(['installed', 'confirm'], {
     description:
       '`installed`: the installation is bound to the project. `confirm`: nothing is bound yet; the program that began needs `confirmation`.',
+    examples: ['confirm'],
   }),
   confirmation: Type.Optional(
     text({

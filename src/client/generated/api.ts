@@ -1,6 +1,7 @@
 // Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run `npm run client`.
 import type { CallOptions, StreamOptions, Transport } from '../transport.ts'
 
+/** Secret of the invitation. May be empty if the invited address is verified. */
 export interface AcceptInvitationRequest {
   /** In the link, the part behind the dot. Not needed if the invited address is the verified address of the account. */
   readonly secret?: string | null | undefined
@@ -12,11 +13,13 @@ export interface Acknowledgement {
   readonly status: string
 }
 
+/** Host name to add to an app. */
 export interface AddDomainRequest {
   /** Host name without wildcards, outside the domains of the installation. */
   readonly name: string
 }
 
+/** Public key and a name for it. */
 export interface AddSshKeyRequest {
   /** Label to recognize the key by. */
   readonly name: string
@@ -24,6 +27,7 @@ export interface AddSshKeyRequest {
   readonly public_key: string
 }
 
+/** Result of sending an announcement. */
 export interface Announcement {
   /** The notifications are stored; e-mails follow. */
   readonly status: 'sent'
@@ -117,6 +121,7 @@ export interface AttachVolumeRequest {
   readonly access_mode?: number | undefined
 }
 
+/** Entry of the audit log: who did what, when, and from where. */
 export interface AuditLog {
   /** UUID of the entry. Later entries have larger ones. */
   readonly id: string
@@ -136,6 +141,7 @@ export interface AuditLog {
   readonly resource_id?: string | null | undefined
 }
 
+/** Page of the audit log. */
 export interface AuditLogList {
   /** Entries of this page, newest first. */
   readonly items: readonly AuditLog[]
@@ -143,6 +149,7 @@ export interface AuditLogList {
   readonly total: number
 }
 
+/** Result of a sign-in: tokens, or a request for the second factor. */
 export interface AuthResponse {
   readonly user: User
   /** True if the second factor is still missing: send `code` too. `token` and `refresh_token` are null then. */
@@ -153,6 +160,7 @@ export interface AuthResponse {
   readonly refresh_token?: string | null | undefined
 }
 
+/** Product that a project can subscribe to. */
 export interface BillingProduct {
   /** Id that the billing provider gave the product. */
   readonly id: string
@@ -172,6 +180,7 @@ export interface BillingProduct {
   readonly recurring_interval?: string | null | undefined
 }
 
+/** Products of the billing provider. */
 export interface BillingProductList {
   /** Products on sale first, then archived ones; the cheapest first. Empty without a billing provider. */
   readonly products: readonly BillingProduct[]
@@ -181,6 +190,7 @@ export interface BillingProductList {
   readonly last_synced_at?: string | null | undefined
 }
 
+/** Plan of a project and the subscription that pays for it. */
 export interface BillingSummary {
   /** Slug of the project. */
   readonly tenant_id: string
@@ -252,6 +262,7 @@ export interface BuildLogLine {
   readonly line: string
 }
 
+/** Puzzle for one registration: a picture, or a question in words. */
 export interface Captcha {
   /** Sent back with the registration. */
   readonly captcha_id: string
@@ -270,6 +281,7 @@ export interface CaptchaWork {
   readonly bits: number
 }
 
+/** New address, and proof that the owner of the account asks. */
 export interface ChangeEmailRequest {
   /** New address to sign in with. */
   readonly email: string
@@ -279,6 +291,7 @@ export interface ChangeEmailRequest {
   readonly code?: string | null | undefined
 }
 
+/** The old and the new password. */
 export interface ChangePasswordRequest {
   /** Password to be replaced. */
   readonly current_password: string
@@ -291,11 +304,13 @@ export interface CloneVolumeRequest {
   readonly snapshot_name: string
 }
 
+/** Confirmation that the browser showed at the end of an installation. */
 export interface ConfirmScmRequest {
   /** Text that the last page in the browser shows. */
   readonly confirmation: string
 }
 
+/** Text of an announcement. */
 export interface CreateAnnouncementRequest {
   /** Title of the notification and subject of the e-mail. */
   readonly title: string
@@ -351,6 +366,7 @@ export interface CreateDatabaseSnapshotRequest {
   readonly name: string
 }
 
+/** New personal access token, including the token itself. */
 export interface CreatedToken {
   /** Identifies the token when it is revoked. */
   readonly id: string
@@ -370,11 +386,13 @@ export interface CreatedToken {
   readonly expires_at?: string | null | undefined
 }
 
+/** Name of a new project. */
 export interface CreateProjectRequest {
   /** Shown in the dashboard and in notifications. Need not be unique. */
   readonly name: string
 }
 
+/** Packets to match, and what happens to them. */
 export interface CreateSecurityRuleRequest {
   /** Protocol to match. With a range of ports, `any` means TCP and UDP. */
   readonly protocol: 'tcp' | 'udp' | 'icmp' | 'any'
@@ -392,6 +410,7 @@ export interface CreateSecurityRuleRequest {
   readonly priority?: number | null | undefined
 }
 
+/** Name and permissions of a new token. */
 export interface CreateTokenRequest {
   /** Label to recognize the token by. */
   readonly name: string
@@ -526,6 +545,7 @@ export interface DatabaseSnapshotAction {
   readonly success: boolean
 }
 
+/** Proof that the owner of the account asks. Empty in a session that began within 10 minutes. */
 export interface DeleteMeRequest {
   /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
   readonly password?: string | null | undefined
@@ -643,6 +663,7 @@ export interface DetachedVolume {
   readonly message: string | null
 }
 
+/** Proof that the owner of the account asks. Empty in a session that began within 10 minutes. */
 export interface DisableTotpRequest {
   /** Password of the account. Not needed with `code`, or in a session that began within 10 minutes. */
   readonly password?: string | null | undefined
@@ -650,6 +671,7 @@ export interface DisableTotpRequest {
   readonly code?: string | null | undefined
 }
 
+/** DNS record to set at the name servers of a domain. */
 export interface DnsRecord {
   /** The TXT record proves who owns the domain; the CNAME record leads visitors to the app. */
   readonly type: 'TXT' | 'CNAME'
@@ -661,6 +683,7 @@ export interface DnsRecord {
   readonly purpose: string
 }
 
+/** Custom host name of an app. */
 export interface Domain {
   /** UUID of the domain. Paths refer to it by `name`. */
   readonly id: string
@@ -763,6 +786,7 @@ export interface ExecRequest {
   readonly timeout_seconds?: number | null | undefined
 }
 
+/** Account whose password is to be reset. */
 export interface ForgotPasswordRequest {
   /** Address of the account. */
   readonly email: string
@@ -774,6 +798,7 @@ export interface ForkVmSnapshotRequest {
   readonly replicas?: number | null | undefined
 }
 
+/** How builds of an app read its repository, without secrets. */
 export interface GitCredential {
   /** `token`: read over https with a user name and a token. `ssh_key`: read over SSH with a deploy key. */
   readonly kind: 'token' | 'ssh_key'
@@ -811,6 +836,7 @@ export interface HealthEvent {
   readonly services: Readonly<Record<string, string>>
 }
 
+/** Machine that runs VMs, with its capacity and what is reserved of it. */
 export interface Host {
   /** UUID that the agent of the host chose when it first started. */
   readonly id: string
@@ -856,6 +882,7 @@ export interface Host {
   readonly leaving_volumes?: readonly LeavingVolume[] | undefined
 }
 
+/** Hypervisor that a host offers, or why it does not. */
 export interface HostHypervisor {
   /** `firecracker`, `cloud-hypervisor`, `qemu`, or `fake` for a simulated one. */
   readonly name: string
@@ -865,6 +892,7 @@ export interface HostHypervisor {
   readonly detail: string
 }
 
+/** Offer to an e-mail address to join a project. */
 export interface Invitation {
   /** Identifies the invitation when it is accepted or withdrawn. */
   readonly id: string
@@ -884,6 +912,7 @@ export interface Invitation {
   readonly link?: string | null | undefined
 }
 
+/** Address to invite, and the role it is offered. */
 export interface InviteMemberRequest {
   /** Address to invite. It does not need an account yet. */
   readonly email: string
@@ -891,6 +920,7 @@ export interface InviteMemberRequest {
   readonly role: 'admin' | 'member' | 'viewer'
 }
 
+/** VM that is still on a draining host. */
 export interface LeavingVm {
   /** VM that is still on the host. */
   readonly vm_id: string
@@ -906,6 +936,7 @@ export interface LeavingVm {
   readonly reason: string
 }
 
+/** Volume without a VM that is still on a draining host. */
 export interface LeavingVolume {
   /** Volume that is still on the host. */
   readonly volume_id: string
@@ -985,6 +1016,7 @@ export interface LogGap {
   readonly at: string
 }
 
+/** Credentials of an account. */
 export interface LoginRequest {
   /** Address of the account. Case does not matter. */
   readonly email: string
@@ -1016,6 +1048,7 @@ export interface LogSnapshot {
   readonly vms: readonly string[]
 }
 
+/** Account that belongs to a project, and its role there. */
 export interface Member {
   /** Account of the member. */
   readonly user_id: string
@@ -1031,6 +1064,7 @@ export interface Member {
   readonly since: string
 }
 
+/** Members of a project and open invitations to it. */
 export interface MemberList {
   /** Members of the project, the longest-standing first. */
   readonly members: readonly Member[]
@@ -1048,6 +1082,7 @@ export interface MeshEvent {
   readonly nodes: readonly MeshNode[]
 }
 
+/** Host, and how the others reach it. */
 export interface MeshNode {
   /** UUID of the host. */
   readonly host_id: string
@@ -1071,6 +1106,7 @@ export interface MeshNode {
   readonly latency_ms: number | null
 }
 
+/** State of the private network between hosts. */
 export interface MeshStatus {
   /** Whether any host is in the mesh. */
   readonly enabled: boolean
@@ -1117,6 +1153,7 @@ export interface MoveVolumeRequest {
   readonly target_host: string
 }
 
+/** Message to one account about something that happened. */
 export interface Notification {
   /** Identifies the notification when it is marked as read. */
   readonly id: string
@@ -1182,6 +1219,7 @@ export interface NotificationEvent {
   readonly deployment_id: string | null
 }
 
+/** Page of notifications, with counts. */
 export interface NotificationList {
   /** Notifications of this page, newest first. */
   readonly notifications: readonly Notification[]
@@ -1193,6 +1231,7 @@ export interface NotificationList {
   readonly next_offset: number
 }
 
+/** Long-lived credential for scripts and CI, without the token itself. */
 export interface PersonalAccessToken {
   /** Identifies the token when it is revoked. */
   readonly id: string
@@ -1269,11 +1308,13 @@ export interface Problem {
   readonly max?: number | undefined
 }
 
+/** Product to buy. */
 export interface ProductChoice {
   /** Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product. */
   readonly product_id?: string | null | undefined
 }
 
+/** Workspace that owns apps, volumes and databases, also called a tenant. */
 export interface Project {
   /** UUID of the project, which other resources call `tenant_id` or `project_id`. */
   readonly id: string
@@ -1291,6 +1332,7 @@ export interface PutAppEnvRequest {
   readonly value: string
 }
 
+/** Token, or request for a new deploy key. */
 export interface PutGitCredentialRequest {
   /** `token`: for a `git_url` that starts with `https://`. `ssh_key`: for one over SSH; a key pair is made here and its private half is never shown. */
   readonly kind: 'token' | 'ssh_key'
@@ -1318,16 +1360,19 @@ export interface ReAttachResponse {
   readonly tenants: readonly ReAttachedTenant[]
 }
 
+/** Page to send a browser to. */
 export interface Redirect {
   /** Page to open in a browser. Anyone who has the address can open it. */
   readonly url: string
 }
 
+/** Refresh token of a session. */
 export interface RefreshRequest {
   /** Refresh token of the session, from the last sign-in or refresh. */
   readonly refresh_token: string
 }
 
+/** New tokens of a session. */
 export interface RefreshResponse {
   /** New session JWT. The previous one stays valid until it expires. */
   readonly token: string
@@ -1335,6 +1380,7 @@ export interface RefreshResponse {
   readonly refresh_token: string
 }
 
+/** New account, and the answer to a captcha. */
 export interface RegisterRequest {
   /** What the picture shows, or the answer to the question in words. Case does not matter. */
   readonly captcha_answer: string
@@ -1357,6 +1403,7 @@ export interface RejectedHost {
   readonly reason: string
 }
 
+/** Repository on GitHub that the project can build from. */
 export interface Repository {
   /** Number that GitHub gives the repository. It survives renames. */
   readonly id: number
@@ -1374,6 +1421,7 @@ export interface Repository {
   readonly installation_id: number
 }
 
+/** Secret of a mailed link, and the new password. */
 export interface ResetPasswordRequest {
   /** Secret of a mailed link: the part behind the `#`. It works once. */
   readonly token: string
@@ -1440,6 +1488,7 @@ export interface ScaledApp {
   readonly message: string | null
 }
 
+/** GitHub account on which the integration is installed. */
 export interface ScmAccount {
   /** Number that GitHub gives the installation of its app on an account. */
   readonly installation_id: number
@@ -1451,6 +1500,7 @@ export interface ScmAccount {
   readonly avatar_url: string | null
 }
 
+/** Webhook delivery of a Git host, and what it did for an app. */
 export interface ScmDelivery {
   /** Id that the git host gave the delivery; a hash of the request if it gave none. */
   readonly id: string
@@ -1468,6 +1518,7 @@ export interface ScmDelivery {
   readonly received_at: string
 }
 
+/** Result of installing the GitHub integration. */
 export interface ScmInstalled {
   /** `installed`: the installation is bound to the project. `confirm`: nothing is bound yet; the program that began needs `confirmation`. */
   readonly status: 'installed' | 'confirm'
@@ -1477,6 +1528,7 @@ export interface ScmInstalled {
   readonly message?: string | undefined
 }
 
+/** Rule that allows or denies packets to or from the VMs of an app. */
 export interface SecurityRule {
   /** Identifies the rule when it is deleted. */
   readonly id: string
@@ -1522,6 +1574,7 @@ export interface SecurityRuleEvent {
   readonly version: number
 }
 
+/** Sign-in of an account that has not ended. */
 export interface Session {
   /** Identifies the session when it is revoked. */
   readonly id: string
@@ -1539,6 +1592,7 @@ export interface SetBalloonRequest {
   readonly target_memory_mib: number
 }
 
+/** New monthly budget. */
 export interface SetBudgetRequest {
   /** Limit in cents; null for no limit. */
   readonly monthly_cents: number | null
@@ -1552,6 +1606,7 @@ export interface SlowReaderGap {
   readonly at: string
 }
 
+/** Public key that opens SSH tunnels to databases. */
 export interface SshKey {
   /** Identifies the key when it is removed. */
   readonly id: string
@@ -1582,6 +1637,7 @@ export interface TenantValidity {
   readonly valid: boolean
 }
 
+/** Secret for an authenticator app, in three forms. */
 export interface TotpSetup {
   /** Secret to type into an authenticator app: Base32 without padding. */
   readonly secret: string
@@ -1591,6 +1647,7 @@ export interface TotpSetup {
   readonly qr_code: string
 }
 
+/** Result of turning on two-factor authentication. */
 export interface TotpVerified {
   /** Always true: signing in now asks for a code. */
   readonly totp_enabled: boolean
@@ -1635,11 +1692,13 @@ export interface UpdateDatabaseRequest {
   readonly suspended?: boolean | null | undefined
 }
 
+/** New role of a member. */
 export interface UpdateMemberRequest {
   /** `owner` may do everything, `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
   readonly role: 'owner' | 'admin' | 'member' | 'viewer'
 }
 
+/** Changes of a profile. Absent and null members keep their value. */
 export interface UpdateMeRequest {
   /** Whether to send important notifications by e-mail, too. Security notifications always are. */
   readonly email_notifications?: boolean | null | undefined
@@ -1653,6 +1712,7 @@ export interface UpdateMeRequest {
   readonly avatar_url?: string | null | undefined
 }
 
+/** New name of a project. */
 export interface UpdateProjectRequest {
   /** New display name. */
   readonly name: string
@@ -1663,6 +1723,7 @@ export interface UpdateVolumeRequest {
   readonly size_mib: number
 }
 
+/** What a project used in a month, its cost, and its budget. */
 export interface Usage {
   /** Month in UTC that the numbers are about, as `YYYY-MM`. */
   readonly month: string
@@ -1720,11 +1781,13 @@ export interface ValidateResponse {
   readonly tenants: readonly TenantValidity[]
 }
 
+/** Secret of a link that was mailed to the address. */
 export interface VerifyEmailRequest {
   /** Secret of a mailed link: the part behind the `#`. It works once. */
   readonly token: string
 }
 
+/** First code of an authenticator app, and proof that the owner of the account asks. */
 export interface VerifyTotpRequest {
   /** Six digits that the authenticator app shows now. */
   readonly code: string

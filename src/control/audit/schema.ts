@@ -2,38 +2,46 @@ import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { dateTime, freeForm, int64, list, maybe, resource, text, uuid } from '../http/types.ts'
 
-export const AuditLog = resource('AuditLog', {
-  id: uuid({ description: 'UUID of the entry. Later entries have larger ones.' }),
-  user_id: uuid({
-    description:
-      'Account that acted; zeros where none is known, as for a sign-in with an unknown address or a change that the system made.',
-  }),
-  action: text({
-    description: 'What happened: the kind of resource and a verb.',
-    examples: ['app.create'],
-  }),
-  resource_type: text({ description: 'Kind of resource that `resource_id` refers to.', examples: ['app'] }),
-  details: freeForm({
-    description: 'Object with more about the action, depending on its kind. Never holds secrets.',
-    examples: [{ name: 'shop' }],
-  }),
-  created_at: dateTime({ description: 'When it happened.' }),
-  ip_address: maybe(
-    text({ description: 'Address of the client; null for actions of the system.', examples: ['203.0.113.7'] }),
-  ),
-  resource_id: maybe(
-    text({
-      description: 'Id of the resource, mostly a UUID; null if the action concerns no single resource.',
-      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+export const AuditLog = resource(
+  'AuditLog',
+  {
+    id: uuid({ description: 'UUID of the entry. Later entries have larger ones.' }),
+    user_id: uuid({
+      description:
+        'Account that acted; zeros where none is known, as for a sign-in with an unknown address or a change that the system made.',
     }),
-  ),
-})
+    action: text({
+      description: 'What happened: the kind of resource and a verb.',
+      examples: ['app.create'],
+    }),
+    resource_type: text({ description: 'Kind of resource that `resource_id` refers to.', examples: ['app'] }),
+    details: freeForm({
+      description: 'Object with more about the action, depending on its kind. Never holds secrets.',
+      examples: [{ name: 'shop' }],
+    }),
+    created_at: dateTime({ description: 'When it happened.' }),
+    ip_address: maybe(
+      text({ description: 'Address of the client; null for actions of the system.', examples: ['203.0.113.7'] }),
+    ),
+    resource_id: maybe(
+      text({
+        description: 'Id of the resource, mostly a UUID; null if the action concerns no single resource.',
+        examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+      }),
+    ),
+  },
+  { description: 'Entry of the audit log: who did what, when, and from where.' },
+)
 export type AuditLog = Static<typeof AuditLog>
 
-export const AuditLogList = resource('AuditLogList', {
-  items: list(AuditLog, { description: 'Entries of this page, newest first.' }),
-  total: int64({ description: 'Entries that match the filters, on all pages.', examples: [128] }),
-})
+export const AuditLogList = resource(
+  'AuditLogList',
+  {
+    items: list(AuditLog, { description: 'Entries of this page, newest first.' }),
+    total: int64({ description: 'Entries that match the filters, on all pages.', examples: [128] }),
+  },
+  { description: 'Page of the audit log.' },
+)
 export type AuditLogList = Static<typeof AuditLogList>
 
 export const auditOperations = operations({

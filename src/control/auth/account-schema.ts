@@ -22,25 +22,29 @@ export const accountOperations = operations({
       'Changes the members that are sent; absent and null members keep their value. A token that is bound to a project cannot change the account.',
     ...own,
     scope: 'admin',
-    body: resource('UpdateMeRequest', {
-      email_notifications: maybe(
-        bool({
-          description: 'Whether to send important notifications by e-mail, too. Security notifications always are.',
-        }),
-      ),
-      first_name: maybe(personName({ description: 'Given name; empty to clear it.', examples: ['Ada'] })),
-      last_name: maybe(personName({ description: 'Family name; empty to clear it.', examples: ['Example'] })),
-      marketing_emails: maybe(
-        bool({ description: 'Whether to send product announcements by e-mail, too.', examples: [false] }),
-      ),
-      avatar_url: maybe(
-        text({
-          maxLength: 2048,
-          description: 'https URL of a profile picture, without a user name or password; empty to remove it.',
-          examples: ['https://example.com/ada.png'],
-        }),
-      ),
-    }),
+    body: resource(
+      'UpdateMeRequest',
+      {
+        email_notifications: maybe(
+          bool({
+            description: 'Whether to send important notifications by e-mail, too. Security notifications always are.',
+          }),
+        ),
+        first_name: maybe(personName({ description: 'Given name; empty to clear it.', examples: ['Ada'] })),
+        last_name: maybe(personName({ description: 'Family name; empty to clear it.', examples: ['Example'] })),
+        marketing_emails: maybe(
+          bool({ description: 'Whether to send product announcements by e-mail, too.', examples: [false] }),
+        ),
+        avatar_url: maybe(
+          text({
+            maxLength: 2048,
+            description: 'https URL of a profile picture, without a user name or password; empty to remove it.',
+            examples: ['https://example.com/ada.png'],
+          }),
+        ),
+      },
+      { description: 'Changes of a profile. Absent and null members keep their value.' },
+    ),
     bodyRequired: true,
     answer: User,
   },
@@ -53,7 +57,9 @@ export const accountOperations = operations({
     ...own,
     scope: 'admin',
     stepUp: true,
-    body: resource('DeleteMeRequest', proof()),
+    body: resource('DeleteMeRequest', proof(), {
+      description: 'Proof that the owner of the account asks. Empty in a session that began within 10 minutes.',
+    }),
     answer: Acknowledgement,
   },
   changePassword: {
@@ -66,10 +72,14 @@ export const accountOperations = operations({
     scope: 'admin',
     proof: 'current password',
     stepUp: true,
-    body: resource('ChangePasswordRequest', {
-      current_password: password({ description: 'Password to be replaced.' }),
-      new_password: newPassword({ examples: ['teal-lantern-gravel-58'] }),
-    }),
+    body: resource(
+      'ChangePasswordRequest',
+      {
+        current_password: password({ description: 'Password to be replaced.' }),
+        new_password: newPassword({ examples: ['teal-lantern-gravel-58'] }),
+      },
+      { description: 'The old and the new password.' },
+    ),
     answer: Acknowledgement,
   },
 })

@@ -48,27 +48,31 @@ export const User = resource(
 )
 export type User = Static<typeof User>
 
-export const AuthResponse = resource('AuthResponse', {
-  user: User,
-  requires_2fa: bool({
-    description:
-      'True if the second factor is still missing: send `code` too. `token` and `refresh_token` are null then.',
-    examples: [false],
-  }),
-  token: maybe(
-    text({
+export const AuthResponse = resource(
+  'AuthResponse',
+  {
+    user: User,
+    requires_2fa: bool({
       description:
-        'Session JWT for the `Authorization: Bearer` header, valid for 24 hours unless configured otherwise.',
-      examples: ['eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
+        'True if the second factor is still missing: send `code` too. `token` and `refresh_token` are null then.',
+      examples: [false],
     }),
-  ),
-  refresh_token: maybe(
-    text({
-      description: 'Exchanges for new tokens at `POST /v1/auth/refresh`, once. Store it before using it.',
-      examples: ['svc_rt_Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
-    }),
-  ),
-})
+    token: maybe(
+      text({
+        description:
+          'Session JWT for the `Authorization: Bearer` header, valid for 24 hours unless configured otherwise.',
+        examples: ['eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
+      }),
+    ),
+    refresh_token: maybe(
+      text({
+        description: 'Exchanges for new tokens at `POST /v1/auth/refresh`, once. Store it before using it.',
+        examples: ['svc_rt_Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+      }),
+    ),
+  },
+  { description: 'Result of a sign-in: tokens, or a request for the second factor.' },
+)
 export type AuthResponse = Static<typeof AuthResponse>
 
 const CaptchaWork = resource(
@@ -83,29 +87,33 @@ const CaptchaWork = resource(
   },
 )
 
-export const Captcha = resource('Captcha', {
-  captcha_id: text({
-    description: 'Sent back with the registration.',
-    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
-  }),
-  captcha_image: text({
-    description:
-      'Data URL of a PNG with six letters and digits to read. With `format=text`, a data URL of the question.',
-    examples: [
-      'data:text/plain;charset=utf-8,Take%20the%20second%20letter%20of%20the%20word%20GARDEN%2C%20then%20add%20four%20and%20seven.%20Answer%20with%20the%20letter%20and%20the%20number%20in%20digits%2C%20without%20a%20space.',
-      'data:image/png;base64,iVBORw0KGgo=',
-    ],
-  }),
-  captcha_text: Type.Optional(
-    text({
-      description: 'Question in words, for people who cannot see a picture. Only with `format=text`.',
+export const Captcha = resource(
+  'Captcha',
+  {
+    captcha_id: text({
+      description: 'Sent back with the registration.',
+      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+    }),
+    captcha_image: text({
+      description:
+        'Data URL of a PNG with six letters and digits to read. With `format=text`, a data URL of the question.',
       examples: [
-        'Take the second letter of the word GARDEN, then add four and seven. Answer with the letter and the number in digits, without a space.',
+        'data:text/plain;charset=utf-8,Take%20the%20second%20letter%20of%20the%20word%20GARDEN%2C%20then%20add%20four%20and%20seven.%20Answer%20with%20the%20letter%20and%20the%20number%20in%20digits%2C%20without%20a%20space.',
+        'data:image/png;base64,iVBORw0KGgo=',
       ],
     }),
-  ),
-  captcha_work: Type.Optional(CaptchaWork),
-})
+    captcha_text: Type.Optional(
+      text({
+        description: 'Question in words, for people who cannot see a picture. Only with `format=text`.',
+        examples: [
+          'Take the second letter of the word GARDEN, then add four and seven. Answer with the letter and the number in digits, without a space.',
+        ],
+      }),
+    ),
+    captcha_work: Type.Optional(CaptchaWork),
+  },
+  { description: 'Puzzle for one registration: a picture, or a question in words.' },
+)
 export type Captcha = Static<typeof Captcha>
 
 export const Scopes = list(oneOf(['read', 'write', 'deploy', 'admin']), {
@@ -131,34 +139,42 @@ const tokenExpiry = dateTime({
   examples: ['2027-03-14T00:00:00.000Z'],
 })
 
-export const PersonalAccessToken = resource('PersonalAccessToken', {
-  id: tokenId,
-  user_id: uuid({ description: 'Account on whose behalf the token acts.' }),
-  name: tokenName,
-  token_last_four: lastFour,
-  created_at: dateTime({ description: 'When the token was created.' }),
-  last_used_at: nullable(
-    dateTime({ description: 'When the token was last used, to within about a minute; null if never.' }),
-  ),
-  scopes: Type.Optional(Scopes),
-  project: maybe(boundProject),
-  expires_at: maybe(tokenExpiry),
-})
+export const PersonalAccessToken = resource(
+  'PersonalAccessToken',
+  {
+    id: tokenId,
+    user_id: uuid({ description: 'Account on whose behalf the token acts.' }),
+    name: tokenName,
+    token_last_four: lastFour,
+    created_at: dateTime({ description: 'When the token was created.' }),
+    last_used_at: nullable(
+      dateTime({ description: 'When the token was last used, to within about a minute; null if never.' }),
+    ),
+    scopes: Type.Optional(Scopes),
+    project: maybe(boundProject),
+    expires_at: maybe(tokenExpiry),
+  },
+  { description: 'Long-lived credential for scripts and CI, without the token itself.' },
+)
 export type PersonalAccessToken = Static<typeof PersonalAccessToken>
 
-export const CreatedToken = resource('CreatedToken', {
-  id: tokenId,
-  name: tokenName,
-  token: text({
-    description: 'The token itself, for the `Authorization: Bearer` header. It is never shown again.',
-    examples: ['svc_pat_b5nR2wLdE9aHfGjS6pIoKqXsBc3vWm8kZ1xT7uY0QtJ'],
-  }),
-  token_last_four: lastFour,
-  created_at: dateTime({ description: 'When the token was created.' }),
-  scopes: Type.Optional(Scopes),
-  project: maybe(boundProject),
-  expires_at: maybe(tokenExpiry),
-})
+export const CreatedToken = resource(
+  'CreatedToken',
+  {
+    id: tokenId,
+    name: tokenName,
+    token: text({
+      description: 'The token itself, for the `Authorization: Bearer` header. It is never shown again.',
+      examples: ['svc_pat_b5nR2wLdE9aHfGjS6pIoKqXsBc3vWm8kZ1xT7uY0QtJ'],
+    }),
+    token_last_four: lastFour,
+    created_at: dateTime({ description: 'When the token was created.' }),
+    scopes: Type.Optional(Scopes),
+    project: maybe(boundProject),
+    expires_at: maybe(tokenExpiry),
+  },
+  { description: 'New personal access token, including the token itself.' },
+)
 export type CreatedToken = Static<typeof CreatedToken>
 
 const refreshToken = (description: string, options: Readonly<Record<string, unknown>> = {}) =>
@@ -168,57 +184,77 @@ const refreshToken = (description: string, options: Readonly<Record<string, unkn
     ...options,
   })
 
-export const RefreshRequest = resource('RefreshRequest', {
-  refresh_token: refreshToken('Refresh token of the session, from the last sign-in or refresh.', { maxLength: 512 }),
-})
-export const RefreshResponse = resource('RefreshResponse', {
-  token: text({
-    description: 'New session JWT. The previous one stays valid until it expires.',
-    examples: ['eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
-  }),
-  refresh_token: refreshToken('Replaces the refresh token of the request, which does not work any more.'),
-})
+export const RefreshRequest = resource(
+  'RefreshRequest',
+  {
+    refresh_token: refreshToken('Refresh token of the session, from the last sign-in or refresh.', { maxLength: 512 }),
+  },
+  { description: 'Refresh token of a session.' },
+)
+export const RefreshResponse = resource(
+  'RefreshResponse',
+  {
+    token: text({
+      description: 'New session JWT. The previous one stays valid until it expires.',
+      examples: ['eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
+    }),
+    refresh_token: refreshToken('Replaces the refresh token of the request, which does not work any more.'),
+  },
+  { description: 'New tokens of a session.' },
+)
 export type RefreshResponse = Static<typeof RefreshResponse>
 
-export const TotpSetup = resource('TotpSetup', {
-  secret: text({
-    description: 'Secret to type into an authenticator app: Base32 without padding.',
-    examples: ['GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'],
-  }),
-  otpauth_url: text({
-    description: 'Link that opens an authenticator app. It contains the secret.',
-    examples: [
-      'otpauth://totp/Mote:ada%40example.com?issuer=Mote&secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&algorithm=SHA1&digits=6&period=30',
-    ],
-  }),
-  qr_code: text({
-    description: 'Data URL of a PNG with `otpauth_url` as a QR code.',
-    examples: ['data:image/png;base64,iVBORw0KGgo='],
-  }),
-})
+export const TotpSetup = resource(
+  'TotpSetup',
+  {
+    secret: text({
+      description: 'Secret to type into an authenticator app: Base32 without padding.',
+      examples: ['GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'],
+    }),
+    otpauth_url: text({
+      description: 'Link that opens an authenticator app. It contains the secret.',
+      examples: [
+        'otpauth://totp/Mote:ada%40example.com?issuer=Mote&secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&algorithm=SHA1&digits=6&period=30',
+      ],
+    }),
+    qr_code: text({
+      description: 'Data URL of a PNG with `otpauth_url` as a QR code.',
+      examples: ['data:image/png;base64,iVBORw0KGgo='],
+    }),
+  },
+  { description: 'Secret for an authenticator app, in three forms.' },
+)
 export type TotpSetup = Static<typeof TotpSetup>
 
-export const TotpVerified = resource('TotpVerified', {
-  totp_enabled: bool({ description: 'Always true: signing in now asks for a code.' }),
-  recovery_codes: list(text(), {
-    description: 'Ten codes that each replace a code of the authenticator app once. They are never shown again.',
-    examples: [['8f3k-2mq9-x7tw-0vbn', 'c4h1-zp6r-5ydj-e9sg']],
-  }),
-})
+export const TotpVerified = resource(
+  'TotpVerified',
+  {
+    totp_enabled: bool({ description: 'Always true: signing in now asks for a code.' }),
+    recovery_codes: list(text(), {
+      description: 'Ten codes that each replace a code of the authenticator app once. They are never shown again.',
+      examples: [['8f3k-2mq9-x7tw-0vbn', 'c4h1-zp6r-5ydj-e9sg']],
+    }),
+  },
+  { description: 'Result of turning on two-factor authentication.' },
+)
 export type TotpVerified = Static<typeof TotpVerified>
 
-export const Session = resource('Session', {
-  id: uuid({ description: 'Identifies the session when it is revoked.' }),
-  ip_address: nullable(
-    text({ description: 'Address of the client that signed in; null if unknown.', examples: ['203.0.113.7'] }),
-  ),
-  user_agent: nullable(
-    text({
-      description: '`User-Agent` header of the sign-in, at most 500 characters; null if there was none.',
-      examples: ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'],
-    }),
-  ),
-  created_at: dateTime({ description: 'When the user signed in.' }),
-  current: bool({ description: 'Whether this request was made with this session.' }),
-})
+export const Session = resource(
+  'Session',
+  {
+    id: uuid({ description: 'Identifies the session when it is revoked.' }),
+    ip_address: nullable(
+      text({ description: 'Address of the client that signed in; null if unknown.', examples: ['203.0.113.7'] }),
+    ),
+    user_agent: nullable(
+      text({
+        description: '`User-Agent` header of the sign-in, at most 500 characters; null if there was none.',
+        examples: ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'],
+      }),
+    ),
+    created_at: dateTime({ description: 'When the user signed in.' }),
+    current: bool({ description: 'Whether this request was made with this session.' }),
+  },
+  { description: 'Sign-in of an account that has not ended.' },
+)
 export type Session = Static<typeof Session>

@@ -40,33 +40,39 @@ const signInOperations = operations({
       'Creates an account with a project of its own, which becomes its default project, and mails a link that verifies the address. It starts no session: sign in with `POST /v1/auth/login` next. The answer is 409 `name_taken` if the address already has an account.',
     ...open,
     proof: 'solved captcha',
-    body: resource('RegisterRequest', {
-      captcha_answer: text({
-        maxLength: 64,
-        description: 'What the picture shows, or the answer to the question in words. Case does not matter.',
-        examples: ['A11', 'KFX7WA'],
-      }),
-      captcha_id: text({
-        maxLength: 64,
-        description: 'From the captcha that `captcha_answer` answers.',
-        examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
-      }),
-      captcha_proof: maybe(
-        text({
+    body: resource(
+      'RegisterRequest',
+      {
+        captcha_answer: text({
           maxLength: 64,
-          description: 'Proof of work. Required if the captcha has `captcha_work`, which says how to compute it.',
-          examples: ['193'],
+          description: 'What the picture shows, or the answer to the question in words. Case does not matter.',
+          examples: ['A11', 'KFX7WA'],
         }),
-      ),
-      email: email({
-        description: 'Address to sign in with. Stored in lower case; each address has one account.',
-      }),
-      password: newPassword(),
-      first_name: maybe(personName({ description: 'Given name, shown to other project members.', examples: ['Ada'] })),
-      last_name: maybe(
-        personName({ description: 'Family name, shown to other project members.', examples: ['Example'] }),
-      ),
-    }),
+        captcha_id: text({
+          maxLength: 64,
+          description: 'From the captcha that `captcha_answer` answers.',
+          examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+        }),
+        captcha_proof: maybe(
+          text({
+            maxLength: 64,
+            description: 'Proof of work. Required if the captcha has `captcha_work`, which says how to compute it.',
+            examples: ['193'],
+          }),
+        ),
+        email: email({
+          description: 'Address to sign in with. Stored in lower case; each address has one account.',
+        }),
+        password: newPassword(),
+        first_name: maybe(
+          personName({ description: 'Given name, shown to other project members.', examples: ['Ada'] }),
+        ),
+        last_name: maybe(
+          personName({ description: 'Family name, shown to other project members.', examples: ['Example'] }),
+        ),
+      },
+      { description: 'New account, and the answer to a captcha.' },
+    ),
     answer: User,
   },
   login: {
@@ -79,20 +85,24 @@ const signInOperations = operations({
       'Starts a session and returns its tokens. For an account with two-factor authentication, a request without `code` returns `requires_2fa: true` and no tokens; repeat it with `code`. After several failures further attempts are delayed, for up to 15 minutes, with 429 and `Retry-After`.',
     ...open,
     proof: 'password, and a code with two-factor authentication',
-    body: resource('LoginRequest', {
-      email: text({
-        maxLength: 254,
-        description: 'Address of the account. Case does not matter.',
-        examples: ['ada@example.com'],
-      }),
-      password: password(),
-      code: maybe(
-        code({
-          description:
-            'Six digits from the authenticator app, or a recovery code. Only with two-factor authentication.',
+    body: resource(
+      'LoginRequest',
+      {
+        email: text({
+          maxLength: 254,
+          description: 'Address of the account. Case does not matter.',
+          examples: ['ada@example.com'],
         }),
-      ),
-    }),
+        password: password(),
+        code: maybe(
+          code({
+            description:
+              'Six digits from the authenticator app, or a recovery code. Only with two-factor authentication.',
+          }),
+        ),
+      },
+      { description: 'Credentials of an account.' },
+    ),
     answer: AuthResponse,
     fails: [401],
   },

@@ -4,16 +4,20 @@ import { operations } from '../http/operation.ts'
 import { Acknowledgement, dateTime, displayName, list, nullable, rawText, resource, text, uuid } from '../http/types.ts'
 import { own } from './fields.ts'
 
-export const SshKey = resource('SshKey', {
-  id: uuid({ description: 'Identifies the key when it is removed.' }),
-  name: text({ description: 'Label chosen by its owner.', examples: ['laptop'] }),
-  fingerprint: text({
-    description: 'SHA-256 fingerprint, as `ssh-keygen -l` prints it.',
-    examples: ['SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA'],
-  }),
-  created_at: dateTime({ description: 'When the key was added.' }),
-  last_used_at: nullable(dateTime({ description: 'When the key last opened a tunnel; null if never.' })),
-})
+export const SshKey = resource(
+  'SshKey',
+  {
+    id: uuid({ description: 'Identifies the key when it is removed.' }),
+    name: text({ description: 'Label chosen by its owner.', examples: ['laptop'] }),
+    fingerprint: text({
+      description: 'SHA-256 fingerprint, as `ssh-keygen -l` prints it.',
+      examples: ['SHA256:ZkAslGjFiUHdGf/WUL8rQvkib4PTvQatUV0OUQSncCA'],
+    }),
+    created_at: dateTime({ description: 'When the key was added.' }),
+    last_used_at: nullable(dateTime({ description: 'When the key last opened a tunnel; null if never.' })),
+  },
+  { description: 'Public key that opens SSH tunnels to databases.' },
+)
 export type SshKey = Static<typeof SshKey>
 
 export const sshKeyOperations = operations({
@@ -47,14 +51,18 @@ export const sshKeyOperations = operations({
       'Registers a public key of the account. Its private key then opens SSH tunnels to databases in projects where the account may write. An account has at most 100 keys; the answer is 409 `name_taken` if it already has this one.',
     ...own,
     scope: 'admin',
-    body: resource('AddSshKeyRequest', {
-      name: displayName({ description: 'Label to recognize the key by.', examples: ['laptop'] }),
-      public_key: rawText({
-        maxLength: 8192,
-        description: 'The line of a file such as `id_ed25519.pub`. Ed25519, RSA and ECDSA keys are accepted.',
-        examples: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ada@laptop'],
-      }),
-    }),
+    body: resource(
+      'AddSshKeyRequest',
+      {
+        name: displayName({ description: 'Label to recognize the key by.', examples: ['laptop'] }),
+        public_key: rawText({
+          maxLength: 8192,
+          description: 'The line of a file such as `id_ed25519.pub`. Ed25519, RSA and ECDSA keys are accepted.',
+          examples: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f ada@laptop'],
+        }),
+      },
+      { description: 'Public key and a name for it.' },
+    ),
     answer: SshKey,
   },
   removeSshKey: {

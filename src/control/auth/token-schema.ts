@@ -36,26 +36,30 @@ export const tokenOperations = operations({
       'Makes a token for scripts and CI; the answer is the only place where it is shown. It gets at most the scopes and the project of the credential that creates it, and it survives a change of the password. An account has at most 100 tokens and is notified of each new one.',
     ...own,
     scope: 'admin',
-    body: resource('CreateTokenRequest', {
-      name: displayName({ description: 'Label to recognize the token by.', examples: ['ci'] }),
-      project: maybe(
-        text({
-          maxLength: 100,
+    body: resource(
+      'CreateTokenRequest',
+      {
+        name: displayName({ description: 'Label to recognize the token by.', examples: ['ci'] }),
+        project: maybe(
+          text({
+            maxLength: 100,
+            description:
+              'Slug or id of the only project the token may act in. Default: every project of the account, or the project of the token that creates it.',
+            examples: ['acme'],
+          }),
+        ),
+        scopes: maybe(Scopes, {
           description:
-            'Slug or id of the only project the token may act in. Default: every project of the account, or the project of the token that creates it.',
-          examples: ['acme'],
+            'What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it.',
+          examples: [['deploy']],
         }),
-      ),
-      scopes: maybe(Scopes, {
-        description:
-          'What the token may do. `admin` includes `write`, `write` includes `deploy`, `deploy` includes `read`. Default: every scope of the credential that creates it.',
-        examples: [['deploy']],
-      }),
-      expires_at: maybe(dateTime(), {
-        description: 'When the token stops working; must be in the future. Default: never.',
-        examples: ['2027-03-14T00:00:00.000Z'],
-      }),
-    }),
+        expires_at: maybe(dateTime(), {
+          description: 'When the token stops working; must be in the future. Default: never.',
+          examples: ['2027-03-14T00:00:00.000Z'],
+        }),
+      },
+      { description: 'Name and permissions of a new token.' },
+    ),
     answer: CreatedToken,
   },
   revokeToken: {

@@ -36,12 +36,16 @@ export const twoFactorOperations = operations({
     ...own,
     scope: 'admin',
     stepUp: true,
-    body: resource('VerifyTotpRequest', {
-      code: code({ description: 'Six digits that the authenticator app shows now.' }),
-      password: maybe(password(), {
-        description: 'Password of the account. Not needed in a session that began within 10 minutes.',
-      }),
-    }),
+    body: resource(
+      'VerifyTotpRequest',
+      {
+        code: code({ description: 'Six digits that the authenticator app shows now.' }),
+        password: maybe(password(), {
+          description: 'Password of the account. Not needed in a session that began within 10 minutes.',
+        }),
+      },
+      { description: 'First code of an authenticator app, and proof that the owner of the account asks.' },
+    ),
     answer: TotpVerified,
   },
   disableTotp: {
@@ -53,7 +57,9 @@ export const twoFactorOperations = operations({
     ...own,
     scope: 'admin',
     stepUp: true,
-    body: resource('DisableTotpRequest', proof()),
+    body: resource('DisableTotpRequest', proof(), {
+      description: 'Proof that the owner of the account asks. Empty in a session that began within 10 minutes.',
+    }),
     answer: Acknowledgement,
   },
 })

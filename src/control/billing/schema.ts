@@ -3,16 +3,20 @@ import { operations } from '../http/operation.ts'
 import { maybe, resource, text } from '../http/types.ts'
 import { BillingProductList, BillingSummary, Redirect } from './resources.ts'
 
-const ProductChoice = resource('ProductChoice', {
-  product_id: maybe(
-    text({
-      maxLength: 200,
-      description:
-        'Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product.',
-      examples: ['prod_pro'],
-    }),
-  ),
-})
+const ProductChoice = resource(
+  'ProductChoice',
+  {
+    product_id: maybe(
+      text({
+        maxLength: 200,
+        description:
+          'Product from `GET /v1/billing/products` that is not archived. In a checkout, null means the chosen or else the default product; when choosing, null means the default product.',
+        examples: ['prod_pro'],
+      }),
+    ),
+  },
+  { description: 'Product to buy.' },
+)
 
 const shared = { tag: 'Billing', auth: 'bearer', project: 'selected' } as const
 

@@ -2,23 +2,27 @@ import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { Acknowledgement, dateTime, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
-export const DnsRecord = resource('DnsRecord', {
-  type: oneOf(['TXT', 'CNAME'], {
-    description: 'The TXT record proves who owns the domain; the CNAME record leads visitors to the app.',
-  }),
-  name: text({
-    description: 'Full name of the record, without a final dot.',
-    examples: ['_mote-challenge.shop.example.com'],
-  }),
-  value: text({
-    description: 'Text of the TXT record, or target of the CNAME record.',
-    examples: ['mote-verification=11cd1e379462529ef2e893fdca4f1229'],
-  }),
-  purpose: text({
-    description: 'Why the record is needed, for people.',
-    examples: ['Proves that the domain is yours. Leave it there: it is looked at again.'],
-  }),
-})
+export const DnsRecord = resource(
+  'DnsRecord',
+  {
+    type: oneOf(['TXT', 'CNAME'], {
+      description: 'The TXT record proves who owns the domain; the CNAME record leads visitors to the app.',
+    }),
+    name: text({
+      description: 'Full name of the record, without a final dot.',
+      examples: ['_mote-challenge.shop.example.com'],
+    }),
+    value: text({
+      description: 'Text of the TXT record, or target of the CNAME record.',
+      examples: ['mote-verification=11cd1e379462529ef2e893fdca4f1229'],
+    }),
+    purpose: text({
+      description: 'Why the record is needed, for people.',
+      examples: ['Proves that the domain is yours. Leave it there: it is looked at again.'],
+    }),
+  },
+  { description: 'DNS record to set at the name servers of a domain.' },
+)
 
 const DomainCertificate = resource(
   'DomainCertificate',
@@ -44,30 +48,34 @@ const DomainCertificate = resource(
   { description: 'TLS certificate that gateways use for the domain.' },
 )
 
-export const Domain = resource('Domain', {
-  id: uuid({ description: 'UUID of the domain. Paths refer to it by `name`.' }),
-  app_id: uuid({ description: 'App that the domain leads to.' }),
-  name: text({
-    description: 'Host name in lower case; names in other scripts are converted to ASCII (Punycode).',
-    examples: ['shop.example.com'],
-  }),
-  status: oneOf(['pending', 'verified', 'lost'], {
-    description:
-      '`pending`: the TXT record has not been found yet. `verified`: requests to the name reach the app. `lost`: it was verified, but the record is gone, and requests are no longer routed.',
-    examples: ['verified'],
-  }),
-  message: nullable(
-    text({
-      description: 'Why the last DNS lookup did not verify the domain; null if it did, or before the first one.',
-      examples: [null, 'There is no TXT record at _mote-challenge.shop.example.com yet.'],
+export const Domain = resource(
+  'Domain',
+  {
+    id: uuid({ description: 'UUID of the domain. Paths refer to it by `name`.' }),
+    app_id: uuid({ description: 'App that the domain leads to.' }),
+    name: text({
+      description: 'Host name in lower case; names in other scripts are converted to ASCII (Punycode).',
+      examples: ['shop.example.com'],
     }),
-  ),
-  records: list(DnsRecord, { description: 'DNS records to set at the name servers of the domain.' }),
-  certificate: DomainCertificate,
-  checked_at: nullable(dateTime({ description: 'When the TXT record was last looked up; null if never.' })),
-  verified_at: nullable(dateTime({ description: 'When the domain last became `verified`; null if never.' })),
-  created_at: dateTime({ description: 'When the domain was added to the app.' }),
-})
+    status: oneOf(['pending', 'verified', 'lost'], {
+      description:
+        '`pending`: the TXT record has not been found yet. `verified`: requests to the name reach the app. `lost`: it was verified, but the record is gone, and requests are no longer routed.',
+      examples: ['verified'],
+    }),
+    message: nullable(
+      text({
+        description: 'Why the last DNS lookup did not verify the domain; null if it did, or before the first one.',
+        examples: [null, 'There is no TXT record at _mote-challenge.shop.example.com yet.'],
+      }),
+    ),
+    records: list(DnsRecord, { description: 'DNS records to set at the name servers of the domain.' }),
+    certificate: DomainCertificate,
+    checked_at: nullable(dateTime({ description: 'When the TXT record was last looked up; null if never.' })),
+    verified_at: nullable(dateTime({ description: 'When the domain last became `verified`; null if never.' })),
+    created_at: dateTime({ description: 'When the domain was added to the app.' }),
+  },
+  { description: 'Custom host name of an app.' },
+)
 export type Domain = Static<typeof Domain>
 
 const shared = { tag: 'Domains', auth: 'bearer', project: 'selected', addition: true } as const
@@ -114,14 +122,18 @@ export const domainOperations = operations({
     scope: 'write',
     throttle: 'create',
     params,
-    body: resource('AddDomainRequest', {
-      name: text({
-        minLength: 1,
-        maxLength: 300,
-        description: 'Host name without wildcards, outside the domains of the installation.',
-        examples: ['shop.example.com'],
-      }),
-    }),
+    body: resource(
+      'AddDomainRequest',
+      {
+        name: text({
+          minLength: 1,
+          maxLength: 300,
+          description: 'Host name without wildcards, outside the domains of the installation.',
+          examples: ['shop.example.com'],
+        }),
+      },
+      { description: 'Host name to add to an app.' },
+    ),
     answer: Domain,
   },
   verifyDomain: {

@@ -15,80 +15,99 @@ const leaveReason = () =>
   })
 const project = () => uuid({ description: 'Project that it belongs to.' })
 
-const LeavingVm = resource('LeavingVm', {
-  vm_id: uuid({ description: 'VM that is still on the host.' }),
-  project_id: project(),
-  app_name: text({ description: 'App that the VM runs, or the internal app of a database.', examples: ['shop'] }),
-  job_id: text({ description: 'Deployment that the VM belongs to.', examples: ['job-4f9c2a7be1d06358'] }),
-  state: leaveState(),
-  reason: leaveReason(),
-})
+const LeavingVm = resource(
+  'LeavingVm',
+  {
+    vm_id: uuid({ description: 'VM that is still on the host.' }),
+    project_id: project(),
+    app_name: text({ description: 'App that the VM runs, or the internal app of a database.', examples: ['shop'] }),
+    job_id: text({ description: 'Deployment that the VM belongs to.', examples: ['job-4f9c2a7be1d06358'] }),
+    state: leaveState(),
+    reason: leaveReason(),
+  },
+  { description: 'VM that is still on a draining host.' },
+)
 
-const LeavingVolume = resource('LeavingVolume', {
-  volume_id: uuid({ description: 'Volume that is still on the host.' }),
-  project_id: project(),
-  name: text({ description: 'Name of the volume in its project.', examples: ['shop-data'] }),
-  state: leaveState(),
-  reason: leaveReason(),
-})
+const LeavingVolume = resource(
+  'LeavingVolume',
+  {
+    volume_id: uuid({ description: 'Volume that is still on the host.' }),
+    project_id: project(),
+    name: text({ description: 'Name of the volume in its project.', examples: ['shop-data'] }),
+    state: leaveState(),
+    reason: leaveReason(),
+  },
+  { description: 'Volume without a VM that is still on a draining host.' },
+)
 
-const HostHypervisor = resource('HostHypervisor', {
-  name: text({
-    description: '`firecracker`, `cloud-hypervisor`, `qemu`, or `fake` for a simulated one.',
-    examples: ['qemu'],
-  }),
-  available: bool({ description: 'Whether VMs with it can run on the host.' }),
-  detail: text({
-    description: 'Version and acceleration, or why it is not available; for people.',
-    examples: ['kvm, QEMU 10.0.2'],
-  }),
-})
+const HostHypervisor = resource(
+  'HostHypervisor',
+  {
+    name: text({
+      description: '`firecracker`, `cloud-hypervisor`, `qemu`, or `fake` for a simulated one.',
+      examples: ['qemu'],
+    }),
+    available: bool({ description: 'Whether VMs with it can run on the host.' }),
+    detail: text({
+      description: 'Version and acceleration, or why it is not available; for people.',
+      examples: ['kvm, QEMU 10.0.2'],
+    }),
+  },
+  { description: 'Hypervisor that a host offers, or why it does not.' },
+)
 
 const amount = (description: string, example: number) => int64({ description, examples: [example] })
 
-export const Host = resource('Host', {
-  id: uuid({ description: 'UUID that the agent of the host chose when it first started.' }),
-  name: text({ description: 'Host name, or the name that its agent is configured with.', examples: ['host-1'] }),
-  status: oneOf(['up', 'suspected', 'lost'], {
-    description:
-      '`up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts.',
-  }),
-  cordoned: bool({ description: 'Whether new VMs are kept away from the host.' }),
-  draining: bool({
-    description: 'Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too.',
-  }),
-  version: text({ description: 'Version of the agent on the host.', examples: ['0.1.0'] }),
-  arch: text({ description: 'Processor architecture of the host and its VMs: `x64` or `arm64`.', examples: ['x64'] }),
-  network: text({
-    description:
-      '`tap`: VMs have private networks and security rules. `user`: the agent has no root, so VMs are reached through the gateway only. `fake`: simulated.',
-    examples: ['tap'],
-  }),
-  hypervisors: list(HostHypervisor, { description: 'Hypervisors that the agent looked for.' }),
-  vcpus: amount('vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit.', 64),
-  memory_mib: amount('Memory that may be given to VMs, in MiB. Never overcommitted.', 57_344),
-  disk_mib: amount('Disk space for the writable disks of VMs, in MiB.', 409_600),
-  used_vcpus: amount('vCPUs reserved for VMs.', 12),
-  used_memory_mib: amount('Memory reserved for VMs, in MiB.', 12_288),
-  used_disk_mib: amount('Disk space reserved for VMs, in MiB.', 49_152),
-  vms: amount('VMs that belong on the host.', 9),
-  strays: amount(
-    'VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved.',
-    0,
-  ),
-  last_seen_at: dateTime({ description: 'When its agent last reported.' }),
-  created_at: dateTime({ description: 'When its agent first reported.' }),
-  leaving: Type.Optional(
-    list(LeavingVm, {
+export const Host = resource(
+  'Host',
+  {
+    id: uuid({ description: 'UUID that the agent of the host chose when it first started.' }),
+    name: text({ description: 'Host name, or the name that its agent is configured with.', examples: ['host-1'] }),
+    status: oneOf(['up', 'suspected', 'lost'], {
       description:
-        'VMs that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host.',
+        '`up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts.',
     }),
-  ),
-  leaving_volumes: Type.Optional(
-    list(LeavingVolume, {
+    cordoned: bool({ description: 'Whether new VMs are kept away from the host.' }),
+    draining: bool({
+      description: 'Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too.',
+    }),
+    version: text({ description: 'Version of the agent on the host.', examples: ['0.1.0'] }),
+    arch: text({ description: 'Processor architecture of the host and its VMs: `x64` or `arm64`.', examples: ['x64'] }),
+    network: text({
       description:
-        'Volumes without a VM that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host.',
+        '`tap`: VMs have private networks and security rules. `user`: the agent has no root, so VMs are reached through the gateway only. `fake`: simulated.',
+      examples: ['tap'],
     }),
-  ),
-})
+    hypervisors: list(HostHypervisor, { description: 'Hypervisors that the agent looked for.' }),
+    vcpus: amount(
+      'vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit.',
+      64,
+    ),
+    memory_mib: amount('Memory that may be given to VMs, in MiB. Never overcommitted.', 57_344),
+    disk_mib: amount('Disk space for the writable disks of VMs, in MiB.', 409_600),
+    used_vcpus: amount('vCPUs reserved for VMs.', 12),
+    used_memory_mib: amount('Memory reserved for VMs, in MiB.', 12_288),
+    used_disk_mib: amount('Disk space reserved for VMs, in MiB.', 49_152),
+    vms: amount('VMs that belong on the host.', 9),
+    strays: amount(
+      'VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved.',
+      0,
+    ),
+    last_seen_at: dateTime({ description: 'When its agent last reported.' }),
+    created_at: dateTime({ description: 'When its agent first reported.' }),
+    leaving: Type.Optional(
+      list(LeavingVm, {
+        description:
+          'VMs that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host.',
+      }),
+    ),
+    leaving_volumes: Type.Optional(
+      list(LeavingVolume, {
+        description:
+          'Volumes without a VM that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host.',
+      }),
+    ),
+  },
+  { description: 'Machine that runs VMs, with its capacity and what is reserved of it.' },
+)
 export type Host = Static<typeof Host>

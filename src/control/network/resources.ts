@@ -2,97 +2,109 @@
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, list, nullable, oneOf, resource, text, uint32, uuid } from '../http/types.ts'
 
-export const SecurityRule = resource('SecurityRule', {
-  id: uuid({ description: 'Identifies the rule when it is deleted.' }),
-  app_id: uuid({ description: 'App whose VMs the rule is for.' }),
-  protocol: text({
-    description: '`tcp`, `udp`, `icmp` or `any`. With a range of ports, `any` means TCP and UDP.',
-    examples: ['tcp'],
-  }),
-  port_start: uint32({
-    description: 'First destination port; 0 together with `port_end` 0 or 65535 means every port.',
-    examples: [5432],
-  }),
-  port_end: uint32({ description: 'Last destination port, inclusive.', examples: [5432] }),
-  action: text({ description: '`allow` or `deny`: what happens to matching packets.', examples: ['allow'] }),
-  priority: int64({
-    description: 'Position among the rules of the app: lower ones are tried first, the first that matches decides.',
-    examples: [100],
-  }),
-  direction: text({
-    description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies always pass.',
-    examples: ['inbound'],
-  }),
-  cidr: nullable(
-    text({
-      description: 'Network of the other side, IPv4 or IPv6; null for every address.',
-      examples: ['2001:db8:20::/48'],
+export const SecurityRule = resource(
+  'SecurityRule',
+  {
+    id: uuid({ description: 'Identifies the rule when it is deleted.' }),
+    app_id: uuid({ description: 'App whose VMs the rule is for.' }),
+    protocol: text({
+      description: '`tcp`, `udp`, `icmp` or `any`. With a range of ports, `any` means TCP and UDP.',
+      examples: ['tcp'],
     }),
-  ),
-  enforced: bool({
-    description: 'Whether the current rules are in force for every VM of the app. False while it has none.',
-  }),
-  reason: nullable(
-    text({
-      description: 'Why the rule is not, or not yet, enforced; null if it is.',
-      examples: [null, 'on their way to 1 of 2 VMs'],
+    port_start: uint32({
+      description: 'First destination port; 0 together with `port_end` 0 or 65535 means every port.',
+      examples: [5432],
     }),
-  ),
-  created_at: dateTime({ description: 'When the rule was created.' }),
-  updated_at: dateTime({ description: 'Same as `created_at`: rules are replaced, not changed.' }),
-})
+    port_end: uint32({ description: 'Last destination port, inclusive.', examples: [5432] }),
+    action: text({ description: '`allow` or `deny`: what happens to matching packets.', examples: ['allow'] }),
+    priority: int64({
+      description: 'Position among the rules of the app: lower ones are tried first, the first that matches decides.',
+      examples: [100],
+    }),
+    direction: text({
+      description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Replies always pass.',
+      examples: ['inbound'],
+    }),
+    cidr: nullable(
+      text({
+        description: 'Network of the other side, IPv4 or IPv6; null for every address.',
+        examples: ['2001:db8:20::/48'],
+      }),
+    ),
+    enforced: bool({
+      description: 'Whether the current rules are in force for every VM of the app. False while it has none.',
+    }),
+    reason: nullable(
+      text({
+        description: 'Why the rule is not, or not yet, enforced; null if it is.',
+        examples: [null, 'on their way to 1 of 2 VMs'],
+      }),
+    ),
+    created_at: dateTime({ description: 'When the rule was created.' }),
+    updated_at: dateTime({ description: 'Same as `created_at`: rules are replaced, not changed.' }),
+  },
+  { description: 'Rule that allows or denies packets to or from the VMs of an app.' },
+)
 export type SecurityRule = Static<typeof SecurityRule>
 
 export const nodeStatuses = ['up', 'degraded', 'unreachable', 'alone', 'down', 'failed', 'off'] as const
 
-export const MeshNode = resource('MeshNode', {
-  host_id: text({
-    description: 'UUID of the host.',
-    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
-  }),
-  name: text({ description: 'Name of the host.', examples: ['host-1'] }),
-  address: nullable(
-    text({
-      description: 'IPv6 address of the host in the mesh; null outside the mesh and for callers who are not Admin.',
-      examples: ['fd12:3456:789a:0:8b1f:20c4:77d1:5e02'],
+export const MeshNode = resource(
+  'MeshNode',
+  {
+    host_id: text({
+      description: 'UUID of the host.',
+      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
     }),
-  ),
-  public_key: nullable(
-    text({
-      description: 'WireGuard public key of the host; null outside the mesh and for callers who are not Admin.',
-      examples: ['AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='],
-    }),
-  ),
-  endpoint: nullable(
-    text({
+    name: text({ description: 'Name of the host.', examples: ['host-1'] }),
+    address: nullable(
+      text({
+        description: 'IPv6 address of the host in the mesh; null outside the mesh and for callers who are not Admin.',
+        examples: ['fd12:3456:789a:0:8b1f:20c4:77d1:5e02'],
+      }),
+    ),
+    public_key: nullable(
+      text({
+        description: 'WireGuard public key of the host; null outside the mesh and for callers who are not Admin.',
+        examples: ['AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8='],
+      }),
+    ),
+    endpoint: nullable(
+      text({
+        description:
+          'Address and UDP port where other hosts reach it; null outside the mesh and for callers who are not Admin.',
+        examples: ['203.0.113.20:51820'],
+      }),
+    ),
+    status: oneOf(nodeStatuses, {
       description:
-        'Address and UDP port where other hosts reach it; null outside the mesh and for callers who are not Admin.',
-      examples: ['203.0.113.20:51820'],
+        '`up`, `degraded`, `unreachable`: all, some or none of the other reporting hosts are connected, in both directions. `alone`: there is no other host. `down`: its agent is silent. `failed`: its mesh does not start; see the log of its agent. `off`: not in the mesh.',
     }),
-  ),
-  status: oneOf(nodeStatuses, {
-    description:
-      '`up`, `degraded`, `unreachable`: all, some or none of the other reporting hosts are connected, in both directions. `alone`: there is no other host. `down`: its agent is silent. `failed`: its mesh does not start; see the log of its agent. `off`: not in the mesh.',
-  }),
-  last_handshake_at: nullable(
-    dateTime({ description: 'Newest WireGuard handshake with any other host; null if there was none.' }),
-  ),
-  rx_bytes: int64({
-    description: 'Bytes received over the mesh since its tunnels were set up.',
-    examples: [73_400_320],
-  }),
-  tx_bytes: int64({ description: 'Bytes sent over the mesh since its tunnels were set up.', examples: [68_157_440] }),
-  latency_ms: nullable(
-    Type.Number({
-      description: 'Median round trip to the connected hosts, in milliseconds; null without a connected host.',
-      examples: [0.42],
+    last_handshake_at: nullable(
+      dateTime({ description: 'Newest WireGuard handshake with any other host; null if there was none.' }),
+    ),
+    rx_bytes: int64({
+      description: 'Bytes received over the mesh since its tunnels were set up.',
+      examples: [73_400_320],
     }),
-  ),
-})
-export const MeshStatus = resource('MeshStatus', {
-  enabled: bool({ description: 'Whether any host is in the mesh.' }),
-  nodes: list(MeshNode, { description: 'Every host of the installation, by name.' }),
-})
+    tx_bytes: int64({ description: 'Bytes sent over the mesh since its tunnels were set up.', examples: [68_157_440] }),
+    latency_ms: nullable(
+      Type.Number({
+        description: 'Median round trip to the connected hosts, in milliseconds; null without a connected host.',
+        examples: [0.42],
+      }),
+    ),
+  },
+  { description: 'Host, and how the others reach it.' },
+)
+export const MeshStatus = resource(
+  'MeshStatus',
+  {
+    enabled: bool({ description: 'Whether any host is in the mesh.' }),
+    nodes: list(MeshNode, { description: 'Every host of the installation, by name.' }),
+  },
+  { description: 'State of the private network between hosts.' },
+)
 export type MeshStatus = Static<typeof MeshStatus>
 
 export const MeshEvent = resource(

@@ -39,32 +39,36 @@ export const networkOperations = operations({
     ...rules,
     scope: 'write',
     params: Type.Object({ app_name }),
-    body: resource('CreateSecurityRuleRequest', {
-      protocol: oneOf(['tcp', 'udp', 'icmp', 'any'], {
-        description: 'Protocol to match. With a range of ports, `any` means TCP and UDP.',
-      }),
-      port_start: port('First destination port to match. 0 for `icmp`, and for every port.'),
-      port_end: port('Last destination port to match, inclusive. 0 for `icmp`; 65535 for every port.'),
-      action: oneOf(['allow', 'deny'], { description: 'What happens to matching packets.' }),
-      direction: maybe(oneOf(['inbound', 'outbound']), {
-        description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`.',
-      }),
-      cidr: maybe(
-        text({
-          maxLength: 64,
-          description: 'Network or single address of the other side, IPv4 or IPv6. Default: every address.',
-          examples: ['2001:db8:20::/48'],
+    body: resource(
+      'CreateSecurityRuleRequest',
+      {
+        protocol: oneOf(['tcp', 'udp', 'icmp', 'any'], {
+          description: 'Protocol to match. With a range of ports, `any` means TCP and UDP.',
         }),
-      ),
-      priority: maybe(
-        int32({
-          minimum: 0,
-          maximum: 65_535,
-          description: 'Lower ones are tried first; of equal ones, the older. Default: after the existing rules.',
-          examples: [100],
+        port_start: port('First destination port to match. 0 for `icmp`, and for every port.'),
+        port_end: port('Last destination port to match, inclusive. 0 for `icmp`; 65535 for every port.'),
+        action: oneOf(['allow', 'deny'], { description: 'What happens to matching packets.' }),
+        direction: maybe(oneOf(['inbound', 'outbound']), {
+          description: '`inbound`: packets to the VMs. `outbound`: packets from the VMs. Default: `inbound`.',
         }),
-      ),
-    }),
+        cidr: maybe(
+          text({
+            maxLength: 64,
+            description: 'Network or single address of the other side, IPv4 or IPv6. Default: every address.',
+            examples: ['2001:db8:20::/48'],
+          }),
+        ),
+        priority: maybe(
+          int32({
+            minimum: 0,
+            maximum: 65_535,
+            description: 'Lower ones are tried first; of equal ones, the older. Default: after the existing rules.',
+            examples: [100],
+          }),
+        ),
+      },
+      { description: 'Packets to match, and what happens to them.' },
+    ),
     answer: SecurityRule,
   },
   deleteSecurityRule: {

@@ -15,53 +15,66 @@ import {
   uuid,
 } from '../http/types.ts'
 
-export const Notification = resource('Notification', {
-  id: uuid({ description: 'Identifies the notification when it is marked as read.' }),
-  tenant_id: uuid({
-    description: 'Project that it is about; for notifications about an account, its default project.',
-  }),
-  user_id: uuid({ description: 'Account that receives it. Nobody else sees it.' }),
-  title: text({ description: 'What happened, in a few words.', examples: ['Deployment of shop failed'] }),
-  body: text({
-    description: 'What it means and what to do, in plain text.',
-    examples: ['The health check at / was not answered in time. What served before goes on serving.'],
-  }),
-  kind: text({
-    description:
-      'What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added.',
-    examples: ['deployment.failed'],
-  }),
-  entity_name: text({ description: 'What it is about, as people call it, such as an app.', examples: ['shop'] }),
-  resource_id: text({
-    description: 'Id of what it is about; empty for announcements.',
-    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
-  }),
-  route: text({
-    description: 'Path in the dashboard that shows more.',
-    examples: ['/apps/shop/deployments/job-4f9c2a7be1d06358'],
-  }),
-  metadata: freeForm({
-    description: 'Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing.',
-    examples: [null],
-  }),
-  is_read: bool({ description: 'Whether it was marked as read.' }),
-  created_at: dateTime({ description: 'When it happened.' }),
-  read_at: Type.Optional(dateTime({ description: 'When it was first marked as read. Absent while it is unread.' })),
-})
+export const Notification = resource(
+  'Notification',
+  {
+    id: uuid({ description: 'Identifies the notification when it is marked as read.' }),
+    tenant_id: uuid({
+      description: 'Project that it is about; for notifications about an account, its default project.',
+    }),
+    user_id: uuid({ description: 'Account that receives it. Nobody else sees it.' }),
+    title: text({ description: 'What happened, in a few words.', examples: ['Deployment of shop failed'] }),
+    body: text({
+      description: 'What it means and what to do, in plain text.',
+      examples: ['The health check at / was not answered in time. What served before goes on serving.'],
+    }),
+    kind: text({
+      description:
+        'What happened, for programs, such as `deployment.failed` or `security.new_login`. New kinds may be added.',
+      examples: ['deployment.failed'],
+    }),
+    entity_name: text({ description: 'What it is about, as people call it, such as an app.', examples: ['shop'] }),
+    resource_id: text({
+      description: 'Id of what it is about; empty for announcements.',
+      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+    }),
+    route: text({
+      description: 'Path in the dashboard that shows more.',
+      examples: ['/apps/shop/deployments/job-4f9c2a7be1d06358'],
+    }),
+    metadata: freeForm({
+      description:
+        'Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing.',
+      examples: [null],
+    }),
+    is_read: bool({ description: 'Whether it was marked as read.' }),
+    created_at: dateTime({ description: 'When it happened.' }),
+    read_at: Type.Optional(dateTime({ description: 'When it was first marked as read. Absent while it is unread.' })),
+  },
+  { description: 'Message to one account about something that happened.' },
+)
 export type Notification = Static<typeof Notification>
 
-export const NotificationList = resource('NotificationList', {
-  notifications: list(Notification, { description: 'Notifications of this page, newest first.' }),
-  unread_count: int64({ description: 'Unread notifications on all pages, whatever the filter.', examples: [3] }),
-  has_more: bool({ description: 'Whether older ones follow on another page.', examples: [false] }),
-  next_offset: int64({ description: '`offset` of the next page.', examples: [20] }),
-})
+export const NotificationList = resource(
+  'NotificationList',
+  {
+    notifications: list(Notification, { description: 'Notifications of this page, newest first.' }),
+    unread_count: int64({ description: 'Unread notifications on all pages, whatever the filter.', examples: [3] }),
+    has_more: bool({ description: 'Whether older ones follow on another page.', examples: [false] }),
+    next_offset: int64({ description: '`offset` of the next page.', examples: [20] }),
+  },
+  { description: 'Page of notifications, with counts.' },
+)
 export type NotificationList = Static<typeof NotificationList>
 
-const Announcement = resource('Announcement', {
-  status: oneOf(['sent'], { description: 'The notifications are stored; e-mails follow.' }),
-  recipients: int64({ description: 'Accounts that received the notification.', examples: [42] }),
-})
+const Announcement = resource(
+  'Announcement',
+  {
+    status: oneOf(['sent'], { description: 'The notifications are stored; e-mails follow.' }),
+    recipients: int64({ description: 'Accounts that received the notification.', examples: [42] }),
+  },
+  { description: 'Result of sending an announcement.' },
+)
 
 const shared = { tag: 'Notifications', auth: 'bearer', project: 'none' } as const
 
@@ -114,27 +127,31 @@ export const notificationOperations = operations({
     scope: 'admin',
     adminOnly: true,
     addition: true,
-    body: resource('CreateAnnouncementRequest', {
-      title: displayName({
-        description: 'Title of the notification and subject of the e-mail.',
-        examples: ['Databases can be branched'],
-      }),
-      body: text({
-        minLength: 1,
-        maxLength: 4000,
-        description: 'Plain text of the notification and the e-mail.',
-        examples: ['A branch is a writable copy of a database that is made within seconds.'],
-      }),
-      route: maybe(
-        text({
-          maxLength: 300,
-          pattern: '^/',
-          'x-mote-pattern': 'a "/" at the start',
-          description: 'Path in the dashboard that the notification leads to. Default: its start page.',
-          examples: ['/databases'],
+    body: resource(
+      'CreateAnnouncementRequest',
+      {
+        title: displayName({
+          description: 'Title of the notification and subject of the e-mail.',
+          examples: ['Databases can be branched'],
         }),
-      ),
-    }),
+        body: text({
+          minLength: 1,
+          maxLength: 4000,
+          description: 'Plain text of the notification and the e-mail.',
+          examples: ['A branch is a writable copy of a database that is made within seconds.'],
+        }),
+        route: maybe(
+          text({
+            maxLength: 300,
+            pattern: '^/',
+            'x-mote-pattern': 'a "/" at the start',
+            description: 'Path in the dashboard that the notification leads to. Default: its start page.',
+            examples: ['/databases'],
+          }),
+        ),
+      },
+      { description: 'Text of an announcement.' },
+    ),
     answer: Announcement,
   },
   markAllNotificationsRead: {

@@ -53,16 +53,20 @@ export const memberOperations = operations({
     scope: 'admin',
     project: 'path',
     params,
-    body: resource('InviteMemberRequest', {
-      email: text({
-        minLength: 3,
-        maxLength: 254,
-        format: 'email',
-        description: 'Address to invite. It does not need an account yet.',
-        examples: ['grace@example.com'],
-      }),
-      role: invitedRole(),
-    }),
+    body: resource(
+      'InviteMemberRequest',
+      {
+        email: text({
+          minLength: 3,
+          maxLength: 254,
+          format: 'email',
+          description: 'Address to invite. It does not need an account yet.',
+          examples: ['grace@example.com'],
+        }),
+        role: invitedRole(),
+      },
+      { description: 'Address to invite, and the role it is offered.' },
+    ),
     answer: Invitation,
   },
   updateMember: {
@@ -75,7 +79,7 @@ export const memberOperations = operations({
     scope: 'admin',
     project: 'path',
     params: memberParams,
-    body: resource('UpdateMemberRequest', { role: memberRole() }),
+    body: resource('UpdateMemberRequest', { role: memberRole() }, { description: 'New role of a member.' }),
     answer: Member,
   },
   removeMember: {
@@ -139,16 +143,20 @@ export const memberOperations = operations({
     params: Type.Object({
       invitation_id: uuid({ description: 'Id of the invitation: in its link, the part between `#` and the dot.' }),
     }),
-    body: resource('AcceptInvitationRequest', {
-      secret: maybe(
-        text({
-          maxLength: 200,
-          description:
-            'In the link, the part behind the dot. Not needed if the invited address is the verified address of the account.',
-          examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
-        }),
-      ),
-    }),
+    body: resource(
+      'AcceptInvitationRequest',
+      {
+        secret: maybe(
+          text({
+            maxLength: 200,
+            description:
+              'In the link, the part behind the dot. Not needed if the invited address is the verified address of the account.',
+            examples: ['Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+          }),
+        ),
+      },
+      { description: 'Secret of the invitation. May be empty if the invited address is verified.' },
+    ),
     answer: Project,
   },
 })

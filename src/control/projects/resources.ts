@@ -2,16 +2,21 @@
 import { type Static, Type } from 'typebox'
 import { dateTime, list, maybe, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
-export const Project = resource('Project', {
-  id: uuid({ description: 'UUID of the project, which other resources call `tenant_id` or `project_id`.' }),
-  tenant_id: text({
-    description: 'Slug of the project: unique in the installation, part of the host names of its apps, never changed.',
-    examples: ['acme'],
-  }),
-  name: text({ description: 'Shown in the dashboard and in notifications.', examples: ['Acme'] }),
-  created_at: dateTime({ description: 'When the project was created.' }),
-  updated_at: dateTime({ description: 'When the project was last changed, for example renamed.' }),
-})
+export const Project = resource(
+  'Project',
+  {
+    id: uuid({ description: 'UUID of the project, which other resources call `tenant_id` or `project_id`.' }),
+    tenant_id: text({
+      description:
+        'Slug of the project: unique in the installation, part of the host names of its apps, never changed.',
+      examples: ['acme'],
+    }),
+    name: text({ description: 'Shown in the dashboard and in notifications.', examples: ['Acme'] }),
+    created_at: dateTime({ description: 'When the project was created.' }),
+    updated_at: dateTime({ description: 'When the project was last changed, for example renamed.' }),
+  },
+  { description: 'Workspace that owns apps, volumes and databases, also called a tenant.' },
+)
 export type Project = Static<typeof Project>
 
 export const memberRole = () =>
@@ -27,43 +32,55 @@ export const invitedRole = () =>
     examples: ['member'],
   })
 
-export const Member = resource('Member', {
-  user_id: uuid({ description: 'Account of the member.' }),
-  email: text({ description: 'Address the member signs in with.', examples: ['ada@example.com'] }),
-  first_name: nullable(text({ description: 'Given name; null if never set.', examples: ['Ada'] })),
-  last_name: nullable(text({ description: 'Family name; null if never set.', examples: ['Example'] })),
-  role: memberRole(),
-  since: dateTime({ description: 'When the account joined the project.' }),
-})
+export const Member = resource(
+  'Member',
+  {
+    user_id: uuid({ description: 'Account of the member.' }),
+    email: text({ description: 'Address the member signs in with.', examples: ['ada@example.com'] }),
+    first_name: nullable(text({ description: 'Given name; null if never set.', examples: ['Ada'] })),
+    last_name: nullable(text({ description: 'Family name; null if never set.', examples: ['Example'] })),
+    role: memberRole(),
+    since: dateTime({ description: 'When the account joined the project.' }),
+  },
+  { description: 'Account that belongs to a project, and its role there.' },
+)
 export type Member = Static<typeof Member>
 
-export const Invitation = resource('Invitation', {
-  id: uuid({ description: 'Identifies the invitation when it is accepted or withdrawn.' }),
-  project: text({ description: 'Slug of the project.', examples: ['acme'] }),
-  project_name: text({ description: 'Display name of the project.', examples: ['Acme'] }),
-  email: text({ description: 'Address that is invited, in lower case.', examples: ['grace@example.com'] }),
-  role: invitedRole(),
-  created_at: dateTime({ description: 'When the address was first invited.' }),
-  expires_at: dateTime({
-    description: 'End of the invitation, seven days after it was made or last renewed.',
-    examples: ['2026-03-21T09:26:53.589Z'],
-  }),
-  link: maybe(
-    text({
-      description:
-        'Link to accept the invitation; anyone who has it can join. Only in the answer to the request that made or renewed the invitation.',
-      examples: [
-        'https://mote.example.com/link/invitation#0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt',
-      ],
+export const Invitation = resource(
+  'Invitation',
+  {
+    id: uuid({ description: 'Identifies the invitation when it is accepted or withdrawn.' }),
+    project: text({ description: 'Slug of the project.', examples: ['acme'] }),
+    project_name: text({ description: 'Display name of the project.', examples: ['Acme'] }),
+    email: text({ description: 'Address that is invited, in lower case.', examples: ['grace@example.com'] }),
+    role: invitedRole(),
+    created_at: dateTime({ description: 'When the address was first invited.' }),
+    expires_at: dateTime({
+      description: 'End of the invitation, seven days after it was made or last renewed.',
+      examples: ['2026-03-21T09:26:53.589Z'],
     }),
-  ),
-})
+    link: maybe(
+      text({
+        description:
+          'Link to accept the invitation; anyone who has it can join. Only in the answer to the request that made or renewed the invitation.',
+        examples: [
+          'https://mote.example.com/link/invitation#0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt',
+        ],
+      }),
+    ),
+  },
+  { description: 'Offer to an e-mail address to join a project.' },
+)
 export type Invitation = Static<typeof Invitation>
 
-export const MemberList = resource('MemberList', {
-  members: list(Member, { description: 'Members of the project, the longest-standing first.' }),
-  invitations: list(Invitation, { description: 'Open invitations, oldest first. Expired ones are left out.' }),
-})
+export const MemberList = resource(
+  'MemberList',
+  {
+    members: list(Member, { description: 'Members of the project, the longest-standing first.' }),
+    invitations: list(Invitation, { description: 'Open invitations, oldest first. Expired ones are left out.' }),
+  },
+  { description: 'Members of a project and open invitations to it.' },
+)
 export type MemberList = Static<typeof MemberList>
 
 export const params = Type.Object({

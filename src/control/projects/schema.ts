@@ -28,12 +28,16 @@ const ownOperations = operations({
     ...shared,
     scope: 'admin',
     project: 'none',
-    body: resource('CreateProjectRequest', {
-      name: displayName({
-        description: 'Shown in the dashboard and in notifications. Need not be unique.',
-        examples: ['Acme'],
-      }),
-    }),
+    body: resource(
+      'CreateProjectRequest',
+      {
+        name: displayName({
+          description: 'Shown in the dashboard and in notifications. Need not be unique.',
+          examples: ['Acme'],
+        }),
+      },
+      { description: 'Name of a new project.' },
+    ),
     answer: Project,
   },
   getProject: {
@@ -57,9 +61,13 @@ const ownOperations = operations({
     scope: 'admin',
     project: 'path',
     params,
-    body: resource('UpdateProjectRequest', {
-      name: displayName({ description: 'New display name.', examples: ['Acme Staging'] }),
-    }),
+    body: resource(
+      'UpdateProjectRequest',
+      {
+        name: displayName({ description: 'New display name.', examples: ['Acme Staging'] }),
+      },
+      { description: 'New name of a project.' },
+    ),
     answer: Project,
   },
   deleteProject: {

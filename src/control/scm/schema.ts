@@ -48,13 +48,17 @@ export const scmOperations = operations({
     ...shared,
     scope: 'admin',
     addition: true,
-    body: resource('ConfirmScmRequest', {
-      confirmation: text({
-        maxLength: 1024,
-        description: 'Text that the last page in the browser shows.',
-        examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
-      }),
-    }),
+    body: resource(
+      'ConfirmScmRequest',
+      {
+        confirmation: text({
+          maxLength: 1024,
+          description: 'Text that the last page in the browser shows.',
+          examples: ['eyJpZCI6IjAxOTdlMGYzIn0.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt'],
+        }),
+      },
+      { description: 'Confirmation that the browser showed at the end of an installation.' },
+    ),
     answer: ScmInstalled,
   },
   scmCallback: {

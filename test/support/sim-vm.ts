@@ -249,7 +249,7 @@ function inhabit(vm: SimVm): void {
 
 /** The two ends of a live migration. */
 function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
-  const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri'>) => {
+  const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri' | 'ready'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
     const migration: MigrationObserved = {
       ...{ ...change, percent, transferredBytes: percent * 1024, totalBytes: 102_400, error: null },
@@ -301,6 +301,10 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
       const of = { migrationId, role: 'source' as const, uri }
       if (!vm.wish.spec.outgoing) return note(vm, { ...of, phase: 'cancelled' })
       if (known?.migrationId !== migrationId) return note(vm, { ...of, phase: 'copying' })
+      if (vm.wish.spec.outgoing.waits) {
+        if (!known.ready) note(vm, { ...of, phase: 'copying', ready: true })
+        return
+      }
       const waiting = wires.get(`at ${uri}`)
       if (!waiting) return note(vm, { ...of, phase: 'failed' })
       wires.delete(`at ${uri}`)

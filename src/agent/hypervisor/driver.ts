@@ -218,12 +218,14 @@ export interface Machine {
    * Moves the VM to where `Arrival.uri` listens. Resolves when it runs there and is stopped here; on failure or abort it
    * runs on here. Capability `migrate`.
    * @param volumes those that it has, where its driver `movesVolumes`
+   * @param release awaited before the last stretch, in which the guest stands still; rejects when the VM shall stay
    */
   handOver?(
     uri: string,
     onProgress: (progress: MigrationProgress) => void,
     signal: AbortSignal,
     volumes?: LeavingVolumes,
+    release?: () => Promise<void>,
   ): Promise<{ readonly downtimeMs: number }>
   /** Log frames up to `seq` are safe. */
   ack(seq: number): void

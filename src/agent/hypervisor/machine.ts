@@ -109,8 +109,8 @@ export function machineOf(parts: MachineParts): Machine {
     ...(vmm.copyDisk ? { copyDisk: vmm.copyDisk } : {}),
     freezeDisk: async disk => void (await guest.request(`freeze ${encodeWord(disk.mountPoint)}`, freezeMs)),
     thawDisk: async () => void (await guest.request('thaw', answerMs)),
-    async handOver(uri, onProgress, signal, volumes) {
-      const moved = vmm.handOver(uri, onProgress, signal, volumes).then(result => {
+    async handOver(uri, onProgress, signal, volumes, release) {
+      const moved = vmm.handOver(uri, onProgress, signal, volumes, release).then(result => {
         detached = true
         return result
       })

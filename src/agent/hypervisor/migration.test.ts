@@ -83,6 +83,45 @@ test.skipIf(!hasQemu)(
   },
 )
 
+test.skipIf(!hasQemu)(
+  'migration: a VM that waits runs, and stays when the agent restarts or the move is given up (needs qemu)',
+  limit,
+  async () => {
+    await using source = await testAgent(qemu)
+    await using target = await testAgent(qemu)
+    await source.put(wish(1))
+    const { startedAtMs } = await healthy(source)
+    let generation = 1
+    const ready = async (migrationId: string) => {
+      await target.put(wish(++generation, { incoming: { migrationId } }))
+      const { migration } = await target.until(
+        'vm-1',
+        'listening',
+        vm => vm.migration?.migrationId === migrationId && vm.migration.phase === 'listening',
+      )
+      const uri = migration?.uri ?? ''
+      await source.put(wish(generation, { outgoing: { migrationId, uri, waits: true } }))
+      await source.until('vm-1', 'ready', vm => vm.migration?.migrationId === migrationId && !!vm.migration.ready)
+      expect((await source.exec('vm-1', ['echo', 'runs'])).stdout).toBe('runs\n')
+      return uri
+    }
+    await ready('m-1')
+    await source.restart()
+    await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
+    expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
+
+    await ready('m-2')
+    await source.put(wish(++generation))
+    await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
+    expect((await healthy(source)).startedAtMs).toBe(startedAtMs)
+
+    const uri = await ready('m-3')
+    await source.put(wish(++generation, { outgoing: { migrationId: 'm-3', uri } }))
+    await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
+    await healthy(target)
+  },
+)
+
 /** Asks the addresses in turn and answers the longest time without an answer from any, ms. */
 async function longestGap(
   endpoints: ReadonlyArray<{ host: string; port: number } | null>,

@@ -16,6 +16,8 @@ export interface SampleOptions {
   readonly user?: 'web' | 'root'
   /** More programs in /bin, by name. */
   readonly programs?: Readonly<Record<string, Buffer>>
+  /** CGI scripts, served at `/cgi-bin/<name>`. */
+  readonly scripts?: Readonly<Record<string, string>>
 }
 
 /**
@@ -77,7 +79,10 @@ printf 'Content-Type: text/plain\\r\\n\\r\\n'
 echo "${greeting} from $(hostname), a microVM with Linux $(uname -r)"
 `
 
-async function layerTar(busybox: Buffer, { greeting = 'Hello', programs = {} }: SampleOptions): Promise<Buffer> {
+async function layerTar(
+  busybox: Buffer,
+  { greeting = 'Hello', programs = {}, scripts = {} }: SampleOptions,
+): Promise<Buffer> {
   if (!/^[\w ,.!-]{1,80}$/.test(greeting)) throw new Error('the greeting may have letters, digits and , . ! - only')
   const tar = pack()
   const mtime = new Date(0)
@@ -114,6 +119,7 @@ async function layerTar(busybox: Buffer, { greeting = 'Hello', programs = {} }: 
   file('app/start', startScript)
   file('app/www/health', 'ok\n')
   file('app/www/cgi-bin/index.cgi', indexScript(greeting), 0o755)
+  for (const [name, script] of Object.entries(scripts)) file(`app/www/cgi-bin/${name}`, script, 0o755)
   tar.finalize()
   return buffer(tar)
 }

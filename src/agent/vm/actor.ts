@@ -57,6 +57,7 @@ export class VmActor {
     this.#steps = new Steps({
       ...{ ...deps, notebook, body: this.#body, adjuster: this.#adjuster, onChange, ending: this.#end.signal },
       wish: () => this.#wish,
+      nextChange: () => this.#wake.promise,
       onStage: stage => this.#enter(stage),
       onStep: step => {
         notebook.note({ steps: [...notebook.record.steps, step] })

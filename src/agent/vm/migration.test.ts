@@ -37,6 +37,8 @@ describe('a newer wish', () => {
       {
         ...{ driver, notebook, volumes: { leaving: () => ({ send: async () => undefined }) } },
         ...{ onLeft: () => undefined, onLost: () => undefined },
+        wish: () => ({ spec: testSpec() }),
+        nextChange: () => Promise.resolve(),
         onChange: () => (notebook.record.migration?.phase === 'listening' ? listening.resolve() : undefined),
       },
       'm-1',
@@ -100,4 +102,56 @@ test('an agent that finds a VM arrived, where the one before could not say so, s
   await using next = await testAgent(config)
   const seen: VmObserved = await next.get('vm-1')
   expect(seen.migration).toMatchObject({ migrationId: 'm-1', phase: 'switched', percent: 100 })
+})
+
+describe('a VM that shall wait before it leaves', () => {
+  const outgoing = (uri: string, waits?: boolean) => ({
+    outgoing: { migrationId: 'm-1', uri, ...(waits ? { waits } : {}) },
+  })
+  const twoHosts = async () => {
+    const cleanup = new AsyncDisposableStack()
+    const fake = { hypervisor: 'fake' } as const
+    const [source, target] = [cleanup.use(await testAgent(fake)), cleanup.use(await testAgent(fake))]
+    await source.put({ vmId: 'vm-1', generation: 1, want: 'running', spec: testSpec({ hypervisor: 'fake' }) })
+    await source.until('vm-1', 'healthy', vm => vm.healthy)
+    await target.put({
+      vmId: 'vm-1',
+      generation: 1,
+      want: 'running',
+      spec: testSpec({ hypervisor: 'fake', incoming: { migrationId: 'm-1' } }),
+    })
+    const { migration: seen } = await target.until('vm-1', 'listening', vm => vm.migration?.phase === 'listening')
+    const uri = seen?.uri ?? ''
+    await source.put({
+      vmId: 'vm-1',
+      generation: 2,
+      want: 'running',
+      spec: testSpec({ hypervisor: 'fake', ...outgoing(uri, true) }),
+    })
+    const waiting = await source.until('vm-1', 'ready', vm => vm.migration?.ready === true)
+    expect(waiting).toMatchObject({ state: 'running', healthy: true, migration: { phase: 'copying' } })
+    return { source, target, uri, [Symbol.asyncDispose]: () => cleanup.disposeAsync() }
+  }
+
+  test('leaves once it is released', async () => {
+    await using hosts = await twoHosts()
+    const { source, target, uri } = hosts
+    await source.put({
+      vmId: 'vm-1',
+      generation: 3,
+      want: 'running',
+      spec: testSpec({ hypervisor: 'fake', ...outgoing(uri) }),
+    })
+    const left = await source.until('vm-1', 'switched', vm => vm.migration?.phase === 'switched')
+    expect(left.migration?.ready).toBe(false)
+    await target.until('vm-1', 'healthy', vm => vm.healthy)
+  })
+
+  test('stays, and is healthy, when the move is given up meanwhile', async () => {
+    await using hosts = await twoHosts()
+    const { source } = hosts
+    await source.put({ vmId: 'vm-1', generation: 3, want: 'running', spec: testSpec({ hypervisor: 'fake' }) })
+    const stays = await source.until('vm-1', 'cancelled', vm => vm.migration?.phase === 'cancelled')
+    expect(stays).toMatchObject({ state: 'running', healthy: true })
+  })
 })

@@ -1,4 +1,4 @@
-import type { MigrationObserved, VmSpec } from '../../contract/agent.ts'
+import type { MigrationObserved, VmPut, VmSpec } from '../../contract/agent.ts'
 import type { Volumes } from '../volume/volumes.ts'
 import { abortable } from '../../lib/abortable.ts'
 import type { Arrival, Driver, LeavingVolumes, Machine, MigrationProgress, Prepared } from '../hypervisor/driver.ts'
@@ -30,6 +30,9 @@ export function isOver({ phase }: MigrationObserved): boolean {
   return phase === 'switched' || phase === 'cancelled' || phase === 'failed'
 }
 
+/** The control plane releases a VM after seconds; without it the guest would stay half-way for ever. */
+const releaseMs = 120_000
+
 /** The guest runs; its agent has to answer, and may be told its new address. */
 const settlingMs = 60_000
 
@@ -40,6 +43,9 @@ export interface MigrationDeps {
   readonly notebook: Notebook
   readonly volumes: Pick<Volumes, 'leaving'>
   readonly onChange: () => void
+  readonly wish: () => Pick<VmPut, 'spec'>
+  /** Resolves after the next wish, at the latest. */
+  readonly nextChange: () => Promise<void>
   /** The machine runs elsewhere now: forget it here. */
   readonly onLeft: () => void
   /** It did not come, or has ended as it came. */
@@ -48,15 +54,22 @@ export interface MigrationDeps {
 
 /** Hands the machine over. Resolves when it has gone from here; on failure or abort it runs on, and the record says so. */
 export async function sendAway(
-  { driver, notebook, onChange, onLeft, volumes }: MigrationDeps,
+  deps: MigrationDeps,
   machine: Machine,
   spec: VmSpec,
   signal: AbortSignal,
 ): Promise<void> {
+  const { driver, notebook, onChange, onLeft, volumes } = deps
   const known = notebook.record.migration
   const wanted = spec.outgoing ?? (known && { migrationId: known.migrationId, uri: known.uri ?? '' })
   if (!wanted) throw new Error('BUG: no migration to follow')
-  const begun: MigrationObserved = { ...nothingYet, ...wanted, role: 'source', phase: 'copying' }
+  const begun: MigrationObserved = {
+    ...nothingYet,
+    migrationId: wanted.migrationId,
+    uri: wanted.uri,
+    role: 'source',
+    phase: 'copying',
+  }
   const change = (next: Partial<MigrationObserved>) => {
     notebook.note({ migration: { ...(notebook.record.migration ?? begun), ...next } })
     onChange()
@@ -65,6 +78,12 @@ export async function sendAway(
   onChange()
   // A wish that no longer wants it, seen only after a restart: the driver finds out whether it is too late.
   const stop = spec.outgoing ? signal : AbortSignal.abort()
+  const release = async () => {
+    if (!spec.outgoing?.waits) return
+    change({ ready: true })
+    await untilReleased(deps, stop)
+    change({ ready: false })
+  }
   try {
     if (!machine.handOver) throw new StepError('unsupported_by_hypervisor', `${driver.name} cannot migrate`)
     const { downtimeMs } = await machine.handOver(
@@ -72,6 +91,7 @@ export async function sendAway(
       throttled(change),
       stop,
       along(driver, notebook, spec, volumes),
+      release,
     )
     onLeft()
     change({ phase: 'switched', percent: 100, downtimeMs })
@@ -79,6 +99,16 @@ export async function sendAway(
     change(stop.aborted ? { phase: 'cancelled' } : { phase: 'failed', error: StepError.of(error).message })
   }
   await notebook.save()
+}
+
+/** @throws the signal's reason, StepError `not_released` */
+async function untilReleased({ wish, nextChange }: MigrationDeps, signal: AbortSignal): Promise<void> {
+  const limit = AbortSignal.timeout(releaseMs)
+  while (wish().spec.outgoing?.waits)
+    await abortable(nextChange(), AbortSignal.any([signal, limit])).catch((error: unknown) => {
+      if (signal.aborted || !limit.aborted) throw error
+      throw new StepError('not_released', 'the control plane did not release the VM in time; it stays here')
+    })
 }
 
 /** What goes with it; undefined: it has no volumes. @throws StepError `volumes_attached` */

@@ -23,6 +23,8 @@ export interface StepsDeps extends ActorDeps {
   readonly body: Body
   readonly adjuster: Adjuster
   readonly wish: () => VmPut
+  /** Resolves after the next wish, at the latest. */
+  readonly nextChange: () => Promise<void>
   /** The agent itself ends. */
   readonly ending: AbortSignal
   readonly onStage: (stage: Stage) => void
@@ -171,13 +173,13 @@ export class Steps {
   }
 
   #migration() {
-    const { driver, notebook, volumes, onChange, body, adjuster } = this.#deps
+    const { driver, notebook, volumes, onChange, wish, nextChange, body, adjuster } = this.#deps
     const onLeft = () => {
       body.drop()
       adjuster.forget()
       notebook.note({ running: null, paused: false })
     }
-    return { driver, notebook, volumes, onChange, onLeft, onLost: () => adjuster.forget() }
+    return { driver, notebook, volumes, onChange, wish, nextChange, onLeft, onLost: () => adjuster.forget() }
   }
 
   async adopted(machine: Machine): Promise<void> {

@@ -71,6 +71,8 @@ export const VmSpec = Type.Object({
   outgoing: Type.Optional(
     Type.Object({
       ...{ migrationId: Type.String(), uri: Type.String() },
+      /** The host reports `ready` before the guest stands still, and goes on once this is gone. */
+      waits: Type.Optional(Type.Boolean()),
       /** Its volumes that go along, with their snapshots, oldest first. */
       volumes: Type.Optional(
         Type.Array(Type.Object({ volumeId: Type.String(), snapshots: Type.Array(Type.String()) })),
@@ -139,6 +141,8 @@ export const MigrationObserved = Type.Object({
   totalBytes: Type.Integer(),
   downtimeMs: Type.Union([Type.Number(), Type.Null()]),
   error: Type.Union([Type.String(), Type.Null()]),
+  /** The source waits for a wish without `outgoing.waits`: what comes next makes the guest stand still. */
+  ready: Type.Optional(Type.Boolean()),
 })
 export type MigrationObserved = Static<typeof MigrationObserved>
 

@@ -31,6 +31,7 @@ export async function handOver(
   uri: string,
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
+  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir } = vm
   if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
@@ -41,7 +42,7 @@ export async function handOver(
     const wire = await openWire(uri, vm.madeBy)
     ends.push(wire.close)
     signal.addEventListener('abort', closeAll, { once: true })
-    return await sendVm(vm, wire, end => ends.push(end), onProgress, signal)
+    return await sendVm(vm, wire, end => ends.push(end), onProgress, signal, release)
   } catch (error) {
     if (hasMark(vmDir, 'left')) {
       // Killed before its connection ends, which would let it run here again.
@@ -64,6 +65,7 @@ async function sendVm(
   onEnd: (end: () => void) => void,
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
+  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir, api, running, memoryMib, user } = vm
   const scratch = join(vmDir, scratchFile)
@@ -80,6 +82,7 @@ async function sendVm(
   const { server, connection } = await listen(join(vmDir, runDir))
   onEnd(() => server.close())
   if (user) await chown(join(vmDir, runDir, leavingSocket), user.uid, user.gid)
+  await release?.()
   await api.call('PUT', '/vm.send-migration', { destination_url: `unix:${leavingSocket}` })
   const local = peerOver(await abortable(connection, AbortSignal.any([signal, AbortSignal.timeout(runMs)])))
   onEnd(local.close)

@@ -123,9 +123,10 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
     attachDisk: async disk => void vm.disks.set(disk.volumeId, disk.mountPoint),
     detachDisk: async disk => void vm.disks.delete(disk.volumeId),
     growDisk: async () => host.pass('growDisk', vmId, 0),
-    handOver: async (uri, onProgress, signal) => {
+    handOver: async (uri, onProgress, signal, _volumes, release) => {
       await host.pass('handOver', vmId, host.timing.copyMs ?? 0, signal)
       onProgress({ percent: 50, transferredBytes: vm.load.ramBytes / 2, totalBytes: vm.load.ramBytes })
+      await release?.()
       const { healthy, paused } = vm
       const stoppedMs = performance.now()
       Object.assign(vm, { healthy: false, paused: true })

@@ -27,6 +27,7 @@ export async function handOver(
   uri: string,
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
+  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir, api } = vm
   if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
@@ -36,7 +37,7 @@ export async function handOver(
     wire = await openWire(uri, vm.madeBy)
     const closing = wire
     signal.addEventListener('abort', () => closing.close(), { once: true })
-    return await sendVm(vm, wire, onProgress, signal)
+    return await sendVm(vm, wire, onProgress, signal, release)
   } catch (error) {
     if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }
     await setPaused(api, false)
@@ -54,6 +55,7 @@ async function sendVm(
   wire: Wire,
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
+  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { vmDir, api, running } = vm
   const scratch = join(vmDir, scratchFile)
@@ -66,6 +68,7 @@ async function sendVm(
   }
   const sent = await sendFile(wire, scratchFile, scratch, undefined, onBytes)
   signal.throwIfAborted()
+  await release?.()
   const stoppedMs = performance.now()
   await setPaused(api, true)
   const dir = leavingDir(vmDir)

@@ -79,7 +79,7 @@ export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Pla
       writeState: target => writeState(vm, target),
       memoryFile: stateFiles.memory,
       volumes: volumeSlots(vm),
-      handOver: (uri, onProgress, signal) => handOver(vm, uri, onProgress, signal),
+      handOver: (uri, onProgress, signal, _volumes, release) => handOver(vm, uri, onProgress, signal, release),
     }),
   }
 }

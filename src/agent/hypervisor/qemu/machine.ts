@@ -51,12 +51,12 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
     detachDisk: disks.detach,
     growDisk: disks.grow,
     copyDisk: (volumeId, target) => prepareCopy({ qmp, dir, user: isolation.userOf(vmId), volumeId, target }),
-    async handOver(uri, onProgress, signal, volumes) {
+    async handOver(uri, onProgress, signal, volumes, release) {
       const { devices } = readNotes(running.prepared)
       const source = { qmp, runDir: join(dir, runDir), user: isolation.userOf(vmId), devices }
-      if (!volumes) return handOver(source, uri, onProgress, signal)
+      if (!volumes) return handOver(source, uri, onProgress, signal, release)
       const along = { ...source, vmDir: dir, memoryMib, volumes, nodeOf, addresses: await disks.addresses() }
-      return handOverWithVolumes(along, uri, onProgress, signal)
+      return handOverWithVolumes(along, uri, onProgress, signal, release)
     },
     hasLeft: async () => hasMark(dir, 'left') || hasLeft(qmp),
     closed: qmp.closed,

@@ -59,6 +59,7 @@ export async function handOverWithVolumes(
   uri: string,
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
+  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { qmp, vmDir } = source
   if (hasMark(vmDir, 'left')) return { downtimeMs: 0 } // an agent before this one came as far as that
@@ -79,15 +80,19 @@ export async function handOverWithVolumes(
     await source.volumes.send(wire)
     await wire.say({ say: 'complete' })
     await expectSoon(wire, 'loaded', signal)
-    for (const [name, port] of [
-      [diskSocket, address.diskPort],
-      [memorySocket, address.port],
+    const released = Promise.withResolvers<void>()
+    for (const [name, port, gate] of [
+      [diskSocket, address.diskPort, undefined],
+      [memorySocket, address.port, released.promise],
     ] as const) {
-      const relay = await relayOut(source.runDir, name, source.user, { host: address.host, port })
+      const relay = await relayOut(source.runDir, name, source.user, { host: address.host, port }, gate)
       undo.defer(async () => relay.close())
     }
     for (const mirror of mirrors) await beginMirror(source, mirror)
     await untilReady(source, mirrors, onProgress, signal)
+    await beginMemory(source)
+    await release?.()
+    released.resolve()
     return await letGo(source, mirrors, wire, onProgress, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }
@@ -150,6 +155,12 @@ const progressOf = (transferredBytes: number, totalBytes: number): MigrationProg
   percent: totalBytes === 0 ? 0 : Math.min(99, Math.round((1000 * transferredBytes) / totalBytes) / 10),
 })
 
+async function beginMemory({ qmp }: LeavingWithVolumes): Promise<void> {
+  await setCapabilities(qmp, migrationCapabilities)
+  await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes, 'announce-rounds': 1 })
+  await qmp.execute('migrate', { uri: `unix:${runDirName}/${memorySocket}` })
+}
+
 async function letGo(
   source: LeavingWithVolumes,
   mirrors: readonly Mirror[],
@@ -160,9 +171,6 @@ async function letGo(
   const { qmp, vmDir } = source
   const jobs = await Promise.all(mirrors.map(one => mirrorState(qmp, one.job)))
   const diskBytes = jobs.reduce((total, job) => total + job.totalBytes, 0)
-  await setCapabilities(qmp, migrationCapabilities)
-  await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes, 'announce-rounds': 1 })
-  await qmp.execute('migrate', { uri: `unix:${runDirName}/${memorySocket}` })
   let stoppedMs: number | undefined
   for (;;) {
     const state = asObject(await qmp.execute('query-migrate'))

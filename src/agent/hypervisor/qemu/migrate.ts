@@ -65,6 +65,7 @@ export interface Leaving {
 /**
  * Copies the scratch disk and the memory while the guest runs, stops it, copies the rest and lets it go on over there.
  * An agent that was started again finds the copying under way, and that it fails, since it went through the one before.
+ * The memory goes after `release`: QEMU stops the guest by itself as soon as little is left to copy.
  * @throws the signal's reason when aborted, Error with QEMU's reason; the guest runs on here then.
  */
 export async function handOver(
@@ -72,24 +73,28 @@ export async function handOver(
   uri: string,
   onProgress: (progress: MigrationProgress) => void,
   signal: AbortSignal,
+  release?: () => Promise<void>,
 ): Promise<{ downtimeMs: number }> {
   const { qmp, runDir, user } = source
   const address = parseArrival(uri)
   assertSameDevices(source, address)
   const underWay = await hasMirror(qmp)
   using relays = new DisposableStack()
-  const relay = async (name: string, port: number) => {
-    const opened = await relayOut(runDir, name, user, { host: address.host, port })
+  const released = Promise.withResolvers<void>()
+  const relay = async (name: string, port: number, gate?: Promise<void>) => {
+    const opened = await relayOut(runDir, name, user, { host: address.host, port }, gate)
     relays.defer(() => opened.close())
   }
   try {
     if (!underWay) {
       await relay(diskSocket, address.diskPort)
-      await relay(memorySocket, address.port)
+      await relay(memorySocket, address.port, released.promise)
       await mirrorDisk(qmp, signal)
       await setCapabilities(qmp, migrationCapabilities)
       await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes, 'announce-rounds': 1 })
       await qmp.execute('migrate', { uri: `unix:${runDirName}/${memorySocket}` })
+      await release?.()
+      released.resolve()
     }
     return await follow(qmp, onProgress, signal)
   } catch (error) {

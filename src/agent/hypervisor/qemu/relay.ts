@@ -11,7 +11,7 @@ import { connectIn } from '../../../lib/short-socket.ts'
 import type { VmUser } from '../isolation.ts'
 
 export interface Relay {
-  /** Takes no more connections; those that are there go on until one side ends them. */
+  /** Takes no more connections; those that are joined go on until one side ends them. */
   close(): void
 }
 
@@ -29,18 +29,31 @@ export async function relayIn(host: string, runDir: string, name: string): Promi
   return { port: address.port, close: () => void server.close() }
 }
 
-/** From the socket `name`, to which QEMU connects, to a TCP port. */
+/**
+ * From the socket `name`, to which QEMU connects, to a TCP port.
+ * @param released until it resolves nothing is read from QEMU, which can write no more than its socket holds
+ */
 export async function relayOut(
   runDir: string,
   name: string,
   user: VmUser | undefined,
   to: { readonly host: string; readonly port: number },
+  released: Promise<void> = Promise.resolve(),
 ): Promise<Relay> {
   const path = join(runDir, name)
   await rm(path, { force: true })
+  const waiting = new Set<() => void>()
   const server = createServer({ allowHalfOpen: true }, qemu => {
     const outside = connect({ ...to, allowHalfOpen: true })
-    outside.once('connect', () => connectBoth(qemu, outside)).once('error', () => qemu.destroy())
+    const destroy = () => {
+      waiting.delete(destroy)
+      qemu.destroy()
+      outside.destroy()
+    }
+    waiting.add(destroy)
+    const join = () => waiting.delete(destroy) && connectBoth(qemu, outside)
+    outside.on('error', destroy).once('connect', () => void released.then(join))
+    qemu.on('error', destroy)
   })
   const fd = openSync(runDir, 'r')
   try {
@@ -53,6 +66,7 @@ export async function relayOut(
   return {
     close() {
       server.close()
+      for (const destroy of waiting) destroy()
       void rm(path, { force: true })
     },
   }

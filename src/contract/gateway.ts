@@ -7,6 +7,10 @@ import { type Static, Type } from 'typebox'
 export const Backend = Type.Object({ vmId: Type.String(), host: Type.String(), port: Type.Integer() })
 export type Backend = Static<typeof Backend>
 
+/** A VM that is about to leave its host, and the move: it gets no new requests, and those under way may end. */
+export const LeavingVm = Type.Object({ vmId: Type.String(), moveId: Type.String() })
+export type LeavingVm = Static<typeof LeavingVm>
+
 /** `live`: send traffic to the backends. `sleeping`: hold the request, ask `wake` (also while the only VM is between two
  * hosts). `down`: 503. `gone`: forget it (404). */
 export const Route = Type.Object({
@@ -17,6 +21,8 @@ export const Route = Type.Object({
   backends: Type.Array(Backend),
   /** Seconds a backend that left the route may finish its requests. */
   drainSeconds: Type.Integer(),
+  /** None of them is among the backends. Gateways report how many requests each still has. */
+  leaving: Type.Optional(Type.Array(LeavingVm)),
   /** Grows with every change of this hostname's route. */
   version: Type.Integer(),
 })
@@ -34,12 +40,19 @@ export type WakeRequest = Static<typeof WakeRequest>
 /** How often a gateway reports what its apps were asked; until then control knows nothing of a request. */
 export const trafficReportMs = 2000
 
-/** Published by each gateway every `trafficReportMs`: what it served since the last report. Feeds idle detection and the autoscaler. */
+/**
+ * Published by each gateway every `trafficReportMs`, and at once when `leaving` changes: what it served since the last
+ * report. Feeds idle detection and the autoscaler; silence means that the gateway is gone.
+ */
 export const TrafficReport = Type.Object({
   gatewayId: Type.String(),
   atMs: Type.Number(),
   /** What the report covers. */
   periodMs: Type.Optional(Type.Number()),
+  /** The last report of a gateway that stops. */
+  stops: Type.Optional(Type.Boolean()),
+  /** Moves whose VM gets no new requests here, and how many ordinary requests are still under way there. */
+  leaving: Type.Optional(Type.Array(Type.Object({ moveId: Type.String(), open: Type.Integer() }))),
   apps: Type.Array(
     Type.Object({
       appId: Type.String(),

@@ -32,6 +32,8 @@ export interface ControlConfig {
   readonly hostTimeoutSeconds: number
   /** How long a rollout may take before it has failed. */
   readonly rolloutTimeoutSeconds: number
+  /** How long requests under way may take before a VM moves. */
+  readonly moveDrainSeconds: number
   readonly maxRestarts: number
   /** An app that may scale to zero does so after this long without a request. */
   readonly idleSeconds: number
@@ -237,6 +239,7 @@ export function parseControlConfig(
     hostTimeoutSeconds: read(s.hostTimeoutSeconds),
     rolloutTimeoutSeconds: read(s.rolloutTimeoutSeconds),
     maxRestarts: read(s.maxRestarts),
+    moveDrainSeconds: read(s.moveDrainSeconds),
     idleSeconds: read(s.idleSeconds),
     requestsPerReplica: read(s.requestsPerReplica),
     dnsServers: read(s.dnsServers),

@@ -67,6 +67,12 @@ export const controlSettings = {
     whole(5),
     'seconds a new deployment has to become healthy',
   ),
+  moveDrainSeconds: setting(
+    'MOTE_MOVE_DRAIN',
+    5,
+    whole(0, 10),
+    'seconds that requests under way may take before a VM moves; new ones are held meanwhile',
+  ),
   maxRestarts: setting(
     'MOTE_MAX_RESTARTS',
     5,

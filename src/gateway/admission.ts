@@ -63,7 +63,9 @@ export function admit(deps: ProxyDeps, exchange: Exchange, route: Route | Page):
 }
 
 /** The route once it has backends; undefined when it gets none in time. */
-export async function awake(deps: ProxyDeps, route: Route, { response }: Exchange): Promise<Route | undefined> {
+export async function awake(deps: ProxyDeps, known: Route, { response }: Exchange): Promise<Route | undefined> {
+  // It may have changed since the request came: a VM that leaves gets no new requests.
+  const route = deps.table.find(known.hostname) ?? known
   if (route.state === 'live') return route
   if (route.state !== 'sleeping') return undefined
   const gone = new AbortController()

@@ -23,16 +23,34 @@ export interface BackendPools {
    * Those that fail are left out for a while, unless there is no other.
    */
   pick(route: Route, tried?: ReadonlySet<string>): Target | undefined
-  /** Counts a request as under way until the returned function is called; calling it twice counts once. */
-  begin(target: Target): () => void
+  /** Counts a request as under way. */
+  begin(target: Target): Use
   answered(target: Target): void
   failed(target: Target, fault: Fault): void
   /** Calls back when the backend must be let go of: its drain time is over, or it has moved. Returns what forgets it. */
   onCut(target: Target, cut: () => void): () => void
-  /** Closes the pools of backends of this app that no route names any more; what is under way has `drainMs`. */
-  retain(appId: string, backends: readonly Backend[], drainMs: number): void
+  /**
+   * Closes the pools of backends of this app that no route names any more; what is under way has `drainMs`, with a VM of
+   * `leaving` until it is elsewhere.
+   */
+  retain(appId: string, backends: readonly Backend[], drainMs: number, leaving?: ReadonlySet<string>): void
+  /** Requests under way at a VM, without those that may last. */
+  underWay(vmId: string): number
+  /** Calls back when the last of these has ended at a VM. */
+  onIdle(listener: (vmId: string) => void): void
   close(): Promise<void>
 }
+
+/** A request that is under way at a backend. */
+export interface Use {
+  /** Idempotent. */
+  end(): void
+  /** It may last (a WebSocket, a stream of events): a VM that is to move does not wait for it. */
+  lasts(): void
+}
+
+/** Control ends a move long before, one way or the other. */
+const leavingMs = 120_000
 
 /** A VM at an address. */
 export const backendKey = (backend: Backend) => `${backend.vmId} ${backend.host}:${backend.port}`
@@ -59,6 +77,7 @@ export function createBackendPools(options: {
   /** Routes hand out the same objects again and again; saves making their keys for every request. */
   const byBackend = new WeakMap<Backend, Entry>()
   const closing = new Set<Entry>()
+  const brief = briefRequests()
   let turn = 0
 
   const make = (backend: Backend, appId: string, key: string): Entry => {
@@ -121,15 +140,21 @@ export function createBackendPools(options: {
     },
     begin(target) {
       const entry = found(target)
-      if (!entry) return () => {}
-      entry.open++
+      const lasts = brief.begin(target.backend.vmId)
+      if (entry) entry.open++
       let counted = true
-      return () => {
-        if (!counted) return
-        counted = false
-        entry.open--
+      return {
+        lasts,
+        end() {
+          if (!counted) return
+          counted = false
+          if (entry) entry.open--
+          lasts()
+        },
       }
     },
+    underWay: brief.count,
+    onIdle: brief.onIdle,
     answered(target) {
       const entry = found(target)
       if (entry) recordAnswer(entry.health)
@@ -146,9 +171,11 @@ export function createBackendPools(options: {
         if (entry?.closing && entry.cuts.size === 0 && !closing.has(entry)) clearTimeout(entry.drain)
       }
     },
-    retain(appId, backends, drainMs) {
+    retain(appId, backends, drainMs, leaving) {
       const kept = new Set(backends.map(backendKey))
-      for (const [key, entry] of entries) if (entry.appId === appId && !kept.has(key)) letGo(entry, drainMs)
+      for (const [key, entry] of entries)
+        if (entry.appId === appId && !kept.has(key))
+          letGo(entry, leaving?.has(entry.backend.vmId) ? Math.max(drainMs, leavingMs) : drainMs)
       const present = new Set(backends.map(backend => backend.vmId))
       // One that is back where it was goes on with what it has.
       for (const entry of closing)
@@ -158,6 +185,28 @@ export function createBackendPools(options: {
       const all = [...entries.values(), ...closing]
       entries.clear()
       await Promise.all(all.map(entry => cut(entry, 'the gateway stops')))
+    },
+  }
+}
+
+/** Counts the requests of each VM that are expected to end soon. */
+function briefRequests() {
+  const counts = new Map<string, number>()
+  const listeners = new Set<(vmId: string) => void>()
+  return {
+    count: (vmId: string) => counts.get(vmId) ?? 0,
+    onIdle: (listener: (vmId: string) => void) => void listeners.add(listener),
+    begin(vmId: string): () => void {
+      counts.set(vmId, (counts.get(vmId) ?? 0) + 1)
+      let counted = true
+      return () => {
+        if (!counted) return
+        counted = false
+        const left = (counts.get(vmId) ?? 1) - 1
+        if (left > 0) return void counts.set(vmId, left)
+        counts.delete(vmId)
+        for (const listener of listeners) listener(vmId)
+      }
     },
   }
 }

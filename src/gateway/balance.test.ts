@@ -161,8 +161,9 @@ it('reports what it served, and for how long', async () => {
   await fixture.get()
   await fixture.get('/fail')
   await fixture.gateway.stop(0)
-  expect(fixture.reports).toHaveLength(1)
-  const [report] = fixture.reports
+  const reports = fixture.reports.filter(({ apps }) => apps.length > 0)
+  expect(reports).toHaveLength(1)
+  const [report] = reports
   expect(report?.apps).toMatchObject([{ appId: 'a', requests: 2, errors: 1, open: 0, refused: 0, bytes: 5 }])
   expect(report?.apps[0]?.busyMs).toBeGreaterThan(0)
   expect(Math.abs(Date.now() - (report?.apps[0]?.lastRequestAtMs ?? 0))).toBeLessThan(60_000)
@@ -213,7 +214,7 @@ it('several gateways serve the same routes, wake once each, and report for thems
   expect((await Promise.all(asked)).map(one => one.status)).toEqual([200, 200, 200, 200])
   await Promise.all(fixture.gateways.map(one => one.stop(0)))
   expect(new Set(fixture.reports.map(report => report.gatewayId)).size).toBe(2)
-  expect(fixture.reports.map(report => report.apps[0]?.requests)).toEqual([2, 2])
+  expect(fixture.reports.flatMap(report => report.apps.map(app => app.requests))).toEqual([2, 2])
   await fixture[Symbol.asyncDispose]()
 })
 

@@ -4,7 +4,7 @@
  */
 import type { Dispatcher } from 'undici'
 import type { Route } from '../contract/gateway.ts'
-import { type Target, backendKey } from './backends.ts'
+import { type Target, type Use, backendKey } from './backends.ts'
 import { type Exchange, flushHeaders, isGone, isHttp2, writeChunk } from './exchange.ts'
 import { type Fault, faultOf } from './faults.ts'
 import { answerHeaders, forwardHeaders, peerOf } from './headers.ts'
@@ -38,7 +38,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
   if (!target) return refuse(exchange, tried.size > 0 ? 'bad_gateway' : 'starting')
   exchange.vmId = target.backend.vmId
   exchange.tries++
-  const done = deps.pools.begin(target)
+  const use = deps.pools.begin(target)
   target.pool.dispatch(
     {
       path: request.url ?? '/',
@@ -46,7 +46,7 @@ export function forward(deps: ProxyDeps, exchange: Exchange, route: Route, tried
       headers: forwardHeaders(request, { trusted: deps.trusts(peerOf(request)), secure: exchange.secure }),
       body: hasBody(exchange) ? request : null,
     },
-    answerTo(deps, exchange, target, done, fault => again(deps, exchange, route, target, tried, fault)),
+    answerTo(deps, exchange, target, use, fault => again(deps, exchange, route, target, tried, fault)),
   )
 }
 
@@ -62,7 +62,7 @@ function answerTo(
   deps: ProxyDeps,
   exchange: Exchange,
   target: Target,
-  done: () => void,
+  use: Use,
   failed: (fault: Fault) => void,
 ): Dispatcher.DispatchHandler {
   const { response } = exchange
@@ -99,6 +99,7 @@ function answerTo(
       const length = Number(headers['content-length'] ?? 0)
       // One that promises little is waited for; of any other it may be long until something comes, or all of it.
       const isStream = String(headers['content-type'] ?? '').startsWith('text/event-stream')
+      if (isStream) use.lasts()
       if (length === 0 || length > smallBytes) hold = setTimeout(release, isStream ? holdMs : holdHeadMs)
     },
     onResponseData(controller, chunk) {
@@ -118,7 +119,7 @@ function answerTo(
     },
     onResponseEnd() {
       exchange.abort = undefined
-      done()
+      use.end()
       begin()
       endWith(response, first)
       first = undefined
@@ -126,7 +127,7 @@ function answerTo(
     onResponseError(_controller, error) {
       exchange.abort = undefined
       clearTimeout(hold)
-      done()
+      use.end()
       if (isGone(response)) return
       const fault = faultOf(error)
       deps.pools.failed(target, fault)

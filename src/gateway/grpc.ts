@@ -20,7 +20,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   if (!isHttp2(response) || !target) return refuse(exchange, 'starting')
   exchange.vmId = target.backend.vmId
   exchange.tries++
-  const done = deps.pools.begin(target)
+  const use = deps.pools.begin(target)
   const client = response.stream
   const upstream = sessions.of(target).request(requestHeaders(deps, exchange), { endStream: false })
   exchange.abort = () => upstream.close(constants.NGHTTP2_CANCEL)
@@ -43,7 +43,7 @@ export function forwardGrpc(deps: ProxyDeps, sessions: GrpcSessions, exchange: E
   })
   upstream.once('close', () => {
     exchange.abort = undefined
-    done()
+    use.end()
   })
   request.pipe(upstream)
 }

@@ -4,7 +4,7 @@ import type { Bus } from '../bus/bus.ts'
 import { gatewaySubjects, type TrafficReport, trafficReportMs } from '../contract/gateway.ts'
 import { newId } from '../lib/ids.ts'
 import { openAccessLog } from './access-log.ts'
-import { createBackendPools } from './backends.ts'
+import { type BackendPools, createBackendPools } from './backends.ts'
 import { startBastion } from './bastion/bastion.ts'
 import { answerChallenge } from './challenge.ts'
 import type { GatewayConfig } from './config.ts'
@@ -12,6 +12,7 @@ import type { Exchange } from './exchange.ts'
 import { createGrpcSessions } from './grpc-sessions.ts'
 import { peerOf } from './headers.ts'
 import { createLimiter } from './limits.ts'
+import { leavingOf, watchLeaving } from './leaving.ts'
 import { listenHttp } from './listener.ts'
 import type { ProxyDeps } from './admission.ts'
 import { type RouteTable, startRouteTable } from './route-table.ts'
@@ -100,7 +101,7 @@ export async function startGateway(config: GatewayConfig, deps: GatewayDeps): Pr
   started.defer(() => bastion?.stop())
   const published = await publishRoutes(config, table, http.port, deps.log)
   started.defer(() => published.stop())
-  const reports = reportTraffic(deps, gatewayId, traffic)
+  const reports = reportTraffic(deps, gatewayId, traffic, { table, pools })
   started.defer(() => reports.stop())
   const running = started.move()
   return {
@@ -126,7 +127,8 @@ const isSecureOutside = ({ request }: Exchange, trusts: (address: string) => boo
 function keepPools(table: RouteTable, pools: ReturnType<typeof createBackendPools>): void {
   table.onChange(route => {
     const backends = table.ofApp(route.appId).flatMap(one => one.backends)
-    pools.retain(route.appId, backends, route.drainSeconds * 1000)
+    const leaving = new Set(leavingOf(table, route.appId).map(({ vmId }) => vmId))
+    pools.retain(route.appId, backends, route.drainSeconds * 1000, leaving)
   })
 }
 
@@ -146,25 +148,39 @@ async function publishRoutes({ publish, host }: GatewayConfig, table: RouteTable
   }
 }
 
-function reportTraffic(deps: GatewayDeps, gatewayId: string, traffic: Traffic) {
+function reportTraffic(
+  deps: GatewayDeps,
+  gatewayId: string,
+  traffic: Traffic,
+  { table, pools }: { readonly table: RouteTable; readonly pools: BackendPools },
+) {
+  const leaving = watchLeaving(table, pools, () => void report())
   let sinceMs = performance.now()
-  const report = async () => {
+  const report = async (stops = false) => {
     const apps = traffic.take()
     const nowMs = performance.now()
     const [atMs, periodMs] = [Date.now(), nowMs - sinceMs]
     sinceMs = nowMs
     // Clocks of gateways may jump; what control needs are ages.
     const told = apps.map(app => ({ ...app, lastRequestAtMs: atMs - (nowMs - app.lastRequestAtMs) }))
-    if (told.length === 0) return
-    const message: TrafficReport = { gatewayId, atMs, periodMs, apps: told }
+    const moves = leaving.take()
+    const message: TrafficReport = {
+      gatewayId,
+      atMs,
+      periodMs,
+      ...(stops ? { stops } : {}),
+      ...(moves ? { leaving: moves } : {}),
+      apps: told,
+    }
     await deps.bus.publish(gatewaySubjects.traffic, message).catch(() => {})
   }
   const timer = setInterval(() => void report(), trafficReportMs)
+  void report()
   return {
     /** Tells what it has not told yet. */
     async stop() {
       clearInterval(timer)
-      await report()
+      await report(true)
     },
   }
 }

@@ -22,9 +22,10 @@ export async function handleRequest(deps: ProxyDeps, request: ClientRequest, res
   if (typeof route === 'string') return refuse(exchange, route)
   const tlsPort = exchange.secure || !deps.redirects ? undefined : await deps.redirect(exchange)
   if (tlsPort !== undefined) return redirectToTls(exchange, tlsPort)
-  const ready = route.state === 'live' ? route : await awake(deps, route, exchange)
+  const now = deps.table.find(route.hostname) ?? route
+  const ready = now.state === 'live' ? now : await awake(deps, now, exchange)
   if (isGone(response)) return
-  if (!ready) return refuse(exchange, route.state === 'sleeping' ? 'asleep' : 'starting')
+  if (!ready) return refuse(exchange, now.state === 'sleeping' ? 'asleep' : 'starting')
   if (isGrpc(exchange)) forwardGrpc(deps, deps.grpc, exchange, ready)
   else forward(deps, exchange, ready, untried)
 }

@@ -130,14 +130,15 @@ async function askAny(
     exchange.tries++
     exchange.vmId = target.backend.vmId
     tried.add(target.key)
-    const done = deps.pools.begin(target)
+    const use = deps.pools.begin(target)
+    use.lasts()
     try {
       const said = await ask(deps, exchange, target, wish)
       deps.pools.answered(target)
-      hold(deps, exchange, target, said, done)
+      hold(deps, exchange, target, said, use.end)
       return said
     } catch (cause) {
-      done()
+      use.end()
       const fault = cause instanceof Error ? faultOf(cause) : 'other'
       deps.pools.failed(target, fault)
       if (fault !== 'unreached') return undefined

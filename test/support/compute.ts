@@ -27,6 +27,7 @@ import {
   volumeMachine,
   volumeSnapshotMachine,
 } from '../../src/control/volumes/index.ts'
+import { createDrains } from '../../src/control/routing/index.ts'
 import { type Param, statement } from '../../src/db/db.ts'
 import type { AnyMachine } from '../../src/engine/machine.ts'
 import { createRunner } from '../../src/engine/runner.ts'
@@ -95,12 +96,13 @@ export async function computeWorld(
   const snapshotParcels = new Map()
   /** Each that is due has its turn in each round, however many earlier tests have left: of equals a smaller batch may pass by the same ones. */
   const tick = (machines: readonly AnyMachine[]) => createRunner({ db, machines, log, batch: 100_000 }).tickOnce()
+  const drains = createDrains(0)
   const machines = {
     vm: vmMachine(deps),
     deployment: deploymentMachine(deps),
     app: appMachine(deps),
     snapshot: snapshotMachine(deps),
-    migration: migrationMachine(deps),
+    migration: migrationMachine({ ...deps, live: { drains } }),
     volume: volumeMachine(deps),
     volumeSnapshot: volumeSnapshotMachine(deps),
     volumeMove: volumeMoveMachine(deps),
@@ -119,6 +121,8 @@ export async function computeWorld(
     deps,
     hosts,
     machines,
+    /** What gateways have said. */
+    drains,
     projectId,
     async addHost(options: Partial<SimHostOptions> = {}): Promise<SimHost> {
       const host = await simHost(bus, {

@@ -3,7 +3,7 @@ import { Value } from 'typebox/value'
 import type { Subscription } from '../../bus/bus.ts'
 import { TrafficReport, WakeRequest, gatewaySubjects } from '../../contract/gateway.ts'
 import type { Tx } from '../../db/db.ts'
-import { poke } from '../../engine/runner.ts'
+import { poke, pokeMany } from '../../engine/runner.ts'
 import type { Sweep } from '../../engine/sweep.ts'
 import { seconds } from '../../lib/duration.ts'
 import { isUuid } from '../../lib/ids.ts'
@@ -78,19 +78,24 @@ export async function startGatewayReceiver(deps: ReceiverDeps): Promise<Subscrip
   const traffic = await deps.bus.subscribe(
     gatewaySubjects.traffic,
     async message => {
-      const { atMs, apps } = Value.Parse(TrafficReport, message.data)
+      const { atMs, apps, leaving = [] } = Value.Parse(TrafficReport, message.data)
       // Ages, so that the clock of a gateway does not matter. What is open is being served now.
       const asked = apps
         .filter(app => isUuid(app.appId) && (app.requests > 0 || app.open > 0))
         .map(app => ({ appId: app.appId, ageMs: app.open > 0 ? 0 : Math.max(0, atMs - app.lastRequestAtMs) }))
       if (asked.length > 0) await deps.db.tx(tx => recordTraffic(tx, asked))
+      const drained = leaving.filter(one => one.open === 0 && isUuid(one.moveId)).map(({ moveId }) => moveId)
+      if (drained.length > 0) await deps.db.tx(tx => pokeMany(tx, 'migration', drained))
     },
     { group: 'control' },
   )
   // Every control plane holds the live numbers.
-  const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message =>
-    deps.live.requests.record(Value.Parse(TrafficReport, message.data), deps.clock.now().getTime()),
-  )
+  const numbers = await deps.bus.subscribe(gatewaySubjects.traffic, message => {
+    const report = Value.Parse(TrafficReport, message.data)
+    const nowMs = deps.clock.now().getTime()
+    deps.live.requests.record(report, nowMs)
+    deps.live.drains.record(report, nowMs)
+  })
   return {
     async stop() {
       stopping.abort()

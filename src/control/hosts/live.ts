@@ -4,7 +4,7 @@
  */
 import type { HostBeat, VmStats } from '../../contract/agent.ts'
 import type { NetworkObserved } from '../../contract/network.ts'
-import { type RequestLoad, createRequestLoad } from '../routing/index.ts'
+import { createDrains, createRequestLoad, type Drains, type RequestLoad } from '../routing/index.ts'
 
 export interface LiveStats {
   /** The newest numbers of a VM; undefined before its first beat, or after ten seconds of silence. */
@@ -16,6 +16,7 @@ export interface LiveStats {
   record(beat: HostBeat, nowMs: number): void
   /** What gateways say. */
   readonly requests: RequestLoad
+  readonly drains: Drains
   /** Forgets what is stale; called now and then. */
   prune(nowMs: number): number
   readonly size: number
@@ -31,6 +32,7 @@ export function createLiveStats(clock: { now(): Date }): LiveStats {
   const listeners = new Set<(beat: HostBeat) => void>()
   return {
     requests: createRequestLoad(),
+    drains: createDrains(clock.now().getTime()),
     get(vmId) {
       const found = byVm.get(vmId)
       return found && clock.now().getTime() - found.heardMs <= staleMs ? found.stats : undefined

@@ -2,7 +2,7 @@
  * How many requests each app has open, as gateways report it: kept in memory by every control plane, never written. The
  * autoscaler reads it.
  */
-import type { TrafficReport } from '../../contract/gateway.ts'
+import { type TrafficReport, trafficReportMs } from '../../contract/gateway.ts'
 
 export interface RequestLoad {
   record(report: TrafficReport, nowMs: number): void
@@ -10,6 +10,7 @@ export interface RequestLoad {
   open(appId: string, nowMs: number): number
 }
 
+const shortMs = trafficReportMs / 2
 /** Three reports. */
 const staleMs = 15_000
 
@@ -17,6 +18,8 @@ export function createRequestLoad(): RequestLoad {
   const gateways = new Map<string, { readonly heardMs: number; readonly open: ReadonlyMap<string, number> }>()
   return {
     record({ gatewayId, periodMs, apps }, nowMs) {
+      // One that was sent early because of a move is no mean of anything.
+      if (periodMs !== undefined && periodMs < shortMs) return
       const mean = ({ busyMs, open }: TrafficReport['apps'][number]) => (busyMs && periodMs ? busyMs / periodMs : open)
       gateways.set(gatewayId, { heardMs: nowMs, open: new Map(apps.map(app => [app.appId, mean(app)])) })
       for (const [id, { heardMs }] of gateways) if (nowMs - heardMs > staleMs) gateways.delete(id)

@@ -1,5 +1,8 @@
-import type { Backend, Route } from '../../contract/gateway.ts'
+import type { Backend, LeavingVm, Route } from '../../contract/gateway.ts'
 import { type Db, type Tx, statement } from '../../db/db.ts'
+
+/** Of a migration g: its VM gets no new requests, until it runs on its new host or stays. */
+const isHeld = `g.ended_at IS NULL AND g.held_at IS NOT NULL AND g.state IN ('copying', 'switching')`
 
 // One statement: what the route of an app should be, and the row only if that differs. `NOTIFY` wakes the publishers.
 const refreshRoute = statement<{ hostname: string }>(
@@ -11,15 +14,17 @@ const refreshRoute = statement<{ hostname: string }>(
             a.want, a.scale_state, EXISTS (
               SELECT FROM migration g JOIN vm moving ON moving.id = g.vm_id AND moving.want = 'running'
               WHERE g.deployment_id = a.active_deployment_id AND g.ended_at IS NULL
-                AND (g.state IN ('copying', 'switching') OR (g.state = 'clearing' AND g.with_volumes))
-            ) AS moves
+                AND g.state IN ('copying', 'switching', 'clearing')
+            ) AS moves,
+            (SELECT coalesce(jsonb_agg(jsonb_build_object('vmId', g.vm_id, 'moveId', g.id) ORDER BY g.id), '[]'::jsonb)
+             FROM migration g WHERE g.deployment_id = a.active_deployment_id AND ${isHeld}) AS leaving
      FROM app a
      LEFT JOIN vm v ON v.deployment_id = a.active_deployment_id AND v.healthy AND v.want = 'running'
-                   AND v.endpoint_host IS NOT NULL
+                   AND v.endpoint_host IS NOT NULL AND NOT EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND ${isHeld})
      -- Apps of the platform have no route.
      WHERE a.id = $1 AND a.owner = 'user' GROUP BY a.id
    ), described AS (
-     SELECT hostname, project_id, app_id, drain_timeout,
+     SELECT hostname, project_id, app_id, drain_timeout, leaving,
             CASE WHEN want = 'deleted' OR scale_state <> 'active' THEN '[]'::jsonb ELSE backends END AS backends,
             CASE WHEN want = 'deleted' THEN 'gone'
                  -- From the moment it is idle: whoever comes now holds it back or wakes it.
@@ -33,14 +38,15 @@ const refreshRoute = statement<{ hostname: string }>(
      SELECT hostname AS name FROM described
      UNION ALL SELECT name FROM domain WHERE app_id = $1 AND state = 'verified'
    )
-   INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds)
-   SELECT name, project_id, app_id, state, backends, drain_timeout FROM described, named
+   INSERT INTO route AS r (hostname, project_id, app_id, state, backends, drain_seconds, leaving)
+   SELECT name, project_id, app_id, state, backends, drain_timeout, leaving FROM described, named
    ON CONFLICT (hostname) DO UPDATE
      SET project_id = excluded.project_id, app_id = excluded.app_id, state = excluded.state,
          backends = excluded.backends, drain_seconds = excluded.drain_seconds,
+         leaving = excluded.leaving,
          version = nextval('route_version'), xid = pg_current_xact_id(), changed_at = now()
-     WHERE (r.app_id, r.state, r.backends, r.drain_seconds)
-           IS DISTINCT FROM (excluded.app_id, excluded.state, excluded.backends, excluded.drain_seconds)
+     WHERE (r.app_id, r.state, r.backends, r.drain_seconds, r.leaving)
+           IS DISTINCT FROM (excluded.app_id, excluded.state, excluded.backends, excluded.drain_seconds, excluded.leaving)
        -- A name that a new app has taken over is not the old app's to change.
        AND (r.app_id = excluded.app_id OR r.state = 'gone')
    RETURNING hostname`,
@@ -48,7 +54,7 @@ const refreshRoute = statement<{ hostname: string }>(
 // Names that do not lead to the app any more.
 const retireRoutes = statement<{ hostname: string }>(
   'routing.retire',
-  `UPDATE route r SET state = 'gone', backends = '[]', version = nextval('route_version'), xid = pg_current_xact_id(),
+  `UPDATE route r SET state = 'gone', backends = '[]', leaving = '[]', version = nextval('route_version'), xid = pg_current_xact_id(),
      changed_at = now()
    WHERE r.app_id = $1 AND r.state <> 'gone'
      AND NOT EXISTS (SELECT FROM app a WHERE a.id = $1 AND a.hostname = r.hostname)
@@ -80,10 +86,11 @@ interface RouteRow {
   readonly state: Route['state']
   readonly backends: readonly Backend[]
   readonly drainSeconds: number
+  readonly leaving: readonly LeavingVm[]
   readonly version: number
 }
 const routeColumns = `hostname, project_id AS "projectId", app_id AS "appId", state, backends,
-  drain_seconds AS "drainSeconds", version`
+  drain_seconds AS "drainSeconds", leaving, version`
 
 // Rows written by transactions that a reader at `$1` could not have seen yet. Some come twice; none is missed.
 const routesSince = statement<RouteRow>(
@@ -103,7 +110,12 @@ const forgetGone = statement('routing.forgetGone', `DELETE FROM route WHERE stat
 export async function since(db: Db, after: number): Promise<{ version: number; routes: Route[] }> {
   const next = await db.one(horizon)
   const rows = await db.rows(routesSince, [String(after)])
-  return { version: Number(next.horizon), routes: rows.map(row => ({ ...row, backends: [...row.backends] })) }
+  const routes = rows.map(({ leaving, ...row }) => ({
+    ...row,
+    backends: [...row.backends],
+    ...(leaving.length > 0 ? { leaving: [...leaving] } : {}),
+  }))
+  return { version: Number(next.horizon), routes }
 }
 
 export const forgetGoneBefore = (db: Db, before: Date) => db.run(forgetGone, [before])

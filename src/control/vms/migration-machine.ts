@@ -12,6 +12,7 @@ import type { Deps } from '../deps.ts'
 import { abandon, agentClient, release } from '../hosts/index.ts'
 import { refreshRoute } from '../routing/index.ts'
 import { movesOf, type SnapshotMove, snapshotMovesOf, type VolumeMove } from '../moves/index.ts'
+import { type HoldDeps, holding, lateHold } from './migration-hold.ts'
 import { luggageMs } from './migration-start.ts'
 import * as store from './migration-store.ts'
 import type { Migration } from './migration-store.ts'
@@ -53,7 +54,7 @@ export interface Moving extends Migration {
   readonly snapshots: readonly SnapshotMove[]
 }
 
-type MigrationDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'>
+type MigrationDeps = Pick<Deps, 'db' | 'bus' | 'config' | 'vault'> & HoldDeps
 
 export const migrationMachine = (deps: MigrationDeps) => {
   const wishes = vmWishes(deps)
@@ -73,7 +74,7 @@ export const migrationMachine = (deps: MigrationDeps) => {
       preparing: ({ subject: m, enteredAt, now, signal }) =>
         preparing(wishes, m, { sinceMs: enteredAt.getTime(), nowMs: now.getTime() }, signal),
       copying: ({ subject: m, enteredAt, now, signal }) =>
-        copying(wishes, m, now.getTime() - enteredAt.getTime(), signal),
+        copying(deps, wishes, m, { elapsedMs: now.getTime() - enteredAt.getTime(), now }, signal),
       switching: ({ subject: m, enteredAt, now, signal }) =>
         switching(deps, m, now.getTime() - enteredAt.getTime(), signal),
       cancelling: ({ subject: m, signal }) => cancelling(deps, wishes, m, signal),
@@ -130,9 +131,10 @@ async function preparing(
 }
 
 async function copying(
+  deps: MigrationDeps,
   wishes: VmWishes,
   m: Moving,
-  elapsedMs: number,
+  { elapsedMs, now }: { readonly elapsedMs: number; readonly now: Date },
   signal: AbortSignal,
 ): Promise<Next<'switching' | 'clearing' | 'cancelling'>> {
   const trouble = m.state === 'copying' ? volumesFailed(m) : undefined
@@ -143,12 +145,18 @@ async function copying(
   }
   if (!m.vm || !m.uri) return wait(0)
   if (m.sourceLost) return go('cancelling', giveUp(m, 'the source was lost'))
+  const late = lateHold(deps, m, now)
+  if (late) return late
   const { migration: seen } = await wishes.put(m.vm, signal)
   if (seen?.migrationId === m.id && seen.phase === 'switched') return hasSwitched(m, seen)
   if (m.targetLost) return go('cancelling', giveUp(m, 'the target was lost'))
   if (elapsedMs > limitMs(m))
     return go('cancelling', giveUp(m, 'the guest changes its memory faster than it can be copied'))
   if (seen?.phase === 'failed') return go('cancelling', giveUp(m, seen.error ?? 'the source could not hand it over'))
+  if (seen?.migrationId === m.id && seen.phase === 'cancelled')
+    return go('cancelling', giveUp(m, 'the agent of the source was stopped'))
+  const held = holding(deps, m, seen, now)
+  if (held) return held
   return wait(lookAgainMs, async tx => {
     if (seen?.migrationId === m.id) await store.progress(tx, m.id, seen)
   })
@@ -205,6 +213,7 @@ async function cancelling(
       if (isCold(m)) await keepVolumes(tx, m)
       await store.enter(tx, m.id, 'cancelling')
       await vms.raise(tx, m.vmId)
+      await refreshRoute(tx, m.appId)
       await poke(tx, 'vm', m.vmId)
     })
   if (m.withVolumes && !isCold(m)) {

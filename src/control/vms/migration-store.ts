@@ -33,6 +33,12 @@ export interface Migration {
   readonly withVolumes: boolean
   /** Since when the snapshots that go along are there; null: not yet, or it has no volumes. */
   readonly luggageAt: Date | null
+  /** Since when gateways send it no new requests; null: they do. */
+  readonly heldAt: Date | null
+  /** Since when its host may let it go. */
+  readonly releasedAt: Date | null
+  /** Some gateway may send it requests: its app has a route that says that it leaves. */
+  readonly isRouted: boolean
   readonly startedAt: Date
   readonly endedAt: Date | null
   readonly sourceLost: boolean
@@ -45,7 +51,10 @@ export interface Migration {
 const columns = `g.id, g.project_id AS "projectId", g.app_id AS "appId", g.deployment_id AS "deploymentId", g.vm_id AS "vmId",
   g.source_host_id AS "sourceHostId", g.target_host_id AS "targetHostId", g.method, g.want, g.state, g.uri, g.vcpus,
   g.memory_mib AS "memoryMib", g.disk_mib AS "diskMib", g.percent, g.transferred_bytes AS "transferredBytes",
-  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.luggage_at AS "luggageAt", g.started_at AS "startedAt",
+  g.total_bytes AS "totalBytes", g.downtime_ms AS "downtimeMs", g.error, g.with_volumes AS "withVolumes", g.luggage_at AS "luggageAt",
+  g.held_at AS "heldAt", g.released_at AS "releasedAt", EXISTS (SELECT FROM route r WHERE r.app_id = g.app_id AND r.state <> 'gone'
+    AND r.leaving @> jsonb_build_array(jsonb_build_object('moveId', g.id))) AS "isRouted",
+  g.started_at AS "startedAt",
   g.ended_at AS "endedAt", s.lost_at IS NOT NULL AS "sourceLost", s.removed_at IS NOT NULL AS "sourceRemoved", s.draining AS "sourceDraining",
   t.lost_at IS NOT NULL AS "targetLost", t.removed_at IS NOT NULL AS "targetRemoved"`
 const joined = `FROM migration g JOIN host s ON s.id = g.source_host_id JOIN host t ON t.id = g.target_host_id`
@@ -78,6 +87,15 @@ const luggageIsThere = statement(
   'vms.migrationLuggage',
   `UPDATE migration SET luggage_at = coalesce(luggage_at, now()) WHERE id = $1`,
 )
+const holdMigration = statement(
+  'vms.holdMigration',
+  `UPDATE migration SET held_at = now() WHERE id = $1 AND state = 'copying' AND held_at IS NULL`,
+)
+const releaseMigration = statement(
+  'vms.releaseMigration',
+  `UPDATE migration SET released_at = now() WHERE id = $1 AND state = 'copying' AND released_at IS NULL`,
+)
+const liftHold = statement('vms.liftHold', `UPDATE migration SET held_at = NULL WHERE id = $1 AND state = 'copying'`)
 const noteError = statement(
   'vms.migrationError',
   `UPDATE migration SET error = coalesce(error, $2), want = 'cancel' WHERE id = $1`,
@@ -161,6 +179,12 @@ export const progress = (
   seen: Pick<MigrationObserved, 'percent' | 'transferredBytes' | 'totalBytes' | 'downtimeMs'>,
 ) => tx.run(recordProgress, [id, seen.percent, seen.transferredBytes, seen.totalBytes, seen.downtimeMs])
 export const luggageThere = (tx: Tx, id: string) => tx.run(luggageIsThere, [id])
+/** Gateways hold new requests from the commit on. */
+export const hold = (tx: Tx, id: string) => tx.run(holdMigration, [id])
+/** Its host may let it go. */
+export const release = (tx: Tx, id: string) => tx.run(releaseMigration, [id])
+/** Gateways send it requests again, although it is on its way. */
+export const lift = (tx: Tx, id: string) => tx.run(liftHold, [id])
 /** It is to be given up, and why. */
 export const fail = (tx: Tx, id: string, error: string) => tx.run(noteError, [id, error])
 export const end = (tx: Tx, id: string, state: 'completed' | 'cancelled' | 'failed') =>

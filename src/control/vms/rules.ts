@@ -84,8 +84,15 @@ export function wanted(
 
 const clonesOf = <T>(clones: readonly T[]) => (clones.length > 0 ? { clones: [...clones] } : {})
 
-const outgoingOf = ({ migrationId, uri, volumes }: NonNullable<Vm['outgoing']>): NonNullable<VmSpec['outgoing']> => ({
-  ...{ migrationId, uri: uri ?? '' },
+const outgoingOf = ({
+  migrationId,
+  uri,
+  waits,
+  volumes,
+}: NonNullable<Vm['outgoing']>): NonNullable<VmSpec['outgoing']> => ({
+  migrationId,
+  uri: uri ?? '',
+  ...(waits ? { waits } : {}),
   ...(volumes ? { volumes: volumes.map(one => ({ ...one, snapshots: [...one.snapshots] })) } : {}),
 })
 

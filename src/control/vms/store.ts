@@ -61,6 +61,8 @@ export interface Vm {
     readonly uri: string | null
     /** It does not go while it runs: it is to stop. */
     readonly halts: boolean
+    /** Its host waits before the guest stands still. */
+    readonly waits: boolean
     readonly volumes: readonly { readonly volumeId: string; readonly snapshots: readonly string[] }[] | null
   } | null
   /** It is not settled yet which host has what its volumes hold. */
@@ -91,7 +93,7 @@ const columns = `v.id, v.project_id AS "projectId", v.app_id AS "appId", a.name 
      FROM security_rule r WHERE r.app_id = a.id), '[]')) AS firewall,
   v.balloon_target_mib AS "balloonTargetMib",
   EXISTS (SELECT FROM migration g WHERE g.vm_id = v.id AND g.ended_at IS NULL AND g.with_volumes AND g.state <> 'clearing') AS "takesVolumes",
-  (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri, 'halts', g.with_volumes AND g.method = 'stop-and-copy', 'volumes',
+  (SELECT jsonb_build_object('migrationId', g.id, 'uri', g.uri, 'halts', g.with_volumes AND g.method = 'stop-and-copy', 'waits', g.released_at IS NULL, 'volumes',
      (SELECT jsonb_agg(jsonb_build_object('volumeId', x.volume_id, 'snapshots', ${goingWith('x.volume_id')}) ORDER BY x.volume_id)
       FROM volume_move x WHERE x.migration_id = g.id)) FROM migration g
    WHERE g.vm_id = v.id AND g.state = 'copying' AND g.want = 'move' AND g.source_host_id = v.host_id) AS outgoing`

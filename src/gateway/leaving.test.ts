@@ -1,0 +1,118 @@
+/** A VM that is about to move: new requests wait, those under way end, and control hears of it from every gateway. */
+import { once } from 'node:events'
+import { type ServerResponse, request } from 'node:http'
+import { expect, it } from 'vitest'
+import { until } from '../../test/support/wait.ts'
+import { type GatewayFixture, gatewayFixture, hostname } from './testing.ts'
+
+const moveId = 'move-1'
+/** The number of requests that each gateway said last. */
+const openAt = ({ reports }: GatewayFixture) => {
+  const last = new Map(
+    reports.map(({ gatewayId, leaving }) => [gatewayId, leaving?.find(one => one.moveId === moveId)]),
+  )
+  return [...last.values()].map(one => one?.open)
+}
+
+it('holds new requests, lets the old ones end, and goes on at the new address with new connections', async () => {
+  await using fixture = await gatewayFixture()
+  const other = await fixture.add()
+  const held: ServerResponse[] = []
+  const old = await fixture.backend((_, res) => void held.push(res))
+  await fixture.publish({ backends: [old] })
+  const underWay = fixture.get('/under-way')
+  await until(() => held.length === 1, { what: 'a request is under way' })
+
+  await fixture.publish({ state: 'sleeping', leaving: [{ vmId: old.vmId, moveId }] })
+  await until(() => openAt(fixture).toSorted().join() === '0,1', { what: 'both gateways have reported' })
+  const waiting = [fixture.get('/new'), fixture.get('/new', { port: other.port })]
+  held[0]?.end('old')
+  expect((await underWay).body).toBe('old')
+  await until(() => openAt(fixture).join() === '0,0', { what: 'no request is under way' })
+  expect(old.hits()).toBe(1)
+
+  const there = await fixture.backend((_, res) => void res.end('new'))
+  await fixture.publish({ backends: [{ ...there, vmId: old.vmId }] })
+  expect((await Promise.all(waiting)).map(({ status, body }) => [status, body])).toEqual([
+    [200, 'new'],
+    [200, 'new'],
+  ])
+  expect([old.hits(), there.hits()]).toEqual([1, 2])
+})
+
+it('goes on at the old address when the move fails, on a new connection', async () => {
+  await using fixture = await gatewayFixture()
+  let connections = 0
+  const app = await fixture.backend((_, res) => void res.end('here'))
+  app.server.on('connection', () => connections++)
+  await fixture.publish({ backends: [app] })
+  await fixture.get()
+  await fixture.publish({ state: 'sleeping', leaving: [{ vmId: app.vmId, moveId }] })
+  const waiting = fixture.get()
+  await fixture.publish({ backends: [app] })
+  expect((await waiting).body).toBe('here')
+  expect(connections).toBe(2)
+  await until(() => fixture.reports.at(-1)?.leaving === undefined, { what: 'nothing leaves any more' })
+})
+
+it('sends new requests to another replica meanwhile', async () => {
+  await using fixture = await gatewayFixture()
+  const [stays, leaves] = [
+    await fixture.backend((_, res) => void res.end('stays')),
+    await fixture.backend((_, res) => void res.end('leaves')),
+  ]
+  await fixture.publish({ backends: [stays, leaves] })
+  await fixture.publish({ backends: [stays], leaving: [{ vmId: leaves.vmId, moveId }] })
+  const bodies = await Promise.all(Array.from({ length: 10 }, async () => (await fixture.get()).body))
+  expect(new Set(bodies)).toEqual(new Set(['stays']))
+})
+
+it('answers a request that is held for too long with 503 and Retry-After', async () => {
+  await using fixture = await gatewayFixture({ wakeTimeoutMs: 300 })
+  const app = await fixture.backend((_, res) => void res.end())
+  await fixture.publish({ backends: [app] })
+  await fixture.publish({ state: 'sleeping', leaving: [{ vmId: app.vmId, moveId }] })
+  const { status, headers } = await fixture.get()
+  expect([status, headers['retry-after']]).toEqual([503, '5'])
+})
+
+it('answers more requests than an app may have at a time with 503 and Retry-After while they are held', async () => {
+  await using fixture = await gatewayFixture({
+    limits: { appOpen: 2, appPerSecond: 0, clientOpen: 0, clientPerSecond: 0, connections: 0, connectionsPerClient: 0 },
+  })
+  const app = await fixture.backend((_, res) => void res.end('ok'))
+  await fixture.publish({ state: 'sleeping', leaving: [{ vmId: app.vmId, moveId }] })
+  const waiting = [fixture.get(), fixture.get()]
+  await until(async () => (await fixture.get()).status === 503, { what: 'a third request is refused' })
+  expect((await fixture.get()).headers['retry-after']).toBe('5')
+  await fixture.publish({ backends: [app] })
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([200, 200])
+})
+
+it('waits for no stream of events', async () => {
+  await using fixture = await gatewayFixture()
+  const app = await fixture.backend((_, res) => {
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    res.write('data: 1\n\n')
+  })
+  await fixture.publish({ backends: [app] })
+  const asked = request({ port: fixture.gateway.port, headers: { host: hostname }, agent: false }).end()
+  const [answer] = await once(asked, 'response')
+  answer.on('error', () => {})
+  await once(answer, 'data')
+  await fixture.publish({ state: 'sleeping', leaving: [{ vmId: app.vmId, moveId }] })
+  await until(() => openAt(fixture).join() === '0', { what: 'nothing is waited for' })
+  asked.on('error', () => {}).destroy()
+})
+
+it('counts a VM as in use while another name of its app leads to it', async () => {
+  await using fixture = await gatewayFixture()
+  const app = await fixture.backend((_, res) => void res.end())
+  const leaving = [{ vmId: app.vmId, moveId }]
+  await fixture.publish({ backends: [app] })
+  await fixture.publish({ hostname: 'www.example.com', backends: [app] })
+  await fixture.publish({ state: 'sleeping', leaving })
+  await until(() => openAt(fixture).join() === '1', { what: 'the other name counts' })
+  await fixture.publish({ hostname: 'www.example.com', state: 'sleeping', leaving })
+  await until(() => openAt(fixture).join() === '0', { what: 'no name leads to it' })
+})

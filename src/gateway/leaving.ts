@@ -1,0 +1,50 @@
+/**
+ * VMs that are about to leave their hosts: reports to control how many requests each still has here. A VM of a move has
+ * none once no route of its app leads to it and the last request under way has ended.
+ */
+import type { LeavingVm, TrafficReport } from '../contract/gateway.ts'
+import type { BackendPools } from './backends.ts'
+import type { RouteTable } from './route-table.ts'
+
+export interface Leaving {
+  /** For the next report; undefined: no VM leaves. */
+  take(): TrafficReport['leaving']
+}
+
+/** @param onNews called when there is something that control waits for */
+export function watchLeaving(
+  table: Pick<RouteTable, 'ofApp' | 'onChange'>,
+  pools: Pick<BackendPools, 'underWay' | 'onIdle'>,
+  onNews: () => void,
+): Leaving {
+  const byApp = new Map<string, readonly LeavingVm[]>()
+  const leavingNow = () => [...byApp.values()].flat()
+  table.onChange(({ appId }) => {
+    const before = byApp.get(appId)
+    const now = leavingOf(table, appId)
+    if (now.length > 0) byApp.set(appId, now)
+    else byApp.delete(appId)
+    if (now.length > 0 || before) onNews()
+  })
+  pools.onIdle(vmId => {
+    if (leavingNow().some(one => one.vmId === vmId)) onNews()
+  })
+  const openAt = (appId: string, vmId: string) => {
+    const isRouted = table.ofApp(appId).some(({ backends }) => backends.some(one => one.vmId === vmId))
+    return pools.underWay(vmId) + (isRouted ? 1 : 0)
+  }
+  return {
+    take() {
+      if (byApp.size === 0) return undefined
+      return [...byApp].flatMap(([appId, all]) =>
+        all.map(({ vmId, moveId }) => ({ moveId, open: openAt(appId, vmId) })),
+      )
+    },
+  }
+}
+
+/** Each move once, whatever the number of names of its app. */
+export function leavingOf(table: Pick<RouteTable, 'ofApp'>, appId: string): readonly LeavingVm[] {
+  const all = table.ofApp(appId).flatMap(({ leaving = [] }) => leaving)
+  return [...new Map(all.map(one => [one.moveId, one])).values()]
+}

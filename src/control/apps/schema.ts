@@ -243,6 +243,7 @@ export const appOperations = operations({
     body: resource('ScaleAppRequest', scaling),
     changes: '/v1/apps/{app_name}',
     bodyRequired: true,
+    fails: [409],
     answer: ScaledApp,
   },
   deploy: {

@@ -30,6 +30,7 @@ export const emailOperations = operations({
       { description: 'Secret of a link that was mailed to the address.' },
     ),
     answer: Acknowledgement,
+    fails: [409],
     addition: true,
   },
   changeEmail: {

@@ -73,6 +73,7 @@ const signInOperations = operations({
       },
       { description: 'New account, and the answer to a captcha.' },
     ),
+    fails: [409],
     answer: User,
   },
   login: {

@@ -17,6 +17,7 @@ export const twoFactorOperations = operations({
   setupTotp: {
     ...setup,
     method: 'GET',
+    fails: [409],
     description:
       'Makes a secret for an authenticator app (TOTP, RFC 6238). It takes effect once `POST /v1/auth/2fa/verify` receives a code made with it; until then each call replaces the secret. The answer is 409 if two-factor authentication is already on.',
   },

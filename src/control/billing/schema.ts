@@ -34,6 +34,7 @@ const sandboxPage = {
     }),
   }),
   answer: 'html',
+  fails: [404],
   forms: true,
   proof: 'random id of the session in the link',
   addition: true,
@@ -86,6 +87,7 @@ export const billingOperations = operations({
     scope: 'admin',
     body: ProductChoice,
     bodyRequired: true,
+    fails: [409],
     answer: BillingSummary,
   },
   createCheckout: {

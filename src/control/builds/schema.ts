@@ -56,6 +56,7 @@ export const buildOperations = operations({
     throttle: 'create',
     params: Type.Object({ app_name: text() }),
     upload: { maxBytes: maxUploadBytes },
+    fails: [409],
     answer: AppSource,
   },
   listBuilds: {

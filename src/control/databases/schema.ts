@@ -94,6 +94,7 @@ export const databaseOperations = operations({
       settings: maybe(stringMap({ maxProperties: 100, description: 'All of them: what is left out is reset.' })),
       suspended: maybe(bool({ description: 'True: its VMs stop, its disks stay.' })),
     }),
+    fails: [409],
     answer: Database,
   },
   rotateDatabasePassword: {
@@ -201,6 +202,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'write',
     params: Type.Object({ id: uuid(), branch_name: text() }),
+    fails: [409],
     answer: DatabaseBranch,
   },
   promoteDatabaseBranch: {
@@ -295,6 +297,7 @@ export const databaseOperations = operations({
       secret_key: text({ maxLength: 256, description: 'Kept sealed, and never answered.' }),
       ca_certificate: maybe(rawText({ maxLength: 20_000, description: 'PEM, of a private authority.' })),
     }),
+    fails: [409],
     answer: DatabaseBackupInfo,
   },
   deleteDatabaseBackupTarget: {
@@ -305,6 +308,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'write',
     params,
+    fails: [409],
     answer: DatabaseBackupInfo,
   },
   deleteDatabaseSnapshot: {
@@ -314,6 +318,7 @@ export const databaseOperations = operations({
     ...shared,
     scope: 'write',
     params: Type.Object({ id: uuid(), snapshot_name: text() }),
+    fails: [409],
     answer: DatabaseSnapshotAction,
   },
 })

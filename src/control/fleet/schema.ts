@@ -80,6 +80,7 @@ export const hostOperations = operations({
         }),
       ),
     }),
+    fails: [409],
     answer: Acknowledgement,
   },
 })

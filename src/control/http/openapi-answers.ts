@@ -124,16 +124,18 @@ function successHeaders(operation: Operation): HeaderName[] {
 const isLimited = ({ throttle }: Operation) => throttle !== 'unlimited'
 
 function failuresOf(operation: Operation, readable: ReadonlySet<string>): ErrorStatus[] {
-  const { answer, auth, body, fails = [], method, params, project, rawBody, upload } = operation
+  const { adminOnly, answer, auth, body, fails = [], method, params, project, rawBody, scope, upload } = operation
   const isBearer = auth === 'bearer'
   // A refused credential draws on an allowance, and every owner may have only so many streams.
   const isRefusable = isLimited(operation) || isBearer || answer === 'stream'
   const occurring: Readonly<Record<ErrorStatus, unknown>> = {
     400: true,
     401: isBearer,
-    403: isBearer,
-    404: params || project !== 'none',
-    409: method !== 'GET',
+    // Every credential may read, and so may every member of a project.
+    403: isBearer && (scope !== 'read' || adminOnly),
+    404: isBearer && (params || project !== 'none'),
+    // An `Idempotency-Key` that another request has.
+    409: isBearer && method === 'POST',
     412: isConditional(operation, readable),
     413: body || rawBody || upload,
     415: body,

@@ -49,7 +49,7 @@ describe('the OpenAPI document', () => {
 it.each([
   ['/v1/auth/login', 'post', ['401']],
   ['/v1/auth/refresh', 'post', ['401']],
-  ['/v1/webhooks/scm/{app_name}', 'post', ['401', '404']],
+  ['/v1/webhooks/scm/{app_name}', 'post', ['401']],
   ['/v1/webhooks/billing', 'post', ['401', '404']],
   ['/re-attach', 'post', ['403', '404']],
   ['/validate', 'post', ['403']],

@@ -80,6 +80,7 @@ export const memberOperations = operations({
     project: 'path',
     params: memberParams,
     body: resource('UpdateMemberRequest', { role: memberRole() }, { description: 'New role of a member.' }),
+    fails: [409],
     answer: Member,
   },
   removeMember: {
@@ -93,6 +94,7 @@ export const memberOperations = operations({
     scope: 'read',
     project: 'path',
     params: memberParams,
+    fails: [403, 409],
     answer: Acknowledgement,
   },
   withdrawInvitation: {

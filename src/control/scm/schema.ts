@@ -122,6 +122,7 @@ export const scmOperations = operations({
     scope: 'write',
     params: ofApp,
     body: PutGitCredential,
+    fails: [409],
     answer: GitCredential,
     addition: true,
   },

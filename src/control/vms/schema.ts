@@ -69,6 +69,7 @@ export const vmOperations = operations({
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
+    fails: [409],
   },
   forkVmSnapshot: {
     throttle: 'create',

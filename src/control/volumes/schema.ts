@@ -123,6 +123,7 @@ export const volumeOperations = operations({
     body: resource('UpdateVolumeRequest', {
       size_mib: int32({ minimum: 1, description: 'At least what it has: a volume never shrinks.' }),
     }),
+    fails: [409],
     answer: Volume,
   },
   moveVolume: {
@@ -165,6 +166,7 @@ export const volumeOperations = operations({
     ...shared,
     scope: 'write',
     params,
+    fails: [409],
     answer: Acknowledgement,
   },
   getVolumeUsage: {
@@ -260,6 +262,7 @@ export const volumeOperations = operations({
     ...shared,
     scope: 'write',
     params: Type.Object({ snapshot_id: uuid() }),
+    fails: [409],
     answer: Acknowledgement,
   },
   listAppVolumes: {
@@ -302,6 +305,7 @@ export const volumeOperations = operations({
     ...shared,
     scope: 'write',
     params: Type.Object({ app_id: uuid(), volume_id: uuid() }),
+    fails: [409],
     answer: resource('DetachedVolume', {
       status: text({ description: '`detached`, or `detaching` while a VM has it' }),
       message: nullable(text({ description: 'What happens in the VM, while one has it.' })),

@@ -37,7 +37,8 @@ export const webhookOperations = operations({
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
-    fails: [401, 404],
+    // An unknown app is answered like a wrong signature.
+    fails: [401],
   },
   receiveScmWebhook: {
     ...shared,

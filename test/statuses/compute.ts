@@ -1,0 +1,185 @@
+/** Operations on apps, deployments, their VMs and builds: each succeeds once, and conflicts where it can. */
+import { gzipSync } from 'node:zlib'
+import { createHmac } from 'node:crypto'
+import { pack } from 'tar-stream'
+import { buffer } from 'node:stream/consumers'
+import { faultyServer } from './servers.ts'
+import { until } from '../support/wait.ts'
+import type { World } from './world.ts'
+
+export const image = 'example.com/image:1'
+
+export async function apps(world: World): Promise<void> {
+  const { see, params } = world
+  const made = (await see('createApp', 200, { body: { name: 'shop', git_url: '', drain_timeout: 0 } })).body
+  params['app_name'] = 'shop'
+  params['app_id'] = made.id
+  await see('createApp', 409, { body: { name: 'shop', git_url: '' }, how: 'name of another app' })
+  await see('listApps', 200)
+  await see('getApp', 200)
+  await see('updateApp', 200, { body: { port: 8080 } })
+  await see('getAppSecret', 200)
+  params['name'] = 'GREETING'
+  await see('putAppEnv', 200, { body: { value: 'hello' } })
+  await see('listAppEnv', 200)
+  await see('getAppEnv', 200)
+  await see('putAppEnv', 200, { params: { name: 'OTHER' }, body: { value: 'x' } })
+  await see('deleteAppEnv', 200, { params: { name: 'OTHER' } })
+  params['domain'] = 'www.example.com'
+  await see('addDomain', 200, { body: { name: 'www.example.com' } })
+  await see('addDomain', 200, { body: { name: 'spare.example.com' } })
+  await see('listDomains', 200)
+  await see('getDomain', 200)
+  await see('verifyDomain', 200)
+  await see('deleteDomain', 200, { params: { domain: 'spare.example.com' } })
+  const rule = { protocol: 'tcp', port_start: 80, port_end: 80, action: 'allow' }
+  const spare = (await see('createSecurityRule', 200, { body: { ...rule, port_start: 79 } })).body
+  params['rule_id'] = (await see('createSecurityRule', 200, { body: rule })).body.id
+  await see('listSecurityRules', 200)
+  await see('getSecurityRule', 200)
+  await see('deleteSecurityRule', 200, { params: { rule_id: spare.id } })
+  await see('getMesh', 200)
+  await see('createApp', 200, { body: { name: 'spare', git_url: '' } })
+  await see('deleteApp', 200, { params: { app_name: 'spare' } })
+  await sources(world)
+}
+
+async function sources({ see, params, system, config }: World): Promise<void> {
+  const app = { app_name: 'built' }
+  await see('createApp', 200, { body: { name: 'built', git_url: 'https://127.0.0.1:1/none.git' } })
+  await see('putGitCredential', 409, { body: { kind: 'token', token: 'x' }, how: 'app without a repository' })
+  await see('putGitCredential', 200, { params: app, body: { kind: 'token', token: 'x' } })
+  await see('getGitCredential', 200, { params: app })
+  const tar = pack()
+  tar.entry({ name: 'Dockerfile' }, 'FROM scratch')
+  tar.finalize()
+  const archive = gzipSync(await buffer(tar))
+  const type = { 'content-type': 'application/gzip' }
+  const { body } = await see('putAppSource', 200, { params: app, body: archive, headers: type })
+  await see('deployApp', 200, { params: app, body: { source: body.source } })
+  const [build] = (await see('listBuilds', 200, { params: app })).body
+  const named = { ...app, build_id: build.id }
+  params['build_id'] = build.id
+  await see('getBuild', 200, { params: named })
+  await see('getBuildLog', 200, { params: named })
+  const secret = (await see('getAppSecret', 200, { params: app })).body
+  const push = { ref: 'refs/heads/other', after: 'a'.repeat(40), repository: { id: 1, default_branch: 'main' } }
+  const raw = Buffer.from(JSON.stringify(push))
+  const signature = createHmac('sha256', secret.scm_webhook_secret).update(raw).digest('hex')
+  await see('receiveAppWebhook', 200, {
+    params: app,
+    body: raw,
+    headers: {
+      'x-hub-signature-256': `sha256=${signature}`,
+      'x-github-event': 'push',
+      'x-github-delivery': 'first',
+    },
+  })
+  await see('receiveAppWebhook', 401, { params: app, body: raw, how: 'no signature' })
+  const [delivery] = (await see('listScmDeliveries', 200, { params: app })).body
+  params['delivery_id'] = delivery.id
+  await see('getScmDelivery', 200, { params: app })
+  await see('deleteGitCredential', 200, { params: app })
+  await using without = await faultyServer(system, { config: { ...config, sourceDir: '' } })
+  const archived = { params: app, body: archive, headers: type, port: without.port }
+  await see('putAppSource', 409, { ...archived, how: 'installation that takes no sources' })
+}
+
+/** A deployment of the app that runs. */
+export async function runs({ see, params }: World, app = params['app_name'] ?? '') {
+  const { job_id, deployment_id } = (await see('deployApp', 200, { params: { app_name: app }, body: { image } })).body
+  await hasStatus({ see }, { app_name: app, job_id }, 'running')
+  return { job_id: String(job_id), deployment_id: String(deployment_id) }
+}
+
+const hasStatus = ({ see }: Pick<World, 'see'>, params: { app_name: string; job_id: string }, status: string) =>
+  until(async () => (await see('getDeployment', 200, { params })).body.status === status, {
+    timeoutMs: 30_000,
+    everyMs: 20,
+    what: `the deployment is ${status}`,
+  })
+
+export async function deployments(world: World): Promise<void> {
+  const { see, params } = world
+  const app_name = 'shop'
+  const made = await runs(world)
+  Object.assign(params, made)
+  const { job_id } = made
+  await see('deploy', 200, { body: { app_name: 'other', image } })
+  await see('deleteApp', 200, { params: { app_name: 'other' } })
+  await see('listDeployments', 200)
+  await see('listActiveDeployments', 200)
+  for (const id of ['streamDeployments', 'streamAppLogs', 'streamAppMetrics', 'streamWorkspace'] as const)
+    await see(id, 200)
+  for (const id of ['streamAllDeployments', 'streamDeploymentLogs', 'streamMesh'] as const) await see(id, 200)
+  await see('scaleApp', 200, { body: { desired_replicas: 1 } })
+  await see('execInVm', 200, { body: { command: ['true'] } })
+  await see('getBalloon', 200)
+  await see('setBalloon', 200, { body: { target_memory_mib: 256 } })
+  await snapshots(world)
+  await see('getMigration', 200)
+  await moving(world, { app_name, job_id }, async () => void (await see('cancelMigration', 200)))
+  await until(async () => (await see('getMigration', 200)).body.status !== 'cancelling', { what: 'it is cancelled' })
+  await hasStatus(world, { app_name, job_id }, 'running')
+  await see('pauseDeployment', 200)
+  await hasStatus(world, { app_name, job_id }, 'paused')
+  await see('resumeDeployment', 200)
+  await hasStatus(world, { app_name, job_id }, 'running')
+  const { job_id: next } = await runs(world)
+  await see('activateDeployment', 200)
+  await hasStatus(world, { app_name, job_id }, 'running')
+  await see('deleteDeployment', 200, { params: { job_id: next } })
+  const stopped = (await see('deployApp', 200, { body: { image } })).body.job_id
+  await see('cancelDeployment', 200, { params: { job_id: stopped } })
+  const { job_id: last } = await runs(world, await another(world))
+  const its = { params: { app_name: 'another', job_id: last } }
+  await see('stopDeployment', 200, its)
+  await hasStatus(world, its.params, 'stopped')
+  await see('getBalloon', 409, { ...its, how: 'no VM that runs' })
+}
+
+/** Runs `work` while the VM is on its way to another host. */
+export async function moving(
+  { see, ask, hosts, whileHostsRest }: World,
+  params: { readonly app_name: string; readonly job_id: string },
+  work: () => Promise<void>,
+): Promise<void> {
+  const { host_id } = (await see('getDeployment', 200, { params })).body
+  const target = hosts.find(host => host.id !== host_id)?.name ?? ''
+  const begins = () =>
+    whileHostsRest(async () => {
+      const begun = await ask('startMigration', { params, body: { target_host: target, target_uri: '' } })
+      // A volume or a snapshot may still be with the VM.
+      if (begun.status !== 200) return false
+      await work()
+      return true
+    })
+  await until(begins, { what: 'the VM moves', everyMs: 20 })
+}
+
+async function another({ see }: World): Promise<string> {
+  await see('createApp', 200, { body: { name: 'another', git_url: '', drain_timeout: 0 } })
+  return 'another'
+}
+
+async function snapshots(world: World): Promise<void> {
+  const { see, params } = world
+  params['snapshot_name'] = 'before'
+  await see('createVmSnapshot', 200, { body: { snapshot_name: 'before' } })
+  const isReady = async (name: string) =>
+    (await see('getVmSnapshot', 200, { params: { snapshot_name: name } })).body.status === 'ready'
+  await until(() => isReady('before'), { what: 'the snapshot is ready', everyMs: 20 })
+  await see('listVmSnapshots', 200)
+  await see('createVmSnapshot', 200, { body: { snapshot_name: 'spare' } })
+  await until(() => isReady('spare'), { what: 'the snapshot is ready', everyMs: 20 })
+  const forked = await world.whileHostsRest(async () => {
+    const { body } = await see('forkVmSnapshot', 200, { body: { app_name: 'fork' } })
+    await see('deleteVmSnapshot', 409, { how: 'fork in progress' })
+    return body
+  })
+  await hasStatus(world, { app_name: 'fork', job_id: forked.job_id }, 'running')
+  await see('deleteApp', 200, { params: { app_name: 'fork' } })
+  await see('deleteVmSnapshot', 200, { params: { snapshot_name: 'spare' } })
+  await see('restoreVmSnapshot', 200)
+  await hasStatus(world, { app_name: 'shop', job_id: params['job_id'] ?? '' }, 'running')
+}

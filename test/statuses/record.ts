@@ -1,0 +1,84 @@
+/** Which statuses each operation was seen to answer, and how each was provoked. */
+import { allOperations } from '../../src/control/http/catalogue.ts'
+import { buildOpenApi } from '../../src/control/http/openapi.ts'
+
+export interface Record {
+  /**
+   * The first provocation of a status is the one that the table names.
+   * @param how undefined: another status was to be provoked
+   */
+  add(id: string, status: number, how: string | undefined): void
+  /** Whether it was provoked. */
+  has(id: string, status: number): boolean
+  /** `id status`, in the order of the document. */
+  readonly seen: readonly string[]
+  /** Those of `seen` that were provoked. */
+  readonly provoked: readonly string[]
+  readonly table: string
+}
+
+interface Document {
+  readonly paths: {
+    readonly [path: string]: {
+      readonly [method: string]: { readonly responses: { readonly [status: string]: unknown } }
+    }
+  }
+}
+
+const document = buildOpenApi(allOperations) as unknown as Document
+
+/** The statuses that the document names, of each operation. */
+export const documented = new Map(
+  Object.entries(allOperations).map(([id, { method, path }]) => [
+    id,
+    Object.keys(document.paths[path]?.[method.toLowerCase()]?.responses ?? {}).map(Number),
+  ]),
+)
+
+export const pairs = (statuses: ReadonlyMap<string, Iterable<number>>): string[] =>
+  [...statuses].flatMap(([id, all]) => [...all].toSorted((a, b) => a - b).map(status => `${id} ${status}`))
+
+export function createRecord(): Record {
+  const ids = Object.keys(allOperations)
+  const seen = new Map<string, Set<number>>(ids.map(id => [id, new Set()]))
+  const provoked = new Map<string, Map<number, string>>(ids.map(id => [id, new Map()]))
+  return {
+    add(id, status, how) {
+      seen.get(id)?.add(status)
+      const own = provoked.get(id)
+      if (how !== undefined && !own?.has(status)) own?.set(status, how)
+    },
+    has: (id, status) => provoked.get(id)?.has(status) ?? false,
+    get seen() {
+      return pairs(seen)
+    },
+    get provoked() {
+      return pairs(new Map([...provoked].map(([id, own]) => [id, own.keys()])))
+    },
+    get table() {
+      return render(provoked)
+    },
+  }
+}
+
+function render(seen: ReadonlyMap<string, ReadonlyMap<number, string>>): string {
+  const rows = Object.entries(allOperations).map(([id, { method, path }]) => {
+    const cells = [...(seen.get(id) ?? [])].toSorted(([a], [b]) => a - b)
+    return `| \`${method} ${path}\` | ${cells.map(([status, how]) => `**${status}** ${how}`.trim()).join('; ')} |`
+  })
+  return `# Statuses of the API
+
+\`test/statuses.test.ts\` writes this page. It sends requests to the API, on a real database and simulated hosts, until
+each operation has answered every status that the OpenAPI document names for it. The test fails when an operation answers
+a status that the document does not name, and when the document names one that no request provokes.
+
+Update the page with \`npx vitest run --project all -u test/statuses.test.ts\`.
+
+A path without an operation answers 404, and a method that a path does not have answers 405 with \`Allow\`. Both hold for
+paths, so no operation names them. A \`GET\` with \`If-None-Match\` answers 304 when the client has the current version.
+
+| operation | statuses, each with the request that provoked it |
+|---|---|
+${rows.join('\n')}
+`
+}

@@ -1,0 +1,195 @@
+/** One system with simulated hosts, two tenants and every credential that the provocations need. */
+import { parseControlConfig } from '../../src/control/config.ts'
+import { fakeHost, type FakeHost } from '../../src/control/scm/testing.ts'
+import { subjects } from '../../src/contract/agent.ts'
+import type { ControlConfig } from '../../src/control/config.ts'
+import type { Param } from '../../src/db/db.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { allOperations } from '../../src/control/http/catalogue.ts'
+import type { Operation } from '../../src/control/http/operation.ts'
+import { type SimHost, simHost, type SimVm } from '../support/sim-host.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+import { createRecord, type Record } from './record.ts'
+import { type Answered, send, type Sent } from './send.ts'
+
+export type Params = Readonly<{ [name: string]: string }>
+
+export interface Asked extends Partial<Omit<Sent, 'path' | 'method'>> {
+  readonly params?: Params
+  readonly query?: Readonly<{ [name: string]: string }>
+  /** The status that it provokes; any other is recorded, too, but does not count as provoked. */
+  readonly expects?: number
+  /** How it provokes the status, for the table. */
+  readonly how?: string
+}
+
+export interface World extends AsyncDisposable {
+  readonly system: TestSystem
+  readonly config: ControlConfig
+  readonly record: Record
+  readonly source: FakeHost
+  readonly hosts: readonly SimHost[]
+  /** Owns everything, and is Admin. */
+  readonly ann: TestUser
+  /** Another tenant. */
+  readonly bob: TestUser
+  /** Path parameters that name something of Ann's; grows as things are made. */
+  readonly params: { [name: string]: string }
+  /** Sends the operation as Ann unless told otherwise, and records the status. */
+  ask(id: string, asked?: Asked): Promise<Answered>
+  /** Like `ask`; fails unless the answer has this status. */
+  see(id: string, status: number, asked?: Asked): Promise<Answered>
+  /** The hosts do nothing until `work` is done: what waits for them keeps its state. */
+  whileHostsRest<T>(work: () => Promise<T>): Promise<T>
+}
+
+/** Changes rows for as long as `work` takes: states that take hours, or another installation. */
+export async function whileSet(
+  { system: { database } }: World,
+  change: string,
+  [value, before]: readonly [Param, Param],
+  work: () => Promise<unknown>,
+): Promise<void> {
+  const set = { name: `test.${change.slice(0, 40)}`, text: `UPDATE ${change}` }
+  await database.db.run(set, [value])
+  try {
+    await work()
+  } finally {
+    await database.db.run(set, [before])
+  }
+}
+
+export const operationOf = (id: string): Operation => {
+  const operation = allOperations[id]
+  if (!operation) throw new Error(`there is no operation ${id}`)
+  return operation
+}
+
+export function pathOf({ path }: Operation, params: Params): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = params[name]
+    if (value === undefined) throw new Error(`nothing is named ${name} for ${path}`)
+    return encodeURIComponent(value)
+  })
+}
+
+export async function createWorld(): Promise<World> {
+  await using undo = new AsyncDisposableStack()
+  const source = undo.use(await fakeHost())
+  const parsed = parseControlConfig({
+    ...source.env,
+    MOTE_SECRET_KEY: 'test-'.repeat(8),
+    MOTE_BILLING_PROVIDER: 'sandbox',
+    MOTE_CAPTCHA: 'off',
+    MOTE_REGISTRY: 'registry.example.com/mote',
+  })
+  const { billing, scm, registry } = parsed
+  const system = undo.use(await testSystem({ agents: 0, config: { billing, scm, registry } }))
+  const config: ControlConfig = {
+    ...parsed,
+    rateLimits: {
+      tenantPerMinute: 1e6,
+      anonymousPerMinute: 1e6,
+      loginPerMinute: 1e6,
+      createsPerSecond: 1e6,
+      refusalDelayMs: 0,
+    },
+    sourceDir: system.dir,
+  }
+  const { hosts, whileHostsRest } = await simulatedHosts(system, undo)
+  const ann = await system.user()
+  const bob = await system.user()
+  const record = createRecord()
+  const params: { [name: string]: string } = { tenant_slug: ann.project }
+  const ask = async (id: string, { params: named = {}, query, expects = 200, how = '', ...sent }: Asked = {}) => {
+    const operation = operationOf(id)
+    const search = query ? `?${new URLSearchParams(query).toString()}` : ''
+    const request = {
+      port: system.control.port,
+      method: operation.method,
+      path: pathOf(operation, { ...params, ...named }) + search,
+      ...(operation.auth === 'bearer' ? { token: ann.token } : {}),
+      ...sent,
+    }
+    const answer = await send(request)
+    record.add(id, answer.status, answer.status === expects ? how : undefined)
+    if (answer.headers.etag !== undefined && !record.has(id, 304)) {
+      const again = await send({ ...request, headers: { ...sent.headers, 'if-none-match': '*' } })
+      record.add(id, again.status, again.status === 304 ? '`If-None-Match` of the current version' : undefined)
+    }
+    return answer
+  }
+  const all = undo.move()
+  return {
+    system,
+    config,
+    record,
+    source,
+    hosts,
+    ann,
+    bob,
+    params,
+    ask,
+    whileHostsRest,
+    async see(id, status, asked) {
+      const answer = await ask(id, { ...asked, expects: status })
+      if (answer.status !== status)
+        throw new Error(`${id} answered ${answer.status} instead of ${status}: ${JSON.stringify(answer.body)}`)
+      return answer
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  }
+}
+
+async function simulatedHosts(system: TestSystem, undo: AsyncDisposableStack) {
+  const wires = new Map<string, SimVm>()
+  const hosts: SimHost[] = []
+  for (const name of ['sim-1', 'sim-2'])
+    hosts.push(
+      await simHost(system.bus, {
+        id: newId(),
+        name,
+        wires,
+        tellsTime: true,
+        vcpus: 1000,
+        memoryMib: 1_000_000,
+        diskMib: 10_000_000,
+      }),
+    )
+  const end = new AbortController()
+  let resting: Promise<unknown> = Promise.resolve()
+  const turning = (async () => {
+    for (let round = 0; !end.signal.aborted; round++) {
+      for (const host of hosts) {
+        if (round % 50 === 0) await system.bus.publish(subjects.beat(host.id), host.beat())
+        await host.tick()
+      }
+      await resting
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+  })()
+  undo.defer(async () => {
+    end.abort()
+    await turning
+    for (const host of hosts) await host.stop()
+  })
+  const joined = async () => {
+    const { count } = await system.database.db.one<{ count: number }>({
+      name: 'test.hosts',
+      text: 'SELECT count(*)::int AS count FROM host',
+    })
+    return count === hosts.length
+  }
+  await until(joined, { what: 'the hosts have joined' })
+  const whileHostsRest = async <T>(work: () => Promise<T>): Promise<T> => {
+    const done = Promise.withResolvers<void>()
+    resting = done.promise
+    try {
+      return await work()
+    } finally {
+      done.resolve()
+    }
+  }
+  return { hosts, whileHostsRest }
+}

@@ -225,7 +225,7 @@ function Invite({
       send={async values => {
         const role = (['admin', 'member', 'viewer'] as const).find(one => one === values.text('role')) ?? 'member'
         const made = await api.inviteMember({ tenant_slug: slug, body: { email: values.text('email'), role } })
-        done(made.link ?? undefined)
+        done(made.link)
         await refresh()
       }}
       fields={

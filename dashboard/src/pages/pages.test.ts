@@ -1,4 +1,4 @@
-import type { App, Build, LiveDeployment, LiveDeploymentStatus } from '@mote/client'
+import type { App, Build, LiveDeployment, LiveDeploymentStatus, MeshNode } from '@mote/client'
 import { describe, expect, it } from 'vitest'
 import { can, deploymentStatuses } from '../../../src/contract/deployments.ts'
 import { sampleOf } from '../api/shapes.ts'
@@ -135,7 +135,7 @@ describe('words', () => {
 
 describe('the map', () => {
   it('gives each host a place of its own inside it', () => {
-    const node = (name: string) => ({
+    const node = (name: string): MeshNode => ({
       host_id: name,
       name,
       address: null,

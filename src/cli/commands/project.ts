@@ -78,7 +78,7 @@ const invite: Verb = {
     const role = roles.find(name => name === (asked || 'member'))
     if (!role) throw new Error(`"${asked}" is no role: ${roles.join(', ')}`)
     const made = await call.client.inviteMember({ tenant_slug: await slugOf(call), body: { email, role } })
-    return said(made, `${email} is invited as ${role}. Whoever has this link can accept it:\n${made.link ?? ''}`)
+    return said(made, `${email} is invited as ${role}. Whoever has this link can accept it:\n${made.link}`)
   },
 }
 

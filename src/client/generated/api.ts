@@ -366,6 +366,26 @@ export interface CreateDatabaseSnapshotRequest {
   readonly name: string
 }
 
+/** New or renewed invitation, including the link that accepts it. */
+export interface CreatedInvitation {
+  /** Identifies the invitation when it is accepted or withdrawn. */
+  readonly id: string
+  /** Slug of the project. */
+  readonly project: string
+  /** Display name of the project. */
+  readonly project_name: string
+  /** Address that is invited, in lower case. */
+  readonly email: string
+  /** Role in the project after joining: `admin` also renames the project and manages members and viewers, `member` works with its resources, `viewer` only reads. */
+  readonly role: 'admin' | 'member' | 'viewer'
+  /** When the address was first invited. */
+  readonly created_at: string
+  /** End of the invitation, seven days after it was made or last renewed. */
+  readonly expires_at: string
+  /** Link to accept the invitation; anyone who has it can join. It is never shown again. */
+  readonly link: string
+}
+
 /** New personal access token, including the token itself. */
 export interface CreatedToken {
   /** Identifies the token when it is revoked. */
@@ -908,8 +928,6 @@ export interface Invitation {
   readonly created_at: string
   /** End of the invitation, seven days after it was made or last renewed. */
   readonly expires_at: string
-  /** Link to accept the invitation; anyone who has it can join. Only in the answer to the request that made or renewed the invitation. */
-  readonly link?: string | null | undefined
 }
 
 /** Address to invite, and the role it is offered. */
@@ -2123,7 +2141,7 @@ export const createOperations = (transport: Transport) => ({
   /** List members and invitations. `GET /v1/projects/{tenant_slug}/members` */
   listMembers: (input: { readonly tenant_slug: string }, options?: CallOptions) => transport.json<MemberList>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members` }, options),
   /** Invite a member. `POST /v1/projects/{tenant_slug}/members` */
-  inviteMember: (input: { readonly tenant_slug: string; readonly body: InviteMemberRequest }, options?: CallOptions) => transport.json<Invitation>({ method: 'POST', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members`, body: input.body }, options),
+  inviteMember: (input: { readonly tenant_slug: string; readonly body: InviteMemberRequest }, options?: CallOptions) => transport.json<CreatedInvitation>({ method: 'POST', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members`, body: input.body }, options),
   /** Get a member. `GET /v1/projects/{tenant_slug}/members/{user_id}` */
   getMember: (input: { readonly tenant_slug: string; readonly user_id: string }, options?: CallOptions) => transport.json<Member>({ method: 'GET', path: `/v1/projects/${encodeURIComponent(input.tenant_slug)}/members/${encodeURIComponent(input.user_id)}` }, options),
   /** Change the role of a member. `PATCH /v1/projects/{tenant_slug}/members/{user_id}` */

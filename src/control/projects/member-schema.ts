@@ -2,7 +2,16 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { Acknowledgement, list, maybe, resource, text, uuid } from '../http/types.ts'
-import { Invitation, Member, MemberList, Project, invitedRole, memberRole, params } from './resources.ts'
+import {
+  CreatedInvitation,
+  Invitation,
+  Member,
+  MemberList,
+  Project,
+  invitedRole,
+  memberRole,
+  params,
+} from './resources.ts'
 
 const shared = { tag: 'Projects', auth: 'bearer', addition: true } as const
 const memberParams = Type.Object({
@@ -67,7 +76,7 @@ export const memberOperations = operations({
       },
       { description: 'Address to invite, and the role it is offered.' },
     ),
-    answer: Invitation,
+    answer: CreatedInvitation,
   },
   updateMember: {
     method: 'PATCH',

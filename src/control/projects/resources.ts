@@ -1,6 +1,6 @@
 /** What the operations of projects answer, as schemas. */
 import { type Static, Type } from 'typebox'
-import { dateTime, list, maybe, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
+import { dateTime, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
 export const Project = resource(
   'Project',
@@ -59,19 +59,24 @@ export const Invitation = resource(
       description: 'End of the invitation, seven days after it was made or last renewed.',
       examples: ['2026-03-21T09:26:53.589Z'],
     }),
-    link: maybe(
-      text({
-        description:
-          'Link to accept the invitation; anyone who has it can join. Only in the answer to the request that made or renewed the invitation.',
-        examples: [
-          'https://mote.example.com/link/invitation#0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt',
-        ],
-      }),
-    ),
   },
   { description: 'Offer to an e-mail address to join a project.' },
 )
 export type Invitation = Static<typeof Invitation>
+
+export const CreatedInvitation = resource(
+  'CreatedInvitation',
+  {
+    ...Invitation.properties,
+    link: text({
+      description: 'Link to accept the invitation; anyone who has it can join. It is never shown again.',
+      examples: [
+        'https://mote.example.com/link/invitation#0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10.Wm8kZ1xT7uYb5nR2wLdE9aHfGjS6pIoKqXsBc3vQ0Jt',
+      ],
+    }),
+  },
+  { description: 'New or renewed invitation, including the link that accepts it.' },
+)
 
 export const MemberList = resource(
   'MemberList',

@@ -64,7 +64,7 @@ const ownOperations = operations({
     body: resource(
       'UpdateProjectRequest',
       {
-        name: displayName({ description: 'New display name.', examples: ['Acme Staging'] }),
+        name: displayName({ description: 'New display name.', examples: ['Acme'] }),
       },
       { description: 'New name of a project.' },
     ),

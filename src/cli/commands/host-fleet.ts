@@ -1,6 +1,6 @@
 /** What operators do with hosts that have joined. */
 import type { Command } from 'commander'
-import type { Host } from '../../client/index.ts'
+import type { Host, HostDetails } from '../../client/index.ts'
 import { age, status, table } from '../output.ts'
 import { said, type Verb, verb } from '../verb.ts'
 
@@ -44,7 +44,7 @@ const remove: Verb = {
 }
 
 /** What is still there, as long as the host is drained. Asked again, the same command says how far it is. */
-function leavingLines({ draining, leaving = [], leaving_volumes: volumes = [] }: Host): string[] {
+function leavingLines({ draining, leaving = [], leaving_volumes: volumes = [] }: HostDetails): string[] {
   if (!draining) return []
   const vmRows = leaving.map(({ app_name, job_id, state, reason }) => [app_name, job_id, state, reason])
   const volumeRows = volumes.map(({ name, state, reason }) => [name, state, reason])

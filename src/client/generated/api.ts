@@ -896,9 +896,51 @@ export interface Host {
   readonly last_seen_at: string
   /** When its agent first reported. */
   readonly created_at: string
-  /** VMs that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host. */
+}
+
+/** Host, and while it is drained, what is still on it. */
+export interface HostDetails {
+  /** UUID that the agent of the host chose when it first started. */
+  readonly id: string
+  /** Host name, or the name that its agent is configured with. */
+  readonly name: string
+  /** `up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts. */
+  readonly status: 'up' | 'suspected' | 'lost'
+  /** Whether new VMs are kept away from the host. */
+  readonly cordoned: boolean
+  /** Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too. */
+  readonly draining: boolean
+  /** Version of the agent on the host. */
+  readonly version: string
+  /** Processor architecture of the host and its VMs: `x64` or `arm64`. */
+  readonly arch: string
+  /** `tap`: VMs have private networks and security rules. `user`: the agent has no root, so VMs are reached through the gateway only. `fake`: simulated. */
+  readonly network: string
+  /** Hypervisors that the agent looked for. */
+  readonly hypervisors: readonly HostHypervisor[]
+  /** vCPUs that may be given to VMs: more than the host has processors, by the configured overcommit. */
+  readonly vcpus: number
+  /** Memory that may be given to VMs, in MiB. Never overcommitted. */
+  readonly memory_mib: number
+  /** Disk space for the writable disks of VMs, in MiB. */
+  readonly disk_mib: number
+  /** vCPUs reserved for VMs. */
+  readonly used_vcpus: number
+  /** Memory reserved for VMs, in MiB. */
+  readonly used_memory_mib: number
+  /** Disk space reserved for VMs, in MiB. */
+  readonly used_disk_mib: number
+  /** VMs that belong on the host. */
+  readonly vms: number
+  /** VMs that were replaced elsewhere while the host was silent and may still run on it. Their resources stay reserved. */
+  readonly strays: number
+  /** When its agent last reported. */
+  readonly last_seen_at: string
+  /** When its agent first reported. */
+  readonly created_at: string
+  /** VMs that are still on the host, at most 100, and what each waits for. Absent unless it is draining. */
   readonly leaving?: readonly LeavingVm[] | undefined
-  /** Volumes without a VM that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host. */
+  /** Volumes without a VM that are still on the host, at most 100, and what each waits for. Absent unless it is draining. */
   readonly leaving_volumes?: readonly LeavingVolume[] | undefined
 }
 
@@ -2590,7 +2632,7 @@ export const createOperations = (transport: Transport) => ({
   readonly status?: 'up' | 'suspected' | 'lost' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Host[]>({ method: 'GET', path: `/v1/admin/hosts`, query: input.query }, options),
   /** Get a host. `GET /v1/admin/hosts/{host_id}` */
-  getHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<Host>({ method: 'GET', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}` }, options),
+  getHost: (input: { readonly host_id: string }, options?: CallOptions) => transport.json<HostDetails>({ method: 'GET', path: `/v1/admin/hosts/${encodeURIComponent(input.host_id)}` }, options),
   /** Remove a host. `DELETE /v1/admin/hosts/{host_id}` */
   removeHost: (input: { readonly host_id: string; readonly query?: {
   /** Gives up the VMs that are still there and replaces them on other hosts. Only for a host that never comes back: what still runs there is no longer managed, and volumes on it are out of reach. */

@@ -58,6 +58,9 @@ const HostHypervisor = resource(
 
 const amount = (description: string, example: number) => int64({ description, examples: [example] })
 
+const cordonedText = 'Whether new VMs are kept away from the host.'
+const drainingText = 'Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too.'
+
 export const Host = resource(
   'Host',
   {
@@ -67,10 +70,8 @@ export const Host = resource(
       description:
         '`up`: its agent reports. `suspected`: its agent is silent, so nothing new is placed there. `lost`: silent for too long; its VMs are replaced on other hosts.',
     }),
-    cordoned: bool({ description: 'Whether new VMs are kept away from the host.' }),
-    draining: bool({
-      description: 'Whether its VMs and volumes are being moved to other hosts. A draining host is cordoned, too.',
-    }),
+    cordoned: bool({ description: cordonedText, examples: [false] }),
+    draining: bool({ description: drainingText, examples: [false] }),
     version: text({ description: 'Version of the agent on the host.', examples: ['0.1.0'] }),
     arch: text({ description: 'Processor architecture of the host and its VMs: `x64` or `arm64`.', examples: ['x64'] }),
     network: text({
@@ -95,19 +96,30 @@ export const Host = resource(
     ),
     last_seen_at: dateTime({ description: 'When its agent last reported.' }),
     created_at: dateTime({ description: 'When its agent first reported.' }),
+  },
+  { description: 'Machine that runs VMs, with its capacity and what is reserved of it.' },
+)
+export type Host = Static<typeof Host>
+
+export const HostDetails = resource(
+  'HostDetails',
+  {
+    ...Host.properties,
+    cordoned: bool({ description: cordonedText }),
+    draining: bool({ description: drainingText }),
     leaving: Type.Optional(
       list(LeavingVm, {
         description:
-          'VMs that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host.',
+          'VMs that are still on the host, at most 100, and what each waits for. Absent unless it is draining.',
       }),
     ),
     leaving_volumes: Type.Optional(
       list(LeavingVolume, {
         description:
-          'Volumes without a VM that are still on a draining host, at most 100, and what each waits for. Only in the answer for a single host.',
+          'Volumes without a VM that are still on the host, at most 100, and what each waits for. Absent unless it is draining.',
       }),
     ),
   },
-  { description: 'Machine that runs VMs, with its capacity and what is reserved of it.' },
+  { description: 'Host, and while it is drained, what is still on it.' },
 )
-export type Host = Static<typeof Host>
+export type HostDetails = Static<typeof HostDetails>

@@ -7,7 +7,7 @@ import { invalidState, notFound } from '../http/errors.ts'
 import { feature } from '../http/operation.ts'
 import { abandonVmsOf, deploymentsOnHost, pokeWaiting } from '../vms/index.ts'
 import { type LeavingVolume, leavingVolumes } from '../volumes/index.ts'
-import type { Host } from './resources.ts'
+import type { Host, HostDetails } from './resources.ts'
 import { hostOperations } from './schema.ts'
 
 interface HostCall {
@@ -17,7 +17,7 @@ interface HostCall {
 
 export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
   const { hostTimeoutSeconds } = deps.config
-  const withLeaving = async (sql: Sql, host: HostRow): Promise<Host> => ({
+  const withLeaving = async (sql: Sql, host: HostRow): Promise<HostDetails> => ({
     ...hostView(host),
     ...(host.draining
       ? {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import { Acknowledgement, bool, list, text } from '../http/types.ts'
-import { Host } from './resources.ts'
+import { Host, HostDetails } from './resources.ts'
 
 const shared = { tag: 'Hosts', auth: 'bearer', project: 'none', adminOnly: true, addition: true } as const
 const params = Type.Object({ host_id: text({ description: 'Id or name of the host.', examples: ['host-1'] }) })
@@ -23,11 +23,11 @@ export const hostOperations = operations({
     path: '/v1/admin/hosts/{host_id}',
     summary: 'Get a host',
     description:
-      'Returns one host; while it is drained, also which VMs and volumes are still on it and what each waits for. Only for administrators.',
+      'Returns one host; while it is draining, also which VMs and volumes are still on it and what each waits for. Only for administrators.',
     ...shared,
     scope: 'read',
     params,
-    answer: Host,
+    answer: HostDetails,
   },
   cordonHost: {
     method: 'POST',

@@ -160,6 +160,12 @@ export interface AuthResponse {
   readonly refresh_token?: string | null | undefined
 }
 
+/** What an event of the billing provider did. */
+export interface BillingEventEffect {
+  /** `applied`: subscriptions and plans are up to date with it. `ignored`: outdated, or not about this installation. `duplicate`: received before. */
+  readonly status: 'applied' | 'ignored' | 'duplicate'
+}
+
 /** Product that a project can subscribe to. */
 export interface BillingProduct {
   /** Id that the billing provider gave the product. */
@@ -828,7 +834,7 @@ export interface GitCredential {
   readonly username: string
   /** Add it to the repository as a read-only deploy key. Null for a token. */
   readonly public_key: string | null
-  /** SSH host keys that the git host is recognized by. Null for a token. */
+  /** SSH host keys that the Git host is recognized by. Null for a token. */
   readonly known_hosts: string | null
   /** When the credential was last set. */
   readonly updated_at: string
@@ -1106,6 +1112,12 @@ export interface LogSnapshot {
   readonly at: string
   /** The VMs whose lines the stream has, builds included. */
   readonly vms: readonly string[]
+}
+
+/** Whether a link was mailed. */
+export interface MailedLink {
+  /** `sent`: a link is on its way. `sent_a_moment_ago`: the last one is less than a minute old; wait for it. */
+  readonly status: 'sent' | 'sent_a_moment_ago'
 }
 
 /** Account that belongs to a project, and its role there. */
@@ -1400,7 +1412,7 @@ export interface PutGitCredentialRequest {
   readonly username?: string | null | undefined
   /** Token or password that may read the repository. Required with `token`, refused with `ssh_key`; never shown again. */
   readonly token?: string | null | undefined
-  /** Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the git host publishes. */
+  /** Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the Git host publishes. */
   readonly known_hosts?: string | null | undefined
 }
 
@@ -1560,11 +1572,17 @@ export interface ScmAccount {
   readonly avatar_url: string | null
 }
 
+/** Result of confirming an installation. */
+export interface ScmConfirmed {
+  /** The installation is bound to the project. */
+  readonly status: 'installed'
+}
+
 /** Webhook delivery of a Git host, and what it did for an app. */
 export interface ScmDelivery {
-  /** Id that the git host gave the delivery; a hash of the request if it gave none. */
+  /** Id that the Git host gave the delivery; a hash of the request if it gave none. */
   readonly id: string
-  /** Kind of event, in the words of the git host. */
+  /** Kind of event, in the words of the Git host. */
   readonly event: string
   /** `applied`: the app was changed or a deployment was started. `ignored`: the event does not concern the app or is outdated. `refused`: the plan or the state of the app does not allow it. */
   readonly status: 'applied' | 'ignored' | 'refused'
@@ -1576,6 +1594,12 @@ export interface ScmDelivery {
   readonly commit_hash: string
   /** When the delivery arrived here. */
   readonly received_at: string
+}
+
+/** What an event of a Git host did. */
+export interface ScmEventEffect {
+  /** `applied`: a deployment was started, or what is known of the repository was updated. `ignored`: outdated, or about no app. `refused`: the plan or the state of the app does not allow it. `duplicate`: received before. `pong`: answer to a test event. */
+  readonly status: 'applied' | 'ignored' | 'refused' | 'duplicate' | 'pong'
 }
 
 /** Result of installing the GitHub integration. */
@@ -1841,6 +1865,12 @@ export interface ValidateResponse {
   readonly tenants: readonly TenantValidity[]
 }
 
+/** What the mailed link was for. */
+export interface VerifiedEmail {
+  /** `verified`: the address of the account is verified. `changed`: the account now has the new address. */
+  readonly status: 'verified' | 'changed'
+}
+
 /** Secret of a link that was mailed to the address. */
 export interface VerifyEmailRequest {
   /** Secret of a mailed link: the part behind the `#`. It works once. */
@@ -1940,17 +1970,17 @@ export const createOperations = (transport: Transport) => ({
   /** Whether these generations are still the current ones. `POST /validate` */
   validateGenerations: (input: { readonly body: ValidateRequest }, options?: CallOptions) => transport.json<ValidateResponse>({ method: 'POST', path: `/validate`, body: input.body, open: true }, options),
   /** Receive a billing event. `POST /v1/webhooks/billing` */
-  receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
+  receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<BillingEventEffect>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
   /** Receive an event of a Git host for an app. `POST /v1/webhooks/scm/{app_name}` */
-  receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
+  receiveAppWebhook: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<ScmEventEffect>({ method: 'POST', path: `/v1/webhooks/scm/${encodeURIComponent(input.app_name)}`, body: input.body, open: true }, options),
   /** Receive an event of the GitHub App. `POST /v1/webhooks/scm` */
-  receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
+  receiveScmWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<ScmEventEffect>({ method: 'POST', path: `/v1/webhooks/scm`, body: input.body, open: true }, options),
   /** Send a verification link. `POST /v1/auth/email/verification` */
-  sendVerification: (options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verification` }, options),
+  sendVerification: (options?: CallOptions) => transport.json<MailedLink>({ method: 'POST', path: `/v1/auth/email/verification` }, options),
   /** Verify an e-mail address. `POST /v1/auth/email/verify` */
-  verifyEmail: (input: { readonly body: VerifyEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email/verify`, body: input.body, open: true }, options),
+  verifyEmail: (input: { readonly body: VerifyEmailRequest }, options?: CallOptions) => transport.json<VerifiedEmail>({ method: 'POST', path: `/v1/auth/email/verify`, body: input.body, open: true }, options),
   /** Change your e-mail address. `POST /v1/auth/email` */
-  changeEmail: (input: { readonly body: ChangeEmailRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/email`, body: input.body }, options),
+  changeEmail: (input: { readonly body: ChangeEmailRequest }, options?: CallOptions) => transport.json<MailedLink>({ method: 'POST', path: `/v1/auth/email`, body: input.body }, options),
   /** Send a password reset link. `POST /v1/auth/password/forgot` */
   forgotPassword: (input: { readonly body: ForgotPasswordRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'POST', path: `/v1/auth/password/forgot`, body: input.body, open: true }, options),
   /** Reset a password. `POST /v1/auth/password/reset` */
@@ -2108,7 +2138,7 @@ export const createOperations = (transport: Transport) => ({
   readonly confirm?: boolean | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
   /** Confirm an installation. `POST /v1/scm/install/confirm` */
-  confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmInstalled>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
+  confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmConfirmed>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
   /** Finish installing the GitHub integration. `GET /v1/scm/callback` */
   scmCallback: (input: { readonly query?: {
   /** Number that GitHub gives the installation of its app on an account. */

@@ -25,7 +25,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
       return async tx => {
         const isSent = await mailLink(tx, ctx, account.email, 'verify')
         audit({ action: 'auth.verification_asked', resourceType: 'account', resourceId: account.id })
-        return { status: isSent ? 'sent' : 'sent_a_moment_ago' }
+        return { status: isSent ? ('sent' as const) : ('sent_a_moment_ago' as const) }
       }
     },
   },
@@ -42,7 +42,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
         if (link.purpose === 'verify') {
           if (!(await markVerified(tx, link.accountId, link.email, now))) throw deadLink()
           audit({ ...about, action: 'auth.email_verified' }, { userId: link.accountId })
-          return { status: 'verified' }
+          return { status: 'verified' as const }
         }
         const before = await setEmail(tx, link.accountId, link.email, link.epoch, now).catch((cause: unknown) => {
           throw uniqueViolation(cause, 'account_email') ? emailTaken(cause) : cause
@@ -59,7 +59,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
           subject: 'Your e-mail address was changed',
           text: `Your account has the address ${link.email} now. If it was not you, ask the operator of ${ctx.config.publicUrl} for help at once.`,
         })
-        return { status: 'changed' }
+        return { status: 'changed' as const }
       }
     },
   },
@@ -84,7 +84,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
             subject: 'A new e-mail address was asked for',
             text: `Your account gets the address ${email} once that is confirmed. If it was not you, change your password now.`,
           })
-        return { status: isSent ? 'sent' : 'sent_a_moment_ago' }
+        return { status: isSent ? ('sent' as const) : ('sent_a_moment_ago' as const) }
       }
     },
   },

@@ -1,7 +1,29 @@
 /** Operations about the address of an account. */
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, resource } from '../http/types.ts'
+import { Acknowledgement, oneOf, resource } from '../http/types.ts'
 import { email, linkToken, newPassword, open, own, proof } from './fields.ts'
+
+const MailedLink = resource(
+  'MailedLink',
+  {
+    status: oneOf(['sent', 'sent_a_moment_ago'], {
+      description:
+        '`sent`: a link is on its way. `sent_a_moment_ago`: the last one is less than a minute old; wait for it.',
+    }),
+  },
+  { description: 'Whether a link was mailed.' },
+)
+
+const VerifiedEmail = resource(
+  'VerifiedEmail',
+  {
+    status: oneOf(['verified', 'changed'], {
+      description:
+        '`verified`: the address of the account is verified. `changed`: the account now has the new address.',
+    }),
+  },
+  { description: 'What the mailed link was for.' },
+)
 
 export const emailOperations = operations({
   sendVerification: {
@@ -9,10 +31,10 @@ export const emailOperations = operations({
     path: '/v1/auth/email/verification',
     summary: 'Send a verification link',
     description:
-      'Mails a link that verifies the e-mail address of the account; it is valid for seven days and replaces earlier ones. At most one link a minute is sent: `status` is `sent` or `sent_a_moment_ago`. The answer is 409 if the address is already verified.',
+      'Mails a link that verifies the e-mail address of the account; it is valid for seven days and replaces earlier ones. At most one link a minute is sent. The answer is 409 if the address is already verified.',
     ...own,
     scope: 'admin',
-    answer: Acknowledgement,
+    answer: MailedLink,
     addition: true,
   },
   verifyEmail: {
@@ -21,7 +43,7 @@ export const emailOperations = operations({
     path: '/v1/auth/email/verify',
     summary: 'Verify an e-mail address',
     description:
-      'Takes the secret of a mailed link and marks the address as verified, or completes a change of the address: `status` is `verified` or `changed`. A link works once; afterwards, or once it has expired, the answer is 400.',
+      'Takes the secret of a mailed link and marks the address as verified, or completes a change of the address. A link works once; afterwards, or once it has expired, the answer is 400. It is 409 if another account has the new address.',
     ...open,
     proof: 'secret of a mailed link',
     body: resource(
@@ -29,7 +51,7 @@ export const emailOperations = operations({
       { token: linkToken() },
       { description: 'Secret of a link that was mailed to the address.' },
     ),
-    answer: Acknowledgement,
+    answer: VerifiedEmail,
     fails: [409],
     addition: true,
   },
@@ -38,7 +60,7 @@ export const emailOperations = operations({
     path: '/v1/auth/email',
     summary: 'Change your e-mail address',
     description:
-      'Mails a link, valid for one day, to the new address; the account keeps its address until the link is opened. The old address is notified now and after the change. At most one link a minute is sent: `status` is `sent` or `sent_a_moment_ago`.',
+      'Mails a link, valid for one day, to the new address; the account keeps its address until the link is opened. The old address is notified now and after the change. At most one link a minute is sent.',
     ...own,
     scope: 'admin',
     stepUp: true,
@@ -50,7 +72,7 @@ export const emailOperations = operations({
       },
       { description: 'New address, and proof that the owner of the account asks.' },
     ),
-    answer: Acknowledgement,
+    answer: MailedLink,
     addition: true,
   },
   forgotPassword: {

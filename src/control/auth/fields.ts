@@ -52,6 +52,7 @@ export const proof = () => ({
   code: maybe(
     code({
       description: 'Code of the authenticator app or a recovery code. An alternative to `password`.',
+      examples: [null, '492039'],
     }),
   ),
 })

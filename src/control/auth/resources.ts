@@ -33,7 +33,7 @@ export const User = resource(
       description: '`Admin` may operate the installation. Independent of the roles in projects.',
       examples: ['User'],
     }),
-    totp_enabled: bool({ description: 'Whether signing in asks for a code of the second factor.' }),
+    totp_enabled: bool({ description: 'Whether signing in asks for a code of the second factor.', examples: [false] }),
     email_verified: Type.Optional(
       bool({ description: 'Whether a link that was mailed to the address has been opened.' }),
     ),

@@ -1,4 +1,4 @@
-/** What the operations on git hosts answer and take, as schemas. */
+/** What the operations on Git hosts answer and take, as schemas. */
 import { type Static, Type } from 'typebox'
 import { bool, dateTime, int64, maybe, nullable, oneOf, rawText, resource, text } from '../http/types.ts'
 
@@ -44,7 +44,7 @@ export const ScmAccount = resource(
     avatar_url: nullable(
       text({
         description: 'Picture of the account; null if GitHub gave none.',
-        examples: ['https://avatars.githubusercontent.com/u/9919?v=4'],
+        examples: ['https://git.example.com/avatars/acme.png'],
       }),
     ),
   },
@@ -82,7 +82,7 @@ export const GitCredential = resource(
     known_hosts: nullable(
       text({
         ...knownHosts,
-        description: 'SSH host keys that the git host is recognized by. Null for a token.',
+        description: 'SSH host keys that the Git host is recognized by. Null for a token.',
       }),
     ),
     updated_at: dateTime({ description: 'When the credential was last set.' }),
@@ -122,7 +122,7 @@ export const PutGitCredential = resource(
         ...knownHosts,
         maxLength: 16_384,
         description:
-          'Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the git host publishes.',
+          'Required with `ssh_key`: SSH host keys as `ssh-keyscan` prints them, at most 50 lines. Compare them with what the Git host publishes.',
       }),
     ),
   },
@@ -134,10 +134,10 @@ export const ScmDelivery = resource(
   'ScmDelivery',
   {
     id: text({
-      description: 'Id that the git host gave the delivery; a hash of the request if it gave none.',
+      description: 'Id that the Git host gave the delivery; a hash of the request if it gave none.',
       examples: ['6f1c9a52-1f0b-11f1-8e2c-0242ac120002'],
     }),
-    event: text({ description: 'Kind of event, in the words of the git host.', examples: ['push'] }),
+    event: text({ description: 'Kind of event, in the words of the Git host.', examples: ['push'] }),
     status: oneOf(['applied', 'ignored', 'refused'], {
       description:
         '`applied`: the app was changed or a deployment was started. `ignored`: the event does not concern the app or is outdated. `refused`: the plan or the state of the app does not allow it.',
@@ -159,6 +159,12 @@ export const ScmDelivery = resource(
   { description: 'Webhook delivery of a Git host, and what it did for an app.' },
 )
 export type ScmDelivery = Static<typeof ScmDelivery>
+
+export const ScmConfirmed = resource(
+  'ScmConfirmed',
+  { status: oneOf(['installed'], { description: 'The installation is bound to the project.' }) },
+  { description: 'Result of confirming an installation.' },
+)
 
 export const ScmInstalled = resource(
   'ScmInstalled',

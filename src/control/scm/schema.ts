@@ -6,6 +6,7 @@ import {
   PutGitCredential,
   Repository,
   ScmAccount,
+  ScmConfirmed,
   ScmDelivery,
   ScmInstalled,
   installationId,
@@ -59,7 +60,7 @@ export const scmOperations = operations({
       },
       { description: 'Confirmation that the browser showed at the end of an installation.' },
     ),
-    answer: ScmInstalled,
+    answer: ScmConfirmed,
   },
   scmCallback: {
     method: 'GET',
@@ -131,7 +132,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/git-credential',
     summary: 'Delete the Git credential of an app',
     description:
-      'Later builds read the repository without it. Remove a deploy key at the git host, too: that is not done here.',
+      'Later builds read the repository without it. Remove a deploy key at the Git host, too: that is not done here.',
     ...shared,
     scope: 'write',
     params: ofApp,
@@ -143,7 +144,7 @@ export const scmOperations = operations({
     path: '/v1/apps/{app_name}/deliveries',
     summary: 'List webhook deliveries for an app',
     description:
-      'Lists what git hosts reported about the app in the last 30 days and what came of it, newest first. Deliveries whose signature was wrong are not among them.',
+      'Lists what Git hosts reported about the app in the last 30 days and what came of it, newest first. Deliveries whose signature was wrong are not among them.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -156,7 +157,7 @@ export const scmOperations = operations({
         path: '/v1/apps/{app_name}/deliveries/{delivery_id}',
         by: 'id',
         summary: 'Get a webhook delivery',
-        description: 'Returns one delivery of a git host and what came of it.',
+        description: 'Returns one delivery of a Git host and what came of it.',
       },
     ],
   },

@@ -1,6 +1,28 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, text } from '../http/types.ts'
+import { oneOf, resource, text } from '../http/types.ts'
+
+const BillingEventEffect = resource(
+  'BillingEventEffect',
+  {
+    status: oneOf(['applied', 'ignored', 'duplicate'], {
+      description:
+        '`applied`: subscriptions and plans are up to date with it. `ignored`: outdated, or not about this installation. `duplicate`: received before.',
+    }),
+  },
+  { description: 'What an event of the billing provider did.' },
+)
+
+const ScmEventEffect = resource(
+  'ScmEventEffect',
+  {
+    status: oneOf(['applied', 'ignored', 'refused', 'duplicate', 'pong'], {
+      description:
+        '`applied`: a deployment was started, or what is known of the repository was updated. `ignored`: outdated, or about no app. `refused`: the plan or the state of the app does not allow it. `duplicate`: received before. `pong`: answer to a test event.',
+    }),
+  },
+  { description: 'What an event of a Git host did.' },
+)
 
 const shared = {
   method: 'POST',
@@ -11,7 +33,6 @@ const shared = {
   rawBody: true,
   throttle: 'machine',
   bodyRequired: true,
-  answer: Acknowledgement,
 } as const
 
 export const webhookOperations = operations({
@@ -19,18 +40,20 @@ export const webhookOperations = operations({
     ...shared,
     path: '/v1/webhooks/billing',
     proof: 'signature of the billing provider over the body',
+    answer: BillingEventEffect,
     summary: 'Receive a billing event',
     description:
-      'Takes a signed event of the billing provider, at most 1 MiB, and updates subscriptions and plans. `status` is `applied`, `ignored` (not about this installation, or outdated) or `duplicate`. The answer is 401 for a wrong signature and 404 without a billing provider.',
+      'Takes a signed event of the billing provider, at most 1 MiB, and updates subscriptions and plans. The answer is 401 for a wrong signature and 404 without a billing provider.',
     fails: [401, 404],
   },
   receiveAppWebhook: {
     ...shared,
     path: '/v1/webhooks/scm/{app_name}',
     proof: 'signature with the secret of the app over the body, or that secret (GitLab)',
+    answer: ScmEventEffect,
     summary: 'Receive an event of a Git host for an app',
     description:
-      'Takes a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. `status` is `applied`, `ignored`, `refused` (by the plan or the state of the app), `duplicate` or `pong`.',
+      'Takes a push or pull request event of GitHub, GitLab, Gitea or Forgejo, at most 1 MiB, signed with the secret from `GET /v1/apps/{app_name}/secret`. A push to the branch that the app follows starts a deployment. An event that is delivered again has no second effect.',
     params: Type.Object({
       app_name: text({
         description: 'Id of the app, as in its `webhook_url`. A name works, too: the secret tells which app is meant.',
@@ -44,9 +67,10 @@ export const webhookOperations = operations({
     ...shared,
     path: '/v1/webhooks/scm',
     proof: 'signature with the secret of the GitHub App over the body',
+    answer: ScmEventEffect,
     summary: 'Receive an event of the GitHub App',
     description:
-      'Takes an event of the GitHub App, at most 5 MiB, for every app that is connected to its repository: pushes, pull requests, and changes of repositories and installations. `status` is `applied`, `ignored`, `refused`, `duplicate` or `pong`. The answer is 404 if this installation of Mote has no GitHub App.',
+      'Takes an event of the GitHub App, at most 5 MiB, for every app that is connected to its repository: pushes, pull requests, and changes of repositories and installations. The answer is 404 if this installation of Mote has no GitHub App.',
     // The largest push that GitHub describes (2,048 commits) takes about 3 MB.
     maxBytes: 5 << 20,
     fails: [401, 404],

@@ -114,4 +114,14 @@ describe('a VM that is about to move', () => {
     say(move, 0)
     await ends(move, 'completed')
   })
+
+  it('stays, and gets requests again, when the agent that held it was stopped', async () => {
+    const move = await held()
+    const vm = hosts
+      .flatMap(host => host.vms.get(move.vmId) ?? [])
+      .find(one => one.record.migration?.role === 'source')!
+    vm.record = { ...vm.record, migration: { ...vm.record.migration!, phase: 'cancelled' } }
+    await ends(move, 'failed')
+    expect((await routeOf(move.app))?.backends.map(one => one.vmId)).toEqual([move.vmId])
+  })
 })

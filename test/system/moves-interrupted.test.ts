@@ -1,0 +1,83 @@
+/** Programs that end while gateways hold requests for a VM that moves: the move goes on, and no request hangs. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { gatewaySubjects, type TrafficReport } from '../../src/contract/gateway.ts'
+import { gatewayDefaults } from '../../src/gateway/config.ts'
+import { startGateway } from '../../src/gateway/main.ts'
+import { viaGateway } from '../support/http.ts'
+import { testLog } from '../support/log.ts'
+import { type TestSystem, type TestUser, testSystem } from '../support/system.ts'
+import { until } from '../support/wait.ts'
+
+let system: TestSystem
+let user: TestUser
+beforeEach(async () => {
+  system = await testSystem({ agents: 2 })
+  user = await system.user()
+})
+afterEach(async () => system[Symbol.asyncDispose]())
+
+/** An app whose VM is on its way, and held by a gateway that has a request under way for ever. */
+async function heldApp() {
+  const { hostname, id } = (await user.post('/v1/apps', { name: 'held', git_url: '', drain_timeout: 0 })).body
+  const { job_id } = (await user.post('/v1/apps/held/deploy', { image: 'example/app:1' })).body
+  const at = (path = '') => `/v1/apps/held/deployments/${job_id}${path}`
+  const status = async () => (await user.get(at())).body
+  await until(async () => (await status()).status === 'running', { what: 'it runs' })
+  const from = (await status()).host_id
+  const hosts: { id: string }[] = (await user.get('/v1/admin/hosts')).body
+  const target = hosts.find(host => host.id !== from)?.id
+  const say = () => {
+    const report: TrafficReport = { gatewayId: 'busy', atMs: 0, apps: [] }
+    return system.bus.publish(gatewaySubjects.traffic, report)
+  }
+  await say()
+  await user.post(at('/migration/start'), { target_host: target, target_uri: '' })
+  const heldRoutes = {
+    name: 'test.heldRoutes',
+    text: `SELECT FROM route WHERE app_id = $1 AND leaving <> '[]' AND state = 'sleeping'`,
+  }
+  const isHeld = async () => (await system.database.db.rows(heldRoutes, [id])).length === 1
+  await until(async () => (await say(), isHeld()), { what: 'requests are held' })
+  const migration = async () => (await user.get(at('/migration/status'))).body
+  const ends = async () => {
+    await until(async () => (await migration()).ended_at !== null, { what: 'the move is over' })
+    expect(await migration()).toMatchObject({ status: 'completed', error: null })
+    expect((await status()).host_id).toBe(target)
+  }
+  return { hostname, ends }
+}
+
+it('a control plane that starts anew goes on with the move', async () => {
+  const { hostname, ends } = await heldApp()
+  const waiting = viaGateway(system.gateway.port, hostname)
+  await system.restartControl()
+  user = await signedInAgain()
+  expect((await waiting).status).toBe(200)
+  await ends()
+})
+
+it('a gateway that starts meanwhile holds requests, too, and answers them', async () => {
+  const { hostname, ends } = await heldApp()
+  const gateway = await startGateway(
+    { ...gatewayDefaults, host: '127.0.0.1', port: 0 },
+    { bus: system.bus, log: testLog() },
+  )
+  expect((await viaGateway(gateway.port, hostname)).status).toBe(200)
+  await ends()
+  await gateway.stop(100)
+})
+
+it('a gateway that ends without a word delays the move by the bound at most', async () => {
+  const { hostname, ends } = await heldApp()
+  const beganMs = performance.now()
+  expect((await viaGateway(system.gateway.port, hostname)).status).toBe(200)
+  expect(performance.now() - beganMs).toBeLessThan(30_000)
+  await ends()
+})
+
+/** The API has another port. */
+async function signedInAgain(): Promise<TestUser> {
+  const { email, password } = user
+  const { token } = (await system.api.post('/v1/auth/login', { email, password })).body
+  return { ...user, ...system.api.as(token) }
+}

@@ -97,6 +97,17 @@ describe('a VM that is about to move', () => {
     await ends(move, 'completed')
   })
 
+  it('has its requests held on its new host until it is healthy there', async () => {
+    const move = await held()
+    for (const host of hosts) host.behaviour.set('example/app:1', 'unhealthy')
+    say(move, 0)
+    await world.until(async () => (await rowOf(move))?.state === 'clearing')
+    await runsFor(5)
+    expect([(await rowOf(move))?.state, (await routeOf(move.app))?.state]).toEqual(['clearing', 'sleeping'])
+    for (const host of hosts) host.behaviour.clear()
+    await ends(move, 'completed')
+  })
+
   it('gets requests again as soon as its move is given up', async () => {
     const move = await held()
     await db.tx(tx => cancelMigration(tx, move.id))

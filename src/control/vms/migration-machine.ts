@@ -41,6 +41,10 @@ const arrivalMs = minutes(1)
 /** Changes come by messages; this look is for what a lost one would hide. */
 const lookAgainMs = seconds(2)
 
+/** How long requests are held for a VM that runs on its new host and has not passed its health check there. */
+const comingMs = seconds(30)
+const healthMs = 250
+
 type PlacedVm = Vm & { readonly hostId: string }
 
 export interface Moving extends Migration {
@@ -193,6 +197,7 @@ async function clearing(deps: MigrationDeps, m: Moving, elapsedMs: number, signa
   if (!m.sourceLost && !(await gone(deps, m, m.sourceHostId, signal))) return wait(lookAgainMs)
   const starting = untilItRuns(m, elapsedMs)
   if (starting) return starting
+  if (isComing(m, elapsedMs)) return wait(healthMs)
   return done(async tx => {
     if (!m.sourceLost) await release(tx, m.sourceHostId, m)
     else if (!m.sourceRemoved) await abandon(tx, m.sourceHostId, { ...m, id: m.vmId })
@@ -236,6 +241,10 @@ async function cancelling(
     await pokeWhoWaited(tx, m)
   })
 }
+
+/** Before its route is that of an app that serves nothing, it may pass its health check. */
+const isComing = ({ vm, targetLost }: Moving, elapsedMs: number) =>
+  vm?.want === 'running' && vm.seenState === 'running' && !vm.healthy && !targetLost && elapsedMs <= comingMs
 
 /** Its route, its deployment; and, where a host is being emptied, those whose VMs are to leave it next. */
 async function pokeWhoWaited(tx: Tx, m: Moving): Promise<void> {

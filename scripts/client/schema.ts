@@ -34,7 +34,8 @@ export function typeOf(schema: unknown, where: string): string {
     return json.anyOf.map((branch, index) => typeOf(branch, `${where}/anyOf/${index}`)).join(' | ')
   if (Array.isArray(json.type)) return json.type.map(type => typeOf({ ...json, type }, where)).join(' | ')
   const type = text(json.type)
-  if (type === undefined) return 'unknown'
+  // The document says nothing of it: any JSON (scripts/client/source.ts has the type).
+  if (type === undefined) return 'JsonValue'
   if (type === 'array') return `readonly ${wrap(typeOf(json.items ?? {}, `${where}/items`))}[]`
   if (type === 'object') return objectType(json, where)
   const primitive = primitives[type]
@@ -47,7 +48,7 @@ const wrap = (type: string) => (/[ |]/.test(type) ? `(${type})` : type)
 function objectType(json: Json, where: string): string {
   if (isJson(json.additionalProperties))
     return `Readonly<Record<string, ${typeOf(json.additionalProperties, `${where}/additionalProperties`)}>>`
-  return json.properties === undefined ? 'Readonly<Record<string, unknown>>' : `{\n${members(json, where)}}`
+  return json.properties === undefined ? 'Readonly<Record<string, JsonValue>>' : `{\n${members(json, where)}}`
 }
 
 /** The members of an object schema, one line each, with what the document says about them. */

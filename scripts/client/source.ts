@@ -4,10 +4,20 @@ import { operationsSource } from './operations.ts'
 
 const head = `// Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run \`npm run client\`.\n`
 
+const jsonValue = `/** Any JSON: a value whose shape depends on what it is about. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue }
+`
+
 /** The text of src/client/generated/api.ts for an OpenAPI 3.1 document of ours. */
 export function clientSource(document: unknown): string {
   const json = object(document, 'document')
   const schemas = object(object(json.components, 'components').schemas, 'schemas')
   const types = interfaces(schemas)
-  return `${head}import type { CallOptions, StreamOptions, Transport } from '../transport.ts'\n\n${types}\n${operationsSource(json)}`
+  return `${head}import type { CallOptions, StreamOptions, Transport } from '../transport.ts'\n\n${jsonValue}\n${types}\n${operationsSource(json)}`
 }

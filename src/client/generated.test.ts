@@ -23,6 +23,13 @@ describe('the generated client', () => {
     expect(source === clientSource(document), `api.ts ${stale}`).toBe(true)
   })
 
+  it('has a type for every value', () => {
+    const untyped = clientSource(document)
+      .split('\n')
+      .filter(line => /\bunknown\b/.test(line.replaceAll(/\/\*\*.*?\*\//g, '')))
+    expect(untyped).toEqual([])
+  })
+
   it('has a function for every operation', () => {
     expect(Object.keys(createClient({ baseUrl: '' })).sort()).toEqual(Object.keys(allOperations).sort())
   })

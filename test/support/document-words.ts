@@ -10,7 +10,8 @@ export function missingWords(document: unknown): string[] {
   return [
     ...Object.entries(json(paths)).flatMap(([path, item]) => ofPath(path, json(item))),
     ...Object.entries(schemas).flatMap(([name, schema]) => [
-      ...ofDescription(name, json(schema)),
+      // The members of an object say what it is; of other values only they themselves can.
+      ...(hasMembers(schema) ? [] : ofDescription(name, json(schema))),
       ...ofMembers(name, json(schema)),
     ]),
   ]

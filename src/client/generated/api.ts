@@ -1,6 +1,15 @@
 // Made by scripts/generate-client.ts from the OpenAPI document. Not to be edited: run `npm run client`.
 import type { CallOptions, StreamOptions, Transport } from '../transport.ts'
 
+/** Any JSON: a value whose shape depends on what it is about. */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [name: string]: JsonValue }
+
 /** Secret of the invitation. May be empty if the invited address is verified. */
 export interface AcceptInvitationRequest {
   /** In the link, the part behind the dot. Not needed if the invited address is the verified address of the account. */
@@ -35,9 +44,13 @@ export interface Announcement {
   readonly recipients: number
 }
 
+/** What is deployed under one name, and how it scales. */
 export interface App {
+  /** Id of the app. */
   readonly id: string
+  /** Name of the app; unique in the project, and part of its host name. */
   readonly name: string
+  /** Repository of its source; empty: it is deployed from images or uploads. */
   readonly git_url: string
   /** The branch that pushes and builds are of; empty: the default one. */
   readonly git_branch: string
@@ -45,79 +58,109 @@ export interface App {
   readonly git_submodules: boolean
   /** Where the program in the VM listens. */
   readonly port: number
-  /** Must answer 2xx or 3xx before a deployment serves. */
+  /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
-  /** Seconds the old VMs may finish their requests. */
+  /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
+  /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
-  /** 0 allows scale to zero. */
+  /** How many VMs run at least; 0: it may scale to zero. */
   readonly min_replicas: number
+  /** How many VMs run at most. */
   readonly max_replicas: number
+  /** Whether the number of VMs follows their load. */
   readonly autoscaling_enabled: boolean
-  /** Percent, 0 to 100. */
+  /** Percent of CPU, 0 to 100, above which a VM is added. */
   readonly cpu_threshold: number
-  /** Percent, 0 to 100. */
+  /** Percent of memory, 0 to 100, above which a VM is added. */
   readonly mem_threshold: number
   readonly scale_state: AppScaleState
+  /** When it was created. */
   readonly created_at: string
+  /** The deployment that serves; null: none does. */
   readonly active_deployment_id?: string | null | undefined
-  /** Where the gateway serves it. */
+  /** Where the gateway serves it; null: nowhere yet. */
   readonly hostname?: string | null | undefined
+  /** Installation of the git integration that reads the repository; null: none. */
   readonly scm_installation_id?: number | null | undefined
+  /** The repository as the git host names it; null: none is bound. */
   readonly scm_repo_full_name?: string | null | undefined
+  /** Id of the repository at the git host; null: none is bound. */
   readonly scm_repo_id?: number | null | undefined
-  /** Null here; read it from `/secret`. */
+  /** Null here; read it with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
 }
 
+/** An environment variable of an app. Its value is never shown. */
 export interface AppEnv {
+  /** Name of the variable. */
   readonly name: string
+  /** When its value was last set. */
   readonly updated_at: string
 }
 
+/** `active`: VMs serve; `idle`: about to sleep; `scaled_to_zero`: VMs sleep and the next request wakes them; `warming_up`: VMs start. */
 export type AppScaleState = 'active' | 'idle' | 'scaled_to_zero' | 'warming_up'
 
+/** What a git host needs to deliver webhooks of an app. */
 export interface AppSecret {
+  /** Key of the signature of webhooks; null: the app has none. */
   readonly scm_webhook_secret: string | null
   /** Where the git host delivers pushes, signed with the secret. */
   readonly webhook_url: string
 }
 
+/** An uploaded source. */
 export interface AppSource {
   /** What a deploy names to build it: `sha256:` and the digest of what is kept. */
   readonly source: string
-  /** Of what is kept, compressed. */
+  /** Bytes that are kept, compressed. */
   readonly size_bytes: number
+  /** How many files it has. */
   readonly files: number
 }
 
+/** A volume as an app has it. */
 export interface AttachedVolume {
+  /** Id of the volume, which paths name it by. */
   readonly id: string
+  /** The project that it belongs to. */
   readonly tenant_id: string
+  /** Name of the volume; unique in the project. */
   readonly name: string
+  /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
+  /** Kind of storage pool that it is in; empty: the default one of its host. */
   readonly pool_name: string
+  /** When it was created. */
   readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** What went wrong last, if anything did. */
+  /** What went wrong last; null: nothing. */
   readonly message?: string | null | undefined
+  /** Directory in the VM where it is mounted. */
   readonly mount_point: string
-  /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
+  /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
   readonly access_mode: number
 }
 
 export interface AttachRuntimeVolumeRequest {
+  /** Id of a volume of the project. */
   readonly volume_id: string
+  /** Absolute path of the directory in the VM where it is mounted. */
   readonly mount_point: string
+  /** Whether the VM may only read it. */
   readonly read_only?: boolean | undefined
 }
 
 export interface AttachVolumeRequest {
+  /** The volume. */
   readonly volume_id: string
+  /** Absolute path of the directory in the VM where it is mounted. */
   readonly mount_point?: string | undefined
-  /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
+  /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
   readonly access_mode?: number | undefined
 }
 
@@ -132,7 +175,7 @@ export interface AuditLog {
   /** Kind of resource that `resource_id` refers to. */
   readonly resource_type: string
   /** Object with more about the action, depending on its kind. Never holds secrets. */
-  readonly details: unknown
+  readonly details: JsonValue
   /** When it happened. */
   readonly created_at: string
   /** Address of the client; null for actions of the system. */
@@ -158,6 +201,18 @@ export interface AuthResponse {
   readonly token?: string | null | undefined
   /** Exchanges for new tokens at `POST /v1/auth/refresh`, once. Store it before using it. */
   readonly refresh_token?: string | null | undefined
+}
+
+/** Memory that a VM should have, and has. */
+export interface Balloon {
+  /** MiB that the VM should have. */
+  readonly target_memory_mib: number
+  /** MiB that it has, as its host last reported. */
+  readonly actual_memory_mib: number
+  /** MiB that it was started with, and can have at most. */
+  readonly memory_mib: number
+  /** MiB that it keeps at least. */
+  readonly floor_mib: number
 }
 
 /** What an event of the billing provider did. */
@@ -236,35 +291,57 @@ export interface BillingSummary {
   readonly plan_limits?: PlanLimits | null | undefined
 }
 
+/** An image being made of the source of an app. */
 export interface Build {
+  /** Id of the build. */
   readonly id: string
+  /** The deployment that it is for. */
   readonly deployment_id: string
+  /** The same deployment, as paths name it. */
   readonly job_id: string
+  /** What the build is now; `succeeded`, `failed`, `cancelled` and `superseded` are ends. */
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
+  /** The branch that is built; empty: an uploaded source. */
   readonly git_branch: string
-  /** Empty until it is fetched. */
+  /** The commit that is built; empty until it is fetched. */
   readonly git_commit_hash: string
+  /** First line of its message; empty until it is fetched. */
   readonly git_commit_message: string
+  /** `manual`, `api` or `push`. */
   readonly trigger_source: string
+  /** The image that it made; null until it has. */
   readonly image: string | null
+  /** Why it failed; null: it did not. */
   readonly error: string | null
+  /** When it was asked for. */
   readonly created_at: string
+  /** When a host began with it; null: it waits. */
   readonly started_at: string | null
+  /** When it ended; null: it has not. */
   readonly ended_at: string | null
 }
 
+/** What a build wrote. */
 export interface BuildLog {
+  /** The build. */
   readonly build_id: string
+  /** The deployment that it is for. */
   readonly deployment_id: string
+  /** What the build is now; `succeeded`, `failed`, `cancelled` and `superseded` are ends. */
   readonly status: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded'
+  /** Why it failed; null: it did not. */
   readonly error: string | null
   /** `host`: as it is now; `kept`: it is over; `none`: it waits, or its lines were lost with its host. */
   readonly source: 'host' | 'kept' | 'none'
+  /** The newest lines, oldest first. */
   readonly lines: readonly BuildLogLine[]
 }
 
+/** One line of the log of a build. */
 export interface BuildLogLine {
+  /** When the line was written. */
   readonly at: string
+  /** The text, without its line break. */
   readonly line: string
 }
 
@@ -306,7 +383,9 @@ export interface ChangePasswordRequest {
 }
 
 export interface CloneVolumeRequest {
+  /** Name of the new volume; unique in the project. */
   readonly name: string
+  /** Name of a snapshot of this volume. */
   readonly snapshot_name: string
 }
 
@@ -329,23 +408,35 @@ export interface CreateAnnouncementRequest {
 export interface CreateAppRequest {
   /** Part of the host name; unique in the project. */
   readonly name: string
-  /** Where the source is; may be empty for an app deployed from images. */
+  /** Repository of the source; may be empty for an app that is deployed from images or uploads. */
   readonly git_url: string
+  /** Whether the number of VMs follows their load. */
   readonly autoscaling_enabled?: boolean | null | undefined
+  /** How many VMs should run. */
   readonly desired_replicas?: number | null | undefined
+  /** How many VMs run at most. */
   readonly max_replicas?: number | null | undefined
+  /** How many VMs run at least; 0 allows scale to zero. */
   readonly min_replicas?: number | null | undefined
+  /** Percent of CPU above which autoscaling adds a VM. */
   readonly cpu_threshold?: number | null | undefined
+  /** Percent of memory above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
-  /** Empty: the default branch of the repository. */
+  /** Branch that pushes and builds are of; empty: the default one of the repository. */
   readonly git_branch?: string | null | undefined
+  /** Whether submodules on the same host are fetched for builds. */
   readonly git_submodules?: boolean | null | undefined
-  /** Seconds. */
+  /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
+  /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
+  /** Installation of the git integration that reads the repository, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
+  /** The repository as the git host names it. */
   readonly scm_repo_full_name?: string | null | undefined
+  /** Id of the repository at the git host. */
   readonly scm_repo_id?: number | null | undefined
+  /** Where the program in the VM listens; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
 }
 
@@ -449,16 +540,21 @@ export interface CreateTokenRequest {
 }
 
 export interface CreateVmSnapshotRequest {
+  /** Name of the snapshot; unique in its deployment. */
   readonly snapshot_name: string
 }
 
 export interface CreateVolumeRequest {
+  /** Name of the volume; unique in the project. */
   readonly name: string
+  /** Size in MiB. It can grow later, and never shrinks. */
   readonly size_mib: number
+  /** Kind of storage pool that it is to be in. Default: the one that its host prefers. */
   readonly pool_name?: string | null | undefined
 }
 
 export interface CreateVolumeSnapshotRequest {
+  /** Name of the snapshot; unique for its volume. */
   readonly name: string
 }
 
@@ -580,46 +676,74 @@ export interface DeleteMeRequest {
 }
 
 export interface DeployAppRequest {
-  /** OCI image reference, or `oci:<directory>` on the host. */
+  /** OCI image reference, or `oci:<directory>` on the host. Default: built from the source. */
   readonly image?: string | null | undefined
-  /** Builds what was sent: the answer of PUT /v1/apps/{app_name}/source. */
+  /** Builds what was uploaded: the answer of `PUT /v1/apps/{app_name}/source`. Not with `image`. */
   readonly source?: string | null | undefined
-  /** Writable disk of each VM. */
+  /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
-  /** Absent: the best that the hosts offer. */
+  /** Default: the best one that the hosts offer. */
   readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
+  /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
+  /** Where the program in the VM listens; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
+  /** Virtual CPUs of each VM. Default: that of the installation. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
   /** Explains what would happen, and changes nothing. */
   readonly dry_run?: boolean | null | undefined
 }
 
+/** One run of an app: an image with the size of its VMs, as it was asked for. */
 export interface Deployment {
+  /** Id of the deployment. */
   readonly id: string
+  /** The app that it is of. */
   readonly app_id: string
+  /** The project that it belongs to. */
   readonly tenant_id: string
+  /** Short id of the deployment, which paths name it by. */
   readonly job_id: string
-  /** Empty when nothing was built. */
+  /** The build that made its image; empty: nothing was built. */
   readonly build_id: string
+  /** Tag of its image. */
   readonly image_tag: string
-  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
+  /** When it was asked for. */
   readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
+  /** Writable disk of each VM in MiB. */
   readonly disk_mib: number
+  /** Memory of each VM in MiB. */
   readonly memory_mib: number
+  /** Virtual CPUs of each VM. */
   readonly vcpus: number
+  /** Where the program in the VM listens. */
   readonly port: number
-  /** 0 left to the scheduler, 1 firecracker, 2 cloud-hypervisor, 3 qemu, 9 fake */
+  /** 0: left to the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake. */
   readonly hypervisor: number
-  /** Of the first VM; empty until it has one. */
+  /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
+  /** The branch that was built; empty: none. */
   readonly git_branch: string
+  /** The commit that was built; empty: none, or not fetched yet. */
   readonly git_commit_hash: string
+  /** First line of its message. */
   readonly git_commit_message: string
   /** `manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing. */
   readonly trigger_source: string
+}
+
+/** What a deployment is after a verb. Wait for its end with `?wait=` of the deployment. */
+export interface DeploymentAction {
+  /** Short id of the deployment, which paths name it by. */
+  readonly job_id: string
+  /** The same deployment, by its UUID. */
+  readonly deployment_id: string
+  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
+  readonly status: string
 }
 
 /** Where the stream begins; later events change it. */
@@ -648,45 +772,68 @@ export interface DeploymentStatusEvent {
   readonly error_message: string | null
 }
 
+/** One step of a start. */
 export interface DeploymentStep {
+  /** One of `image`, `base`, `disk`, `spawn`, `boot` and `healthy`. */
   readonly name: string
+  /** Milliseconds that it took. */
   readonly ms: number
 }
 
 export interface DeployRequest {
+  /** The app; it is created if it does not exist. */
   readonly app_name: string
   /** OCI image reference; empty: built from the repository of the app. */
   readonly image: string
+  /** Repository of the source, for an app that is created or whose image is empty. */
   readonly git_url?: string | null | undefined
-  /** Writable disk of each VM. */
+  /** MiB of writable disk of each VM. Default: that of the installation. */
   readonly disk_mib?: number | null | undefined
-  /** Absent: the best that the hosts offer. */
+  /** Default: the best one that the hosts offer. */
   readonly hypervisor?: 'firecracker' | 'cloud-hypervisor' | 'qemu' | 'fake' | null | undefined
+  /** MiB of memory of each VM. Default: that of the installation. */
   readonly memory_mib?: 512 | 1024 | 2048 | 4096 | null | undefined
+  /** Where the program in the VM listens; it is also passed as `$PORT`. */
   readonly port?: number | null | undefined
+  /** Virtual CPUs of each VM. Default: that of the installation. */
   readonly vcpus?: 1 | 2 | 3 | 4 | null | undefined
   /** Explains what would happen, and changes nothing. */
   readonly dry_run?: boolean | null | undefined
 }
 
+/** A deployment that has begun, or what one would do. */
 export interface DeployResponse {
+  /** The new deployment; empty for a dry run. */
   readonly deployment_id: string
+  /** The same deployment, as paths name it; empty for a dry run. */
   readonly job_id: string
-  /** First VM; empty until one is placed. */
+  /** Its first VM; empty until one is placed. */
   readonly vm_id: string
-  /** Host of the first VM; empty until it is placed. */
+  /** The host of its first VM; empty until it is placed. */
   readonly host_id: string
+  /** Tag of its image; empty until it is built. */
   readonly image_tag: string
+  /** Status of the deployment. */
   readonly status: string
+  /** What happens next, for people. */
   readonly message: string
   readonly dry_run?: DryRun | undefined
 }
 
+/** A volume that an app no longer has. */
 export interface DetachedVolume {
-  /** `detached`, or `detaching` while a VM has it */
+  /** `detached`, or `detaching` while a VM still has it. */
   readonly status: string
-  /** What happens in the VM, while one has it. */
+  /** What happens in the VM meanwhile; null: no VM has it. */
   readonly message: string | null
+}
+
+/** Names the volume by its id, by its mount point, or by both, which then must be of one volume. */
+export interface DetachRuntimeVolumeRequest {
+  /** The volume. */
+  readonly volume_id?: string | undefined
+  /** Where it is mounted. */
+  readonly mount_point?: string | undefined
 }
 
 /** Proof that the owner of the account asks. Empty in a session that began within 10 minutes. */
@@ -758,8 +905,9 @@ export interface DomainEvent {
 
 /** What a deploy would do, and why. */
 export interface DryRun {
-  /** The host it would choose; null when none fits. */
+  /** The host that would be chosen; null: none fits. */
   readonly host_id: string | null
+  /** The hosts that do not fit. */
   readonly rejected: readonly RejectedHost[]
   /** Effect on the limits of the plan. */
   readonly plan: string
@@ -800,15 +948,22 @@ export interface EventGap {
   readonly at: string
 }
 
+/** What a program in the VM wrote, and how it ended. */
 export interface ExecAnswer {
+  /** Exit code of the program; 124 when the time was over. */
   readonly exit_code: number
+  /** What it wrote to its standard output, as UTF-8. */
   readonly stdout: string
+  /** What it wrote to its standard error, as UTF-8. */
   readonly stderr: string
+  /** Whether it wrote more than is answered. */
   readonly truncated: boolean
 }
 
 export interface ExecRequest {
+  /** The program and its arguments, as they are: no shell reads them. */
   readonly command: readonly string[]
+  /** Seconds after which the program is ended. Default: 10. */
   readonly timeout_seconds?: number | null | undefined
 }
 
@@ -819,8 +974,9 @@ export interface ForgotPasswordRequest {
 }
 
 export interface ForkVmSnapshotRequest {
+  /** Name of the new app; unique in the project. */
   readonly app_name: string
-  /** How many VMs, 1 to 20. */
+  /** How many VMs the new app has, 1 to 20. Default: 1. */
   readonly replicas?: number | null | undefined
 }
 
@@ -1016,59 +1172,87 @@ export interface LeavingVolume {
   readonly reason: string
 }
 
+/** A deployment that is alive, with its numbers as hosts last reported them. */
 export interface LiveDeployment {
+  /** The app that it is of. */
   readonly app_id: string
+  /** Name of that app. */
   readonly app_name: string
+  /** Id of the deployment. */
   readonly deployment_id: string
+  /** Short id of the deployment, which paths name it by. */
   readonly job_id: string
-  /** First VM; empty until one is placed. */
+  /** Its first VM; empty until one is placed. */
   readonly vm_id: string
+  /** The host of its first VM; empty until it is placed. */
   readonly host_id: string
+  /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
   readonly hypervisor: string
+  /** Its image. */
   readonly image: string
+  /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
-  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Percent of the vCPUs it has, 0 to 100. */
+  /** Percent of the vCPUs that its VMs have, 0 to 100; their mean. */
   readonly cpu_usage: number
+  /** Memory of each VM in MiB. */
   readonly memory_mib: number
+  /** Memory that its VMs use together. */
   readonly ram_used_bytes: number
+  /** Bytes that its VMs have received since they started. */
   readonly rx_bytes: number
+  /** Bytes that its VMs have sent since they started. */
   readonly tx_bytes: number
+  /** Virtual CPUs of each VM. */
   readonly vcpus: number
 }
 
+/** A deployment as it is now. */
 export interface LiveDeploymentStatus {
+  /** The app that it is of. */
   readonly app_id: string
+  /** Name of that app. */
   readonly app_name: string
+  /** Id of the deployment. */
   readonly deployment_id: string
+  /** Short id of the deployment, which paths name it by. */
   readonly job_id: string
-  /** First VM; empty until one is placed. */
+  /** Its first VM; empty until one is placed. */
   readonly vm_id: string
+  /** The host of its first VM; empty until it is placed. */
   readonly host_id: string
+  /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
   readonly hypervisor: string
+  /** Its image. */
   readonly image: string
+  /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
-  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Percent of the vCPUs it has, 0 to 100. */
+  /** Percent of the vCPUs that its VMs have, 0 to 100; their mean. */
   readonly cpu_usage: number
+  /** Memory of each VM in MiB. */
   readonly memory_mib: number
+  /** Memory that its VMs use together. */
   readonly ram_used_bytes: number
+  /** Bytes that its VMs have received since they started. */
   readonly rx_bytes: number
+  /** Bytes that its VMs have sent since they started. */
   readonly tx_bytes: number
+  /** Virtual CPUs of each VM. */
   readonly vcpus: number
-  /** Empty when nothing is wrong. */
+  /** Why it failed, or what it waits for; empty: nothing. */
   readonly error_message: string
-  /** When it was placed on a host: seconds since 1970, 0 if that has not happened. */
+  /** When it was placed on a host, in seconds since 1970; 0: that has not happened. */
   readonly scheduled_at: number
-  /** When it first passed its health check: seconds since 1970, 0 if that has not happened. */
+  /** When it first passed its health check, in seconds since 1970; 0: that has not happened. */
   readonly started_at: number
-  /** When its last VM stopped: seconds since 1970, 0 if that has not happened. */
+  /** When its last VM stopped, in seconds since 1970; 0: that has not happened. */
   readonly stopped_at: number
-  /** What bringing up the first VM took, step by step: image, base, disk, spawn, boot, healthy. */
+  /** What the start of its first VM took, step by step. */
   readonly steps: readonly DeploymentStep[]
 }
 
@@ -1190,25 +1374,38 @@ export interface MeshStatus {
 export interface MetricsEvent {
   /** When they were read. */
   readonly at: string
+  /** The app that it is of. */
   readonly app_id: string
+  /** Name of that app. */
   readonly app_name: string
+  /** Id of the deployment. */
   readonly deployment_id: string
+  /** Short id of the deployment, which paths name it by. */
   readonly job_id: string
-  /** First VM; empty until one is placed. */
+  /** Its first VM; empty until one is placed. */
   readonly vm_id: string
+  /** The host of its first VM; empty until it is placed. */
   readonly host_id: string
+  /** Hypervisor of its first VM; empty while the scheduler has not chosen one. */
   readonly hypervisor: string
+  /** Its image. */
   readonly image: string
+  /** IPv6 address of its first VM; empty until it has one. */
   readonly ipv6_address: string
-  /** `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted` */
+  /** What the deployment is now: `pending`, `building`, `scheduled`, `starting`, `running`, `unhealthy`, `pausing`, `paused`, `resuming`, `sleeping`, `migrating`, `stopping`, `stopped`, `superseded`, `failed`, `cancelled`, `deleted`. */
   readonly status: string
   readonly scale_state: AppScaleState
-  /** Percent of the vCPUs it has, 0 to 100. */
+  /** Percent of the vCPUs that its VMs have, 0 to 100; their mean. */
   readonly cpu_usage: number
+  /** Memory of each VM in MiB. */
   readonly memory_mib: number
+  /** Memory that its VMs use together. */
   readonly ram_used_bytes: number
+  /** Bytes that its VMs have received since they started. */
   readonly rx_bytes: number
+  /** Bytes that its VMs have sent since they started. */
   readonly tx_bytes: number
+  /** Virtual CPUs of each VM. */
   readonly vcpus: number
 }
 
@@ -1220,8 +1417,42 @@ export interface MetricsSnapshot {
   readonly deployments: readonly LiveDeployment[]
 }
 
+/** The newest move of a VM to another host. */
+export interface MigrationStatus {
+  /** `preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are ends; `none`: it never moved. */
+  readonly status: 'preparing' | 'copying' | 'switching' | 'clearing' | 'cancelling' | 'completed' | 'cancelled' | 'failed' | 'none'
+  /** The same as `status`. */
+  readonly phase: 'preparing' | 'copying' | 'switching' | 'clearing' | 'cancelling' | 'completed' | 'cancelled' | 'failed' | 'none'
+  /** The migration. Absent, like all that follows, with `none`. */
+  readonly migration_id?: string | undefined
+  /** `live`: the VM runs while its memory is copied. `stop-and-copy`: it stands still meanwhile. */
+  readonly method?: 'live' | 'stop-and-copy' | undefined
+  /** Whether volumes of the VM move with it. */
+  readonly with_volumes?: boolean | undefined
+  /** The VM that moves. */
+  readonly vm_id?: string | undefined
+  /** Id of the host that it leaves. */
+  readonly source_host?: string | undefined
+  /** Id of the host that it goes to. */
+  readonly target_host?: string | undefined
+  /** How much is copied, 0 to 100. */
+  readonly percent?: number | undefined
+  /** Bytes copied so far. */
+  readonly transferred_bytes?: number | undefined
+  /** Bytes to copy; 0 while that is not known. */
+  readonly total_bytes?: number | undefined
+  /** Milliseconds for which the VM stood still; null until it has moved. */
+  readonly downtime_ms?: number | null | undefined
+  /** Why it failed; null: it did not. */
+  readonly error?: string | null | undefined
+  /** When it was asked for. */
+  readonly started_at?: string | undefined
+  /** When it ended; null while it runs. */
+  readonly ended_at?: string | null | undefined
+}
+
 export interface MoveVolumeRequest {
-  /** Id or name of a registered host. */
+  /** Id or name of the host to move to. */
   readonly target_host: string
 }
 
@@ -1246,7 +1477,7 @@ export interface Notification {
   /** Path in the dashboard that shows more. */
   readonly route: string
   /** Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing. */
-  readonly metadata: unknown
+  readonly metadata: JsonValue
   /** Whether it was marked as read. */
   readonly is_read: boolean
   /** When it happened. */
@@ -1276,7 +1507,7 @@ export interface NotificationEvent {
   /** Path in the dashboard that shows more. */
   readonly route: string
   /** Object with more about it, depending on the kind, such as the address of a sign-in; null if nothing. */
-  readonly metadata: unknown
+  readonly metadata: JsonValue
   /** Whether it was marked as read. */
   readonly is_read: boolean
   /** When it happened. */
@@ -1301,6 +1532,22 @@ export interface NotificationList {
   readonly has_more: boolean
   /** `offset` of the next page. */
   readonly next_offset: number
+}
+
+/** A document by OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0). */
+export interface OpenApiDocument {
+  /** Version of OpenAPI. */
+  readonly openapi: string
+  /** Title, version and introduction of the contract. */
+  readonly info: Readonly<Record<string, JsonValue>>
+  /** Bases of the paths. */
+  readonly servers: readonly (Readonly<Record<string, JsonValue>>)[]
+  /** Groups of operations. */
+  readonly tags: readonly (Readonly<Record<string, JsonValue>>)[]
+  /** The operations by path and method. */
+  readonly paths: Readonly<Record<string, JsonValue>>
+  /** Schemas, headers and answers that operations share. */
+  readonly components: Readonly<Record<string, JsonValue>>
 }
 
 /** Long-lived credential for scripts and CI, without the token itself. */
@@ -1401,6 +1648,7 @@ export interface Project {
 }
 
 export interface PutAppEnvRequest {
+  /** The value. It is stored encrypted, and never shown again. */
   readonly value: string
 }
 
@@ -1470,8 +1718,11 @@ export interface RegisterRequest {
   readonly last_name?: string | null | undefined
 }
 
+/** A host that does not fit. */
 export interface RejectedHost {
+  /** The host. */
   readonly host_id: string
+  /** Why it cannot take a VM. */
   readonly reason: string
 }
 
@@ -1511,21 +1762,56 @@ export interface RestoreDatabaseToRequest {
 }
 
 export interface RestoreVolumeRequest {
+  /** Name of a snapshot of this volume. */
   readonly snapshot_name: string
 }
 
+/** A volume that the VMs of a deployment are getting. */
+export interface RuntimeVolumeAttached {
+  /** The hosts attach it now. */
+  readonly status: 'attaching'
+  /** The volume. */
+  readonly volume_id: string
+  /** Directory in the VM where it is mounted. */
+  readonly mount_point: string
+  /** Whether the VM may only read it. */
+  readonly read_only: boolean
+}
+
+/** A volume that the VMs of a deployment give back. */
+export interface RuntimeVolumeDetached {
+  /** `detaching` while a VM still has it. */
+  readonly status: 'detached' | 'detaching'
+  /** What happens in the VM meanwhile; null: no VM has it. */
+  readonly message: string | null
+  /** The volume. */
+  readonly volume_id: string
+  /** Directory in the VM where it is mounted. */
+  readonly mount_point: string
+}
+
 export interface ScaleAppRequest {
+  /** Whether the number of VMs follows their load. */
   readonly autoscaling_enabled?: boolean | null | undefined
+  /** How many VMs should run. */
   readonly desired_replicas?: number | null | undefined
+  /** How many VMs run at most. */
   readonly max_replicas?: number | null | undefined
+  /** How many VMs run at least; 0 allows scale to zero. */
   readonly min_replicas?: number | null | undefined
+  /** Percent of CPU above which autoscaling adds a VM. */
   readonly cpu_threshold?: number | null | undefined
+  /** Percent of memory above which autoscaling adds a VM. */
   readonly mem_threshold?: number | null | undefined
 }
 
+/** An app with its new scale. */
 export interface ScaledApp {
+  /** Id of the app. */
   readonly id: string
+  /** Name of the app; unique in the project, and part of its host name. */
   readonly name: string
+  /** Repository of its source; empty: it is deployed from images or uploads. */
   readonly git_url: string
   /** The branch that pushes and builds are of; empty: the default one. */
   readonly git_branch: string
@@ -1533,28 +1819,36 @@ export interface ScaledApp {
   readonly git_submodules: boolean
   /** Where the program in the VM listens. */
   readonly port: number
-  /** Must answer 2xx or 3xx before a deployment serves. */
+  /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path: string
-  /** Seconds the old VMs may finish their requests. */
+  /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout: number
+  /** How many VMs should run; autoscaling changes it. */
   readonly desired_replicas: number
-  /** 0 allows scale to zero. */
+  /** How many VMs run at least; 0: it may scale to zero. */
   readonly min_replicas: number
+  /** How many VMs run at most. */
   readonly max_replicas: number
+  /** Whether the number of VMs follows their load. */
   readonly autoscaling_enabled: boolean
-  /** Percent, 0 to 100. */
+  /** Percent of CPU, 0 to 100, above which a VM is added. */
   readonly cpu_threshold: number
-  /** Percent, 0 to 100. */
+  /** Percent of memory, 0 to 100, above which a VM is added. */
   readonly mem_threshold: number
   readonly scale_state: AppScaleState
+  /** When it was created. */
   readonly created_at: string
+  /** The deployment that serves; null: none does. */
   readonly active_deployment_id?: string | null | undefined
-  /** Where the gateway serves it. */
+  /** Where the gateway serves it; null: nowhere yet. */
   readonly hostname?: string | null | undefined
+  /** Installation of the git integration that reads the repository; null: none. */
   readonly scm_installation_id?: number | null | undefined
+  /** The repository as the git host names it; null: none is bound. */
   readonly scm_repo_full_name?: string | null | undefined
+  /** Id of the repository at the git host; null: none is bound. */
   readonly scm_repo_id?: number | null | undefined
-  /** Null here; read it from `/secret`. */
+  /** Null here; read it with `GET /v1/apps/{app_name}/secret`. */
   readonly scm_webhook_secret?: string | null | undefined
   /** What has to wait for room on the hosts; null: nothing. */
   readonly message: string | null
@@ -1600,6 +1894,11 @@ export interface ScmDelivery {
 export interface ScmEventEffect {
   /** `applied`: a deployment was started, or what is known of the repository was updated. `ignored`: outdated, or about no app. `refused`: the plan or the state of the app does not allow it. `duplicate`: received before. `pong`: answer to a test event. */
   readonly status: 'applied' | 'ignored' | 'refused' | 'duplicate' | 'pong'
+}
+
+export interface ScmInstallation {
+  /** Page of the git host that asks for the permission; open it in a browser. */
+  readonly url: string
 }
 
 /** Result of installing the GitHub integration. */
@@ -1673,6 +1972,7 @@ export interface Session {
 }
 
 export interface SetBalloonRequest {
+  /** MiB that the VM should have, from `floor_mib` to `memory_mib`. */
   readonly target_memory_mib: number
 }
 
@@ -1705,9 +2005,9 @@ export interface SshKey {
 }
 
 export interface StartMigrationRequest {
-  /** Id or name of a registered host. */
+  /** Id or name of the host to move to. */
   readonly target_host: string
-  /** May be empty: the host itself knows where it listens. */
+  /** Address of the target host, if given; empty: the host itself says where it listens. */
   readonly target_uri: string
 }
 
@@ -1752,16 +2052,23 @@ export interface TunnelPasswordRequest {
 }
 
 export interface UpdateAppRequest {
+  /** Where the program in the VM listens; it is also passed as `$PORT`. */
   readonly port: number
+  /** Repository of the source; empty: none. */
   readonly git_url?: string | null | undefined
-  /** Empty: the default branch of the repository. */
+  /** Branch that pushes and builds are of; empty: the default one of the repository. */
   readonly git_branch?: string | null | undefined
+  /** Whether submodules on the same host are fetched for builds. */
   readonly git_submodules?: boolean | null | undefined
-  /** Seconds. */
+  /** Seconds that old VMs may take to finish their requests. */
   readonly drain_timeout?: number | null | undefined
+  /** Path that must answer 2xx or 3xx before a deployment serves. */
   readonly health_check_path?: string | null | undefined
+  /** Installation of the git integration that reads the repository, from `GET /v1/scm/installations`. */
   readonly scm_installation_id?: number | null | undefined
+  /** The repository as the git host names it. */
   readonly scm_repo_full_name?: string | null | undefined
+  /** Id of the repository at the git host. */
   readonly scm_repo_id?: number | null | undefined
 }
 
@@ -1803,7 +2110,7 @@ export interface UpdateProjectRequest {
 }
 
 export interface UpdateVolumeRequest {
-  /** At least what it has: a volume never shrinks. */
+  /** New size in MiB, at least what it has: a volume never shrinks. */
   readonly size_mib: number
 }
 
@@ -1885,70 +2192,209 @@ export interface VerifyTotpRequest {
   readonly password?: string | null | undefined
 }
 
-export interface Volume {
-  readonly id: string
-  readonly tenant_id: string
+/** An app that goes on from a snapshot. */
+export interface VmFork {
+  /** The new app. */
+  readonly app_name: string
+  /** Its deployment. */
+  readonly deployment_id: string
+  /** The same deployment, as paths name it. */
+  readonly job_id: string
+  /** Its VMs, one for each replica. */
+  readonly vm_ids: readonly string[]
+  /** Status of the deployment. */
+  readonly status: string
+  /** Its volumes, with the content that they had in the snapshot. */
+  readonly volumes: readonly VmForkVolume[]
+}
+
+/** A volume of the new app. */
+export interface VmForkVolume {
+  /** The new volume. */
+  readonly volume_id: string
+  /** Its name. */
   readonly name: string
-  readonly size_mib: number
-  readonly pool_name: string
+  /** The volume that it is a copy of. */
+  readonly of: string
+  /** Directory in the VM where it is mounted. */
+  readonly mount_point: string
+  /** Whether the VM may only read it. */
+  readonly read_only: boolean
+}
+
+/** Memory and disks of a VM at one moment, under a name. */
+export interface VmSnapshot {
+  /** Name of the snapshot; unique in its deployment. */
+  readonly name: string
+  /** `creating` until the host has written it; only `ready` ones can be restored and forked. */
+  readonly status: 'creating' | 'ready' | 'failed'
+  /** The VM that it was taken of. */
+  readonly vm_id: string
+  /** The host that has it. */
+  readonly host_id: string
+  /** Room that it takes on its host; 0 until it is written. */
+  readonly size_bytes: number
+  /** Digest of its memory file, in hexadecimal; null until it is written. */
+  readonly sha256: string | null
+  /** Hypervisor and version that wrote it, and can load it; null until it is written. */
+  readonly made_by: string | null
+  /** Milliseconds for which the VM stood still; null until it is written. */
+  readonly pause_ms: number | null
+  /** Why it failed; null: it did not. */
+  readonly error: string | null
+  /** Volumes that the VM had, whose content is kept with the snapshot. */
+  readonly volumes: readonly VmSnapshotVolume[]
+  /** When the snapshot was asked for. */
   readonly created_at: string
+}
+
+/** A restore that has begun. */
+export interface VmSnapshotRestored {
+  /** The host puts the VM back now. */
+  readonly status: 'restoring'
+  /** Name of the snapshot; unique in its deployment. */
+  readonly snapshot_name: string
+  /** The VM that goes back. */
+  readonly vm_id: string
+}
+
+/** A volume that the VM had when its snapshot was taken. */
+export interface VmSnapshotVolume {
+  /** The volume. */
+  readonly volume_id: string
+  /** Directory in the VM where it is mounted. */
+  readonly mount_point: string
+  /** Whether the VM may only read it. */
+  readonly read_only: boolean
+}
+
+/** A disk that outlives the VMs that have it. */
+export interface Volume {
+  /** Id of the volume, which paths name it by. */
+  readonly id: string
+  /** The project that it belongs to. */
+  readonly tenant_id: string
+  /** Name of the volume; unique in the project. */
+  readonly name: string
+  /** Size in MiB, as programs in the VM see it. */
+  readonly size_mib: number
+  /** Kind of storage pool that it is in; empty: the default one of its host. */
+  readonly pool_name: string
+  /** When it was created. */
+  readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** What went wrong last, if anything did. */
+  /** What went wrong last; null: nothing. */
   readonly message?: string | null | undefined
 }
 
+/** One app that has a volume. */
 export interface VolumeAttachment {
-  /** 0 read-write, one VM at a time; 1 read-only, many VMs. */
+  /** 0: read-write, for one VM at a time; 1: read-only, for any number of VMs. */
   readonly access_mode: number
+  /** The app that has it. */
   readonly app_id: string
+  /** Name of that app. */
   readonly app_name: string
+  /** Directory in the VM where it is mounted. */
   readonly mount_point: string
 }
 
+/** The newest move of a volume to another host, and whether it could be moved now. */
+export interface VolumeMoveStatus {
+  /** `completed`, `cancelled` and `failed` are ends; `none`: it never moved; all others: it moves. */
+  readonly status: 'preparing' | 'copying' | 'copied' | 'complete' | 'clearing' | 'cancelling' | 'dropping' | 'completed' | 'cancelled' | 'failed' | 'none'
+  /** The move. Absent, like its other members, with `none`. */
+  readonly move_id?: string | undefined
+  /** Id of the host that it leaves. */
+  readonly source_host?: string | undefined
+  /** Id of the host that it goes to. */
+  readonly target_host?: string | undefined
+  /** How much is copied, 0 to 100. */
+  readonly percent?: number | undefined
+  /** Bytes copied so far. */
+  readonly transferred_bytes?: number | undefined
+  /** Bytes to copy; 0 while that is not known. */
+  readonly total_bytes?: number | undefined
+  /** Why it failed; null: it did not. */
+  readonly error?: string | null | undefined
+  /** When it was asked for. */
+  readonly started_at?: string | undefined
+  /** When it ended; null while it runs. */
+  readonly ended_at?: string | null | undefined
+  /** The host that has the volume now; null: none yet. */
+  readonly host_id: string | null
+  /** Why it cannot be moved now; null: it can. */
+  readonly obstacle: string | null
+}
+
+/** When snapshots of a volume are taken without being asked for. */
 export interface VolumeSchedule {
-  /** How often a snapshot is taken, 15 to 527040; 0: not at all. */
+  /** Minutes from one snapshot to the next, 15 to 527040; 0: none are taken. */
   readonly every_minutes: number
-  /** How many of them are kept, 1 to 100. */
+  /** How many of them are kept, 1 to 100; older ones are deleted. */
   readonly keep: number
 }
 
+/** The content of a volume at one moment, under a name. */
 export interface VolumeSnapshot {
+  /** Id of the snapshot, which paths name it by. */
   readonly id: string
+  /** The project that it belongs to. */
   readonly tenant_id: string
+  /** The volume that it was taken of. */
   readonly volume_id: string
+  /** Name of the snapshot; unique for its volume. */
   readonly name: string
+  /** When it was asked for. */
   readonly created_at: string
-  /** `creating`, `ready` or `failed` */
+  /** `creating`, `ready` or `failed`; only `ready` ones can be used. */
   readonly status?: string | undefined
+  /** Room that it takes beside its volume; 0 until it is taken. */
   readonly size_bytes?: number | undefined
-  /** How long the VM that had the volume stood still. */
+  /** Milliseconds for which the VM that had the volume stood still; null: no VM had it. */
   readonly pause_ms?: number | null | undefined
+  /** Why it failed; null: it did not. */
   readonly error?: string | null | undefined
 }
 
+/** How much of a volume is used, as its host measured last. */
 export interface VolumeUsage {
+  /** The volume. */
   readonly volume_id: string
+  /** Size of the volume. */
   readonly size_bytes: number
+  /** Bytes that its files take. */
   readonly used_bytes: number
+  /** Bytes that its snapshots take beside it. */
   readonly snapshot_bytes: number
-  /** Null before the first measurement. */
+  /** When its host measured it; null before the first measurement. */
   readonly measured_at: string | null
 }
 
+/** A volume and the apps that have it. */
 export interface VolumeWithAttachments {
+  /** Id of the volume, which paths name it by. */
   readonly id: string
+  /** The project that it belongs to. */
   readonly tenant_id: string
+  /** Name of the volume; unique in the project. */
   readonly name: string
+  /** Size in MiB, as programs in the VM see it. */
   readonly size_mib: number
+  /** Kind of storage pool that it is in; empty: the default one of its host. */
   readonly pool_name: string
+  /** When it was created. */
   readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
-  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching` */
+  /** `pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`. */
   readonly status?: string | undefined
-  /** What went wrong last, if anything did. */
+  /** What went wrong last; null: nothing. */
   readonly message?: string | null | undefined
+  /** The apps that have it; empty: none. */
   readonly attachments: readonly VolumeAttachment[]
 }
 
@@ -1962,7 +2408,7 @@ export const createOperations = (transport: Transport) => ({
   /** Follow the health of the service. `GET /v1/health/stream` */
   streamHealth: (options?: StreamOptions) => transport.stream<{ 'snapshot': HealthEvent; 'health': HealthEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/health/stream`, open: true }, options),
   /** Get this contract. `GET /v1/api-docs/openapi.json` */
-  getOpenApi: (options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
+  getOpenApi: (options?: CallOptions) => transport.json<OpenApiDocument>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
   /** Open the explorer of this contract. `GET /v1/docs` */
   getExplorer: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/docs`, open: true }, options),
   /** A storage node has started: raises and returns the generation of each tenant attached to it. `POST /re-attach` */
@@ -2136,7 +2582,7 @@ export const createOperations = (transport: Transport) => ({
   installScm: (input: { readonly query?: {
   /** For programs without a browser, such as a command line: no cookie is set, and the last page shows a confirmation for `POST /v1/scm/install/confirm` instead. */
   readonly confirm?: boolean | undefined
-} | undefined } = {}, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
+} | undefined } = {}, options?: CallOptions) => transport.json<ScmInstallation>({ method: 'GET', path: `/v1/scm/install`, query: input.query }, options),
   /** Confirm an installation. `POST /v1/scm/install/confirm` */
   confirmScm: (input: { readonly body: ConfirmScmRequest }, options?: CallOptions) => transport.json<ScmConfirmed>({ method: 'POST', path: `/v1/scm/install/confirm`, body: input.body }, options),
   /** Finish installing the GitHub integration. `GET /v1/scm/callback` */
@@ -2237,7 +2683,7 @@ export const createOperations = (transport: Transport) => ({
   getInvitation: (input: { readonly invitation_id: string }, options?: CallOptions) => transport.json<Invitation>({ method: 'GET', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}` }, options),
   /** Accept an invitation. `POST /v1/invitations/{invitation_id}/accept` */
   acceptInvitation: (input: { readonly invitation_id: string; readonly body?: AcceptInvitationRequest | undefined }, options?: CallOptions) => transport.json<Project>({ method: 'POST', path: `/v1/invitations/${encodeURIComponent(input.invitation_id)}/accept`, body: input.body }, options),
-  /** Names of the environment variables of an app; values are never shown. `GET /v1/apps/{app_name}/env` */
+  /** List the environment variables of an app. `GET /v1/apps/{app_name}/env` */
   listAppEnv: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2246,13 +2692,13 @@ export const createOperations = (transport: Transport) => ({
   /** Items to skip. Inserts shift it; use `cursor`. */
   readonly offset?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AppEnv[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env`, query: input.query }, options),
-  /** One environment variable; its value is never shown. `GET /v1/apps/{app_name}/env/{name}` */
+  /** Get an environment variable of an app. `GET /v1/apps/{app_name}/env/{name}` */
   getAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<AppEnv>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
-  /** Sets an environment variable; takes effect with the next deploy. `PUT /v1/apps/{app_name}/env/{name}` */
+  /** Set an environment variable of an app. `PUT /v1/apps/{app_name}/env/{name}` */
   putAppEnv: (input: { readonly app_name: string; readonly name: string; readonly body: PutAppEnvRequest }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}`, body: input.body }, options),
-  /** Removes an environment variable; takes effect with the next deploy. `DELETE /v1/apps/{app_name}/env/{name}` */
+  /** Delete an environment variable of an app. `DELETE /v1/apps/{app_name}/env/{name}` */
   deleteAppEnv: (input: { readonly app_name: string; readonly name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/env/${encodeURIComponent(input.name)}` }, options),
-  /** Apps of the project, newest first. `GET /v1/apps` */
+  /** List the apps of a project. `GET /v1/apps` */
   listApps: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2265,26 +2711,26 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `scale_state` is exactly this. */
   readonly scale_state?: 'active' | 'idle' | 'scaled_to_zero' | 'warming_up' | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly App[]>({ method: 'GET', path: `/v1/apps`, query: input.query }, options),
-  /** Creates an app; nothing runs before the first deploy. `POST /v1/apps` */
+  /** Create an app. `POST /v1/apps` */
   createApp: (input: { readonly body: CreateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'POST', path: `/v1/apps`, body: input.body }, options),
-  /** One app. `GET /v1/apps/{app_name}` */
+  /** Get an app. `GET /v1/apps/{app_name}` */
   getApp: (input: { readonly app_name: string; readonly query?: {
   /** Answers once `scale_state` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<App>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}`, query: input.query }, options),
-  /** Changes the port, and what else is sent; takes effect with the next deploy. `PATCH /v1/apps/{app_name}` */
+  /** Change an app. `PATCH /v1/apps/{app_name}` */
   updateApp: (input: { readonly app_name: string; readonly body: UpdateAppRequest }, options?: CallOptions) => transport.json<App>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}`, body: input.body }, options),
-  /** Deletes an app, its deployments and its VMs. `DELETE /v1/apps/{app_name}` */
+  /** Delete an app. `DELETE /v1/apps/{app_name}` */
   deleteApp: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}` }, options),
-  /** The secret that signs webhooks for this app. `GET /v1/apps/{app_name}/secret` */
+  /** Get the webhook secret of an app. `GET /v1/apps/{app_name}/secret` */
   getAppSecret: (input: { readonly app_name: string }, options?: CallOptions) => transport.json<AppSecret>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/secret` }, options),
-  /** Changes replicas and autoscaling; what is absent stays. `PATCH /v1/apps/{app_name}/scale` */
+  /** Scale an app. `PATCH /v1/apps/{app_name}/scale` */
   scaleApp: (input: { readonly app_name: string; readonly body: ScaleAppRequest }, options?: CallOptions) => transport.json<ScaledApp>({ method: 'PATCH', path: `/v1/apps/${encodeURIComponent(input.app_name)}/scale`, body: input.body }, options),
-  /** Deploys an image to the named app, which is created if it does not exist. `POST /v1/deploy` */
+  /** Deploy an image. `POST /v1/deploy` */
   deploy: (input: { readonly body: DeployRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/deploy`, body: input.body }, options),
-  /** Deploys an app: the given image or source, or what its repository has, or what was deployed last. `POST /v1/apps/{app_name}/deploy` */
+  /** Deploy an app. `POST /v1/apps/{app_name}/deploy` */
   deployApp: (input: { readonly app_name: string; readonly body: DeployAppRequest }, options?: CallOptions) => transport.json<DeployResponse>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deploy`, body: input.body }, options),
   /** List domains of an app. `GET /v1/apps/{app_name}/domains` */
   listDomains: (input: { readonly app_name: string; readonly query?: {
@@ -2305,7 +2751,7 @@ export const createOperations = (transport: Transport) => ({
   deleteDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}` }, options),
   /** Verify a domain now. `POST /v1/apps/{app_name}/domains/{domain}/verify` */
   verifyDomain: (input: { readonly app_name: string; readonly domain: string }, options?: CallOptions) => transport.json<Domain>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/domains/${encodeURIComponent(input.domain)}/verify` }, options),
-  /** Deployments of an app, newest first. `GET /v1/apps/{app_name}/deployments` */
+  /** List the deployments of an app. `GET /v1/apps/{app_name}/deployments` */
   listDeployments: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2320,20 +2766,20 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `trigger_source` is exactly this. */
   readonly trigger_source?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Deployment[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments`, query: input.query }, options),
-  /** Deployments of an app: `snapshot`, then `deployment.status` events. `GET /v1/apps/{app_name}/deployments/stream` */
+  /** Follow the deployments of an app. `GET /v1/apps/{app_name}/deployments/stream` */
   streamDeployments: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/stream` }, options),
-  /** Log lines of every VM of an app: `log` events. `GET /v1/apps/{app_name}/logs/stream` */
+  /** Follow the logs of an app. `GET /v1/apps/{app_name}/logs/stream` */
   streamAppLogs: (input: { readonly app_name: string; readonly query?: {
-  /** Lines of the past to begin with. */
+  /** How many lines of the past come first, over all VMs. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/logs/stream`, query: input.query }, options),
-  /** Live numbers of an app: `metrics` events. `GET /v1/apps/{app_name}/metrics/stream` */
+  /** Follow the live numbers of an app. `GET /v1/apps/{app_name}/metrics/stream` */
   streamAppMetrics: (input: { readonly app_name: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/metrics/stream` }, options),
-  /** Everything that happens in the project, notifications included. `GET /v1/workspace/events` */
+  /** Follow everything in a project. `GET /v1/workspace/events` */
   streamWorkspace: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'notification': NotificationEvent; 'security_rule.created': SecurityRuleEvent; 'security_rule.deleted': SecurityRuleEvent; 'domain.verified': DomainEvent; 'domain.lost': DomainEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/workspace/events` }, options),
-  /** Deployments of every app of the project: `snapshot`, then `deployment.status` events. `GET /v1/deployments/events` */
+  /** Follow the deployments of a project. `GET /v1/deployments/events` */
   streamAllDeployments: (options?: StreamOptions) => transport.stream<{ 'snapshot': DeploymentsSnapshot; 'deployment.status': DeploymentStatusEvent; 'gap': EventGap | SlowReaderGap }>({ method: 'GET', path: `/v1/deployments/events` }, options),
-  /** What runs now in the project, with live numbers. `GET /v1/deployments/active` */
+  /** List the live deployments of a project. `GET /v1/deployments/active` */
   listActiveDeployments: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2346,33 +2792,33 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `app_name` is exactly this. */
   readonly app_name?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly LiveDeployment[]>({ method: 'GET', path: `/v1/deployments/active`, query: input.query }, options),
-  /** Rolls the app out, or back, to this deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
+  /** Activate a deployment. `POST /v1/apps/{app_name}/deployments/{deployment_id}/activate` */
   activateDeployment: (input: { readonly app_name: string; readonly deployment_id: string }, options?: CallOptions) => transport.json<Deployment>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.deployment_id)}/activate` }, options),
-  /** One deployment as it is now. `GET /v1/apps/{app_name}/deployments/{job_id}` */
+  /** Get a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}` */
   getDeployment: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<LiveDeploymentStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}`, query: input.query }, options),
-  /** Stops the VMs of a deployment; its record stays. `DELETE /v1/apps/{app_name}/deployments/{job_id}` */
-  stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
-  /** Log lines of one deployment: `log` events. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
+  /** Stop a deployment. `DELETE /v1/apps/{app_name}/deployments/{job_id}` */
+  stopDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}` }, options),
+  /** Follow the logs of a deployment. `GET /v1/apps/{app_name}/deployments/{job_id}/logs` */
   streamDeploymentLogs: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
-  /** Lines of the past to begin with. */
+  /** How many lines of the past come first, over all VMs. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/logs`, query: input.query }, options),
-  /** Freezes the VMs of a deployment where they are. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
-  pauseDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/pause` }, options),
-  /** Gives up a deployment that does not serve yet; what serves goes on. `POST /v1/apps/{app_name}/deployments/{job_id}/cancel` */
-  cancelDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/cancel` }, options),
-  /** Lets paused VMs run on. `POST /v1/apps/{app_name}/deployments/{job_id}/resume` */
-  resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
-  /** Deletes the record of a deployment, stopping it first. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
-  deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
-  /** Takes the source of an app, a tar.gz of its folder, for a deploy that names it. `PUT /v1/apps/{app_name}/source` */
+  /** Pause a deployment. `POST /v1/apps/{app_name}/deployments/{job_id}/pause` */
+  pauseDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/pause` }, options),
+  /** Cancel a deployment. `POST /v1/apps/{app_name}/deployments/{job_id}/cancel` */
+  cancelDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/cancel` }, options),
+  /** Resume a deployment. `POST /v1/apps/{app_name}/deployments/{job_id}/resume` */
+  resumeDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/resume` }, options),
+  /** Delete a deployment. `DELETE /v1/apps/{app_name}/deployments/{job_id}/delete` */
+  deleteDeployment: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<DeploymentAction>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/delete` }, options),
+  /** Upload the source of an app. `PUT /v1/apps/{app_name}/source` */
   putAppSource: (input: { readonly app_name: string; readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<AppSource>({ method: 'PUT', path: `/v1/apps/${encodeURIComponent(input.app_name)}/source`, body: input.body }, options),
-  /** Builds of an app, newest first. `GET /v1/apps/{app_name}/builds` */
+  /** List the builds of an app. `GET /v1/apps/{app_name}/builds` */
   listBuilds: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2383,21 +2829,21 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: 'queued' | 'fetching' | 'building' | 'pushing' | 'succeeded' | 'failed' | 'cancelled' | 'superseded' | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly Build[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds`, query: input.query }, options),
-  /** One build. `GET /v1/apps/{app_name}/builds/{build_id}` */
+  /** Get a build. `GET /v1/apps/{app_name}/builds/{build_id}` */
   getBuild: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<Build>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}`, query: input.query }, options),
-  /** What a build said, also long after it failed; live lines come with the log of its deployment. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
+  /** Get the log of a build. `GET /v1/apps/{app_name}/builds/{build_id}/log` */
   getBuildLog: (input: { readonly app_name: string; readonly build_id: string; readonly query?: {
-  /** The newest lines. */
+  /** How many lines, the newest ones. */
   readonly tail?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<BuildLog>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/builds/${encodeURIComponent(input.build_id)}/log`, query: input.query }, options),
-  /** Saves memory and disks of the VM under a name. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
-  createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
-  /** Snapshots of the VM, newest first. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
+  /** Take a snapshot of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot` */
+  createVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly body: CreateVmSnapshotRequest }, options?: CallOptions) => transport.json<VmSnapshot>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot`, body: input.body }, options),
+  /** List the snapshots of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshots` */
   listVmSnapshots: (input: { readonly app_name: string; readonly job_id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2408,37 +2854,37 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `name` is exactly this. */
   readonly name?: string | undefined
   /** Only items whose `status` is exactly this. */
-  readonly status?: string | undefined
-} | undefined }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
-  /** One snapshot of the VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
+  readonly status?: 'creating' | 'ready' | 'failed' | undefined
+} | undefined }, options?: CallOptions) => transport.json<readonly VmSnapshot[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshots`, query: input.query }, options),
+  /** Get a snapshot of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
   getVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
-} | undefined }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
-  /** Deletes a snapshot of the VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
-  deleteVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}` }, options),
-  /** Puts the VM back to where the snapshot was taken. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/restore` */
-  restoreVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/restore` }, options),
-  /** Starts clones from a snapshot, as a new app; each with an identity of its own. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/fork` */
-  forkVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly body: ForkVmSnapshotRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/fork`, body: input.body }, options),
-  /** Runs a program in the VM, without a shell, and answers what it wrote. `POST /v1/apps/{app_name}/deployments/{job_id}/exec` */
+} | undefined }, options?: CallOptions) => transport.json<VmSnapshot>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
+  /** Delete a snapshot of a VM. `DELETE /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}` */
+  deleteVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}` }, options),
+  /** Restore a VM from a snapshot. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/restore` */
+  restoreVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<VmSnapshotRestored>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/restore` }, options),
+  /** Start a new app from a snapshot. `POST /v1/apps/{app_name}/deployments/{job_id}/snapshot/{snapshot_name}/fork` */
+  forkVmSnapshot: (input: { readonly app_name: string; readonly job_id: string; readonly snapshot_name: string; readonly body: ForkVmSnapshotRequest }, options?: CallOptions) => transport.json<VmFork>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/snapshot/${encodeURIComponent(input.snapshot_name)}/fork`, body: input.body }, options),
+  /** Run a program in a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/exec` */
   execInVm: (input: { readonly app_name: string; readonly job_id: string; readonly body: ExecRequest }, options?: CallOptions) => transport.json<ExecAnswer>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/exec`, body: input.body }, options),
-  /** Attaches a volume to the running VM. `POST /v1/apps/{app_name}/deployments/{job_id}/volumes/attach` */
-  attachRuntimeVolume: (input: { readonly app_name: string; readonly job_id: string; readonly body: AttachRuntimeVolumeRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/volumes/attach`, body: input.body }, options),
-  /** Detaches a volume from the running VM. `POST /v1/apps/{app_name}/deployments/{job_id}/volumes/detach` */
-  detachRuntimeVolume: (input: { readonly app_name: string; readonly job_id: string; readonly body: unknown }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/volumes/detach`, body: input.body }, options),
-  /** Moves the VM to another host. `POST /v1/apps/{app_name}/deployments/{job_id}/migration/start` */
-  startMigration: (input: { readonly app_name: string; readonly job_id: string; readonly body: StartMigrationRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/start`, body: input.body }, options),
-  /** Gives a migration up; the VM stays where it was. `POST /v1/apps/{app_name}/deployments/{job_id}/migration/cancel` */
-  cancelMigration: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/cancel` }, options),
-  /** How far the migration is; `none` when there is none. `GET /v1/apps/{app_name}/deployments/{job_id}/migration/status` */
-  getMigration: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/status` }, options),
-  /** Memory the VM should have and has. `GET /v1/apps/{app_name}/deployments/{job_id}/balloon` */
-  getBalloon: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon` }, options),
-  /** Changes the memory the VM should have. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
-  setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
+  /** Attach a volume to running VMs. `POST /v1/apps/{app_name}/deployments/{job_id}/volumes/attach` */
+  attachRuntimeVolume: (input: { readonly app_name: string; readonly job_id: string; readonly body: AttachRuntimeVolumeRequest }, options?: CallOptions) => transport.json<RuntimeVolumeAttached>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/volumes/attach`, body: input.body }, options),
+  /** Detach a volume from running VMs. `POST /v1/apps/{app_name}/deployments/{job_id}/volumes/detach` */
+  detachRuntimeVolume: (input: { readonly app_name: string; readonly job_id: string; readonly body: DetachRuntimeVolumeRequest }, options?: CallOptions) => transport.json<RuntimeVolumeDetached>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/volumes/detach`, body: input.body }, options),
+  /** Move a VM to another host. `POST /v1/apps/{app_name}/deployments/{job_id}/migration/start` */
+  startMigration: (input: { readonly app_name: string; readonly job_id: string; readonly body: StartMigrationRequest }, options?: CallOptions) => transport.json<MigrationStatus>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/start`, body: input.body }, options),
+  /** Cancel the move of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/migration/cancel` */
+  cancelMigration: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<MigrationStatus>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/cancel` }, options),
+  /** Get the move of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/migration/status` */
+  getMigration: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<MigrationStatus>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/migration/status` }, options),
+  /** Get the memory of a VM. `GET /v1/apps/{app_name}/deployments/{job_id}/balloon` */
+  getBalloon: (input: { readonly app_name: string; readonly job_id: string }, options?: CallOptions) => transport.json<Balloon>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon` }, options),
+  /** Change the memory of a VM. `POST /v1/apps/{app_name}/deployments/{job_id}/balloon` */
+  setBalloon: (input: { readonly app_name: string; readonly job_id: string; readonly body: SetBalloonRequest }, options?: CallOptions) => transport.json<Balloon>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_name)}/deployments/${encodeURIComponent(input.job_id)}/balloon`, body: input.body }, options),
   /** List security rules. `GET /v1/apps/{app_name}/security-groups` */
   listSecurityRules: (input: { readonly app_name: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
@@ -2455,12 +2901,12 @@ export const createOperations = (transport: Transport) => ({
   /** Get a security rule. `GET /v1/apps/{app_name}/security-groups/{rule_id}` */
   getSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<SecurityRule>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
   /** Delete a security rule. `DELETE /v1/apps/{app_name}/security-groups/{rule_id}` */
-  deleteSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
+  deleteSecurityRule: (input: { readonly app_name: string; readonly rule_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_name)}/security-groups/${encodeURIComponent(input.rule_id)}` }, options),
   /** Get the mesh. `GET /v1/networking/mesh` */
   getMesh: (options?: CallOptions) => transport.json<MeshStatus>({ method: 'GET', path: `/v1/networking/mesh` }, options),
   /** Stream the mesh. `GET /v1/networking/mesh/stream` */
   streamMesh: (options?: StreamOptions) => transport.stream<{ 'snapshot': MeshEvent; 'mesh': MeshEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/networking/mesh/stream` }, options),
-  /** Volumes of the project and where they are attached. `GET /v1/volumes` */
+  /** List the volumes of a project. `GET /v1/volumes` */
   listVolumes: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2473,28 +2919,28 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly VolumeWithAttachments[]>({ method: 'GET', path: `/v1/volumes`, query: input.query }, options),
-  /** Creates an empty volume. `POST /v1/volumes` */
+  /** Create a volume. `POST /v1/volumes` */
   createVolume: (input: { readonly body: CreateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes`, body: input.body }, options),
-  /** One volume. `GET /v1/volumes/{volume_id}` */
+  /** Get a volume. `GET /v1/volumes/{volume_id}` */
   getVolume: (input: { readonly volume_id: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<VolumeWithAttachments>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, query: input.query }, options),
-  /** Makes a volume larger, also while a VM has it. `PATCH /v1/volumes/{volume_id}` */
+  /** Grow a volume. `PATCH /v1/volumes/{volume_id}` */
   updateVolume: (input: { readonly volume_id: string; readonly body: UpdateVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'PATCH', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}`, body: input.body }, options),
-  /** Deletes a volume that is attached nowhere. `DELETE /v1/volumes/{volume_id}` */
+  /** Delete a volume. `DELETE /v1/volumes/{volume_id}` */
   deleteVolume: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}` }, options),
-  /** Moves a volume that no VM has, with its snapshots, to another host. `POST /v1/volumes/{volume_id}/move` */
-  moveVolume: (input: { readonly volume_id: string; readonly body: MoveVolumeRequest }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move`, body: input.body }, options),
-  /** How far the last move of the volume is. `GET /v1/volumes/{volume_id}/move` */
-  getVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move` }, options),
-  /** Gives the move of a volume up; it stays where it was. `POST /v1/volumes/{volume_id}/move/cancel` */
-  cancelVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<unknown>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move/cancel` }, options),
-  /** How much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
+  /** Move a volume to another host. `POST /v1/volumes/{volume_id}/move` */
+  moveVolume: (input: { readonly volume_id: string; readonly body: MoveVolumeRequest }, options?: CallOptions) => transport.json<VolumeMoveStatus>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move`, body: input.body }, options),
+  /** Get the move of a volume. `GET /v1/volumes/{volume_id}/move` */
+  getVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeMoveStatus>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move` }, options),
+  /** Cancel the move of a volume. `POST /v1/volumes/{volume_id}/move/cancel` */
+  cancelVolumeMove: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeMoveStatus>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/move/cancel` }, options),
+  /** Get how much of a volume is used. `GET /v1/volumes/{volume_id}/usage` */
   getVolumeUsage: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeUsage>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/usage` }, options),
-  /** Snapshots of a volume, newest first. `GET /v1/volumes/{volume_id}/snapshots` */
+  /** List the snapshots of a volume. `GET /v1/volumes/{volume_id}/snapshots` */
   listVolumeSnapshots: (input: { readonly volume_id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2507,26 +2953,26 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly VolumeSnapshot[]>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, query: input.query }, options),
-  /** Takes a crash-consistent snapshot of a volume. `POST /v1/volumes/{volume_id}/snapshots` */
+  /** Take a snapshot of a volume. `POST /v1/volumes/{volume_id}/snapshots` */
   createVolumeSnapshot: (input: { readonly volume_id: string; readonly body: CreateVolumeSnapshotRequest }, options?: CallOptions) => transport.json<VolumeSnapshot>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/snapshots`, body: input.body }, options),
-  /** Puts a volume back to a snapshot of it. `POST /v1/volumes/{volume_id}/restore` */
+  /** Restore a volume from a snapshot. `POST /v1/volumes/{volume_id}/restore` */
   restoreVolume: (input: { readonly volume_id: string; readonly body: RestoreVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/restore`, body: input.body }, options),
-  /** A new volume with the content of a snapshot. `POST /v1/volumes/{volume_id}/clone` */
+  /** Clone a volume from a snapshot. `POST /v1/volumes/{volume_id}/clone` */
   cloneVolume: (input: { readonly volume_id: string; readonly body: CloneVolumeRequest }, options?: CallOptions) => transport.json<Volume>({ method: 'POST', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/clone`, body: input.body }, options),
-  /** When snapshots of a volume are taken by themselves. `GET /v1/volumes/{volume_id}/schedule` */
+  /** Get the snapshot schedule of a volume. `GET /v1/volumes/{volume_id}/schedule` */
   getVolumeSchedule: (input: { readonly volume_id: string }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'GET', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule` }, options),
-  /** Has snapshots of a volume taken by themselves, and the oldest of them dropped. `PUT /v1/volumes/{volume_id}/schedule` */
+  /** Set the snapshot schedule of a volume. `PUT /v1/volumes/{volume_id}/schedule` */
   setVolumeSchedule: (input: { readonly volume_id: string; readonly body: VolumeSchedule }, options?: CallOptions) => transport.json<VolumeSchedule>({ method: 'PUT', path: `/v1/volumes/${encodeURIComponent(input.volume_id)}/schedule`, body: input.body }, options),
-  /** One snapshot of a volume. `GET /v1/snapshots/{snapshot_id}` */
+  /** Get a snapshot of a volume. `GET /v1/snapshots/{snapshot_id}` */
   getVolumeSnapshot: (input: { readonly snapshot_id: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<VolumeSnapshot>({ method: 'GET', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}`, query: input.query }, options),
-  /** Deletes a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
+  /** Delete a snapshot of a volume. `DELETE /v1/snapshots/{snapshot_id}` */
   deleteVolumeSnapshot: (input: { readonly snapshot_id: string }, options?: CallOptions) => transport.json<Acknowledgement>({ method: 'DELETE', path: `/v1/snapshots/${encodeURIComponent(input.snapshot_id)}` }, options),
-  /** Volumes attached to an app. `GET /v1/apps/{app_id}/volumes` */
+  /** List the volumes of an app. `GET /v1/apps/{app_id}/volumes` */
   listAppVolumes: (input: { readonly app_id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -2539,16 +2985,16 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly AttachedVolume[]>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes`, query: input.query }, options),
-  /** One volume of an app. `GET /v1/apps/{app_id}/volumes/{volume_id}` */
+  /** Get a volume of an app. `GET /v1/apps/{app_id}/volumes/{volume_id}` */
   getAppVolume: (input: { readonly app_id: string; readonly volume_id: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'GET', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}`, query: input.query }, options),
-  /** Attaches a volume to an app; its VMs have it from their next start. `POST /v1/apps/{app_id}/volumes/attach` */
+  /** Attach a volume to an app. `POST /v1/apps/{app_id}/volumes/attach` */
   attachVolume: (input: { readonly app_id: string; readonly body: AttachVolumeRequest }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/attach`, body: input.body }, options),
-  /** Detaches a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
+  /** Detach a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
   detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<DetachedVolume>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
   /** Databases of the project, newest first. `GET /v1/databases` */
   listDatabases: (input: { readonly query?: {

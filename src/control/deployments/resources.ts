@@ -4,65 +4,128 @@ import { deploymentStatuses } from '../../contract/deployments.ts'
 import { AppScaleState } from '../apps/schema.ts'
 import { dateTime, double, int64, list, resource, text, uuid } from '../http/types.ts'
 
-const status = () => text({ description: deploymentStatuses.map(name => `\`${name}\``).join(', ') })
+const status = () =>
+  text({
+    description: `What the deployment is now: ${deploymentStatuses.map(name => `\`${name}\``).join(', ')}.`,
+    examples: ['running'],
+  })
+const jobId = () =>
+  text({ description: 'Short id of the deployment, which paths name it by.', examples: ['job-3f6d0c4f2a1097e0'] })
+const address = () =>
+  text({
+    description: 'IPv6 address of its first VM; empty until it has one.',
+    examples: ['fd4d:6f74:6500:1::a'],
+  })
+const memoryMib = () => int64({ description: 'Memory of each VM in MiB.', examples: [512] })
+const vcpus = () => int64({ description: 'Virtual CPUs of each VM.', examples: [1] })
 
-export const Deployment = resource('Deployment', {
-  id: uuid(),
-  app_id: uuid(),
-  tenant_id: uuid(),
-  job_id: text(),
-  build_id: text({ description: 'Empty when nothing was built.' }),
-  image_tag: text(),
-  status: status(),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-  disk_mib: int64(),
-  memory_mib: int64(),
-  vcpus: int64(),
-  port: int64(),
-  hypervisor: int64({ description: '0 left to the scheduler, 1 firecracker, 2 cloud-hypervisor, 3 qemu, 9 fake' }),
-  ipv6_address: text({ description: 'Of the first VM; empty until it has one.' }),
-  git_branch: text(),
-  git_commit_hash: text(),
-  git_commit_message: text(),
-  trigger_source: text({
-    description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing.',
-  }),
-})
+export const Deployment = resource(
+  'Deployment',
+  {
+    id: uuid({ description: 'Id of the deployment.' }),
+    app_id: uuid({ description: 'The app that it is of.' }),
+    tenant_id: uuid({ description: 'The project that it belongs to.' }),
+    job_id: jobId(),
+    build_id: text({
+      description: 'The build that made its image; empty: nothing was built.',
+      examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+    }),
+    image_tag: text({ description: 'Tag of its image.', examples: ['latest'] }),
+    status: status(),
+    created_at: dateTime({ description: 'When it was asked for.' }),
+    updated_at: dateTime({ description: 'When it last changed.' }),
+    disk_mib: int64({ description: 'Writable disk of each VM in MiB.', examples: [1024] }),
+    memory_mib: memoryMib(),
+    vcpus: vcpus(),
+    port: int64({ description: 'Where the program in the VM listens.', examples: [8080] }),
+    hypervisor: int64({
+      description: '0: left to the scheduler, 1: firecracker, 2: cloud-hypervisor, 3: qemu, 9: fake.',
+      examples: [1],
+    }),
+    ipv6_address: address(),
+    git_branch: text({ description: 'The branch that was built; empty: none.', examples: ['main'] }),
+    git_commit_hash: text({
+      description: 'The commit that was built; empty: none, or not fetched yet.',
+      examples: ['4f1c2a9b7d3e5f60718293a4b5c6d7e8f9012345'],
+    }),
+    git_commit_message: text({ description: 'First line of its message.', examples: ['Answer on /health'] }),
+    trigger_source: text({
+      description: '`manual`, `api`, `push` or `rollback`. Autoscaling changes replicas, and deploys nothing.',
+      examples: ['push'],
+    }),
+  },
+  { description: 'One run of an app: an image with the size of its VMs, as it was asked for.' },
+)
 export type Deployment = Static<typeof Deployment>
 
+export const DeploymentAction = resource(
+  'DeploymentAction',
+  {
+    job_id: jobId(),
+    deployment_id: uuid({ description: 'The same deployment, by its UUID.' }),
+    status: status(),
+  },
+  { description: 'What a deployment is after a verb. Wait for its end with `?wait=` of the deployment.' },
+)
+
 const live = {
-  app_id: text(),
-  app_name: text(),
-  deployment_id: text(),
-  job_id: text(),
-  vm_id: text({ description: 'First VM; empty until one is placed.' }),
-  host_id: text(),
-  hypervisor: text(),
-  image: text(),
-  ipv6_address: text(),
+  app_id: text({ description: 'The app that it is of.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
+  app_name: text({ description: 'Name of that app.', examples: ['web'] }),
+  deployment_id: text({ description: 'Id of the deployment.', examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'] }),
+  job_id: jobId(),
+  vm_id: text({
+    description: 'Its first VM; empty until one is placed.',
+    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+  }),
+  host_id: text({
+    description: 'The host of its first VM; empty until it is placed.',
+    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+  }),
+  hypervisor: text({
+    description: 'Hypervisor of its first VM; empty while the scheduler has not chosen one.',
+    examples: ['firecracker'],
+  }),
+  image: text({ description: 'Its image.', examples: ['ghcr.io/example/web:latest'] }),
+  ipv6_address: address(),
   status: status(),
   scale_state: AppScaleState,
-  cpu_usage: double({ description: 'Percent of the vCPUs it has, 0 to 100.' }),
-  memory_mib: int64(),
-  ram_used_bytes: int64(),
-  rx_bytes: int64(),
-  tx_bytes: int64(),
-  vcpus: int64(),
+  cpu_usage: double({ description: 'Percent of the vCPUs that its VMs have, 0 to 100; their mean.', examples: [12.5] }),
+  memory_mib: memoryMib(),
+  ram_used_bytes: int64({ description: 'Memory that its VMs use together.', examples: [134_217_728] }),
+  rx_bytes: int64({ description: 'Bytes that its VMs have received since they started.', examples: [1_048_576] }),
+  tx_bytes: int64({ description: 'Bytes that its VMs have sent since they started.', examples: [5_242_880] }),
+  vcpus: vcpus(),
 }
-const instant = (what: string) => int64({ description: `${what}: seconds since 1970, 0 if that has not happened.` })
+const instant = (what: string, example: number) =>
+  int64({ description: `${what}, in seconds since 1970; 0: that has not happened.`, examples: [example] })
 
-export const LiveDeployment = resource('LiveDeployment', live)
+export const LiveDeployment = resource('LiveDeployment', live, {
+  description: 'A deployment that is alive, with its numbers as hosts last reported them.',
+})
 export type LiveDeployment = Static<typeof LiveDeployment>
 
-export const LiveDeploymentStatus = resource('LiveDeploymentStatus', {
-  ...live,
-  error_message: text({ description: 'Empty when nothing is wrong.' }),
-  scheduled_at: instant('When it was placed on a host'),
-  started_at: instant('When it first passed its health check'),
-  stopped_at: instant('When its last VM stopped'),
-  steps: list(resource('DeploymentStep', { name: text(), ms: double() }), {
-    description: 'What bringing up the first VM took, step by step: image, base, disk, spawn, boot, healthy.',
-  }),
-})
+const DeploymentStep = resource(
+  'DeploymentStep',
+  {
+    name: text({
+      description: 'One of `image`, `base`, `disk`, `spawn`, `boot` and `healthy`.',
+      examples: ['boot'],
+    }),
+    ms: double({ description: 'Milliseconds that it took.', examples: [182.4] }),
+  },
+  { description: 'One step of a start.' },
+)
+
+export const LiveDeploymentStatus = resource(
+  'LiveDeploymentStatus',
+  {
+    ...live,
+    error_message: text({ description: 'Why it failed, or what it waits for; empty: nothing.', examples: [''] }),
+    scheduled_at: instant('When it was placed on a host', 1_773_480_413),
+    started_at: instant('When it first passed its health check', 1_773_480_414),
+    stopped_at: instant('When its last VM stopped', 0),
+    steps: list(DeploymentStep, { description: 'What the start of its first VM took, step by step.' }),
+  },
+  { description: 'A deployment as it is now.' },
+)
 export type LiveDeploymentStatus = Static<typeof LiveDeploymentStatus>

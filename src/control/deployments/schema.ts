@@ -2,25 +2,37 @@ import { Type } from 'typebox'
 import { deploymentStatuses, type DeploymentStatus } from '../../contract/deployments.ts'
 import { operations } from '../http/operation.ts'
 import { list, text, uint32, uuid } from '../http/types.ts'
-import { Deployment, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
+import { Deployment, DeploymentAction, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
 import { deploymentEvents, logEvents, metricsEvents, workspaceEvents } from './streams.ts'
 
 export { Deployment, LiveDeployment, LiveDeploymentStatus, logEvents, metricsEvents }
 export { deploymentStatuses, type DeploymentStatus }
 
 const shared = { tag: 'Deployments', auth: 'bearer', project: 'selected' } as const
-const ofApp = Type.Object({ app_name: text() })
-const ofJob = Type.Object({ app_name: text(), job_id: text({ description: 'Job id, or uuid of the deployment.' }) })
+const appName = () => text({ description: 'Name of the app.', examples: ['web'] })
+const ofApp = Type.Object({ app_name: appName() })
+const ofJob = Type.Object({
+  app_name: appName(),
+  job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
+})
 /** The stream of a log starts with the newest lines that are kept. */
 const logQuery = Type.Object({
-  tail: Type.Optional(uint32({ maximum: 10_000, default: 100, description: 'Lines of the past to begin with.' })),
+  tail: Type.Optional(
+    uint32({
+      maximum: 10_000,
+      default: 100,
+      description: 'How many lines of the past come first, over all VMs.',
+      examples: [100],
+    }),
+  ),
 })
 
 export const deploymentOperations = operations({
   listDeployments: {
     method: 'GET',
     path: '/v1/apps/{app_name}/deployments',
-    summary: 'Deployments of an app, newest first',
+    summary: 'List the deployments of an app',
+    description: 'Answers the deployments of the app, newest first, those that ended included.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -30,7 +42,9 @@ export const deploymentOperations = operations({
   streamDeployments: {
     method: 'GET',
     path: '/v1/apps/{app_name}/deployments/stream',
-    summary: 'Deployments of an app: `snapshot`, then `deployment.status` events',
+    summary: 'Follow the deployments of an app',
+    description:
+      'Sends the deployments of the app as `snapshot`, then each change of a status as `deployment.status`. Resume with `Last-Event-ID`.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -40,7 +54,9 @@ export const deploymentOperations = operations({
   streamAppLogs: {
     method: 'GET',
     path: '/v1/apps/{app_name}/logs/stream',
-    summary: 'Log lines of every VM of an app: `log` events',
+    summary: 'Follow the logs of an app',
+    description:
+      'Sends lines of the past, then each new line of every VM of the app, builds included. The id of an event is its time in microseconds, so that `Last-Event-ID` resumes where a client stopped.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -51,7 +67,9 @@ export const deploymentOperations = operations({
   streamAppMetrics: {
     method: 'GET',
     path: '/v1/apps/{app_name}/metrics/stream',
-    summary: 'Live numbers of an app: `metrics` events',
+    summary: 'Follow the live numbers of an app',
+    description:
+      'Sends the numbers of every deployment that is alive as `snapshot`, then each of them once a second as `metrics`.',
     ...shared,
     scope: 'read',
     params: ofApp,
@@ -61,7 +79,9 @@ export const deploymentOperations = operations({
   streamWorkspace: {
     method: 'GET',
     path: '/v1/workspace/events',
-    summary: 'Everything that happens in the project, notifications included',
+    summary: 'Follow everything in a project',
+    description:
+      'Sends the live deployments as `snapshot`, then every event of the project: statuses, network rules, domains, and the notifications of the caller.',
     ...shared,
     scope: 'read',
     answer: 'stream',
@@ -70,7 +90,9 @@ export const deploymentOperations = operations({
   streamAllDeployments: {
     method: 'GET',
     path: '/v1/deployments/events',
-    summary: 'Deployments of every app of the project: `snapshot`, then `deployment.status` events',
+    summary: 'Follow the deployments of a project',
+    description:
+      'Sends the live deployments of every app as `snapshot`, then each change of a status as `deployment.status`. Resume with `Last-Event-ID`.',
     ...shared,
     scope: 'read',
     answer: 'stream',
@@ -79,7 +101,8 @@ export const deploymentOperations = operations({
   listActiveDeployments: {
     method: 'GET',
     path: '/v1/deployments/active',
-    summary: 'What runs now in the project, with live numbers',
+    summary: 'List the live deployments of a project',
+    description: 'Answers what runs or is about to run, with its live numbers, newest first.',
     ...shared,
     scope: 'read',
     list: { order: ['-deployment_id'], filters: ['status', 'app_name'] },
@@ -88,16 +111,23 @@ export const deploymentOperations = operations({
   activateDeployment: {
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{deployment_id}/activate',
-    summary: 'Rolls the app out, or back, to this deployment',
+    summary: 'Activate a deployment',
+    description:
+      'Rolls the app out, or back, to this deployment. Its VMs start first; the deployment that serves now goes on until they are healthy.',
     ...shared,
     scope: 'deploy',
-    params: Type.Object({ app_name: text(), deployment_id: uuid() }),
+    params: Type.Object({
+      app_name: appName(),
+      deployment_id: uuid({ description: 'The deployment, by its UUID.' }),
+    }),
     answer: Deployment,
   },
   getDeployment: {
     method: 'GET',
     path: '/v1/apps/{app_name}/deployments/{job_id}',
-    summary: 'One deployment as it is now',
+    summary: 'Get a deployment',
+    description:
+      'Answers one deployment as it is now, with its live numbers. With `wait=running,failed` it answers once a rollout is over.',
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -107,16 +137,20 @@ export const deploymentOperations = operations({
   stopDeployment: {
     method: 'DELETE',
     path: '/v1/apps/{app_name}/deployments/{job_id}',
-    summary: 'Stops the VMs of a deployment; its record stays',
+    summary: 'Stop a deployment',
+    description:
+      'Stops the VMs of the deployment; its record stays and can be activated again. An app whose active deployment stops does not serve.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
-    answer: 'free',
+    answer: DeploymentAction,
   },
   streamDeploymentLogs: {
     method: 'GET',
     path: '/v1/apps/{app_name}/deployments/{job_id}/logs',
-    summary: 'Log lines of one deployment: `log` events',
+    summary: 'Follow the logs of a deployment',
+    description:
+      'Sends lines of the past, then each new line of its VMs and of its build. The id of an event is its time in microseconds, so that `Last-Event-ID` resumes where a client stopped.',
     ...shared,
     scope: 'read',
     params: ofJob,
@@ -127,38 +161,44 @@ export const deploymentOperations = operations({
   pauseDeployment: {
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/pause',
-    summary: 'Freezes the VMs of a deployment where they are',
+    summary: 'Pause a deployment',
+    description:
+      'Freezes the VMs of the deployment where they are: they keep their memory, and serve nothing until they are resumed.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
-    answer: 'free',
+    answer: DeploymentAction,
   },
   cancelDeployment: {
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/cancel',
-    summary: 'Gives up a deployment that does not serve yet; what serves goes on',
+    summary: 'Cancel a deployment',
+    description:
+      'Gives up a deployment that does not serve yet, its build included. The deployment that serves now goes on.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
-    answer: 'free',
+    answer: DeploymentAction,
     addition: true,
   },
   resumeDeployment: {
     method: 'POST',
     path: '/v1/apps/{app_name}/deployments/{job_id}/resume',
-    summary: 'Lets paused VMs run on',
+    summary: 'Resume a deployment',
+    description: 'Lets paused VMs run on where they were frozen.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
-    answer: 'free',
+    answer: DeploymentAction,
   },
   deleteDeployment: {
     method: 'DELETE',
     path: '/v1/apps/{app_name}/deployments/{job_id}/delete',
-    summary: 'Deletes the record of a deployment, stopping it first',
+    summary: 'Delete a deployment',
+    description: 'Stops the deployment if it runs, and deletes its record. It cannot be activated again.',
     ...shared,
     scope: 'deploy',
     params: ofJob,
-    answer: 'free',
+    answer: DeploymentAction,
   },
 })

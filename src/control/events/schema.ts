@@ -17,7 +17,7 @@ const DeploymentStatusEvent = resource(
   {
     ...envelope,
     deployment_id: uuid({ description: 'The deployment whose status has changed.' }),
-    job_id: text({ description: 'The same deployment, as paths name it.', examples: ['job-7f3k2m9qx4'] }),
+    job_id: text({ description: 'The same deployment, as paths name it.', examples: ['job-3f6d0c4f2a1097e0'] }),
     app_name: text({ description: 'Name of its app.', examples: ['web'] }),
     status: oneOf(deploymentStatuses, { description: 'The new status.', examples: ['running'] }),
     error_message: nullable(

@@ -1,6 +1,6 @@
-import type { Static } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { dateTime, resource, stringMap, text } from '../http/types.ts'
+import { dateTime, list, resource, stringMap, text } from '../http/types.ts'
 
 export const Health = resource(
   'Health',
@@ -23,6 +23,22 @@ const HealthEvent = resource(
   'HealthEvent',
   { at: dateTime({ description: 'When it was looked at.' }), ...Health.properties },
   { description: 'The health at one moment.' },
+)
+
+const part = (description: string, example: unknown) =>
+  Type.Unsafe<Readonly<Record<string, unknown>>>({ type: 'object', description, examples: [example] })
+
+const OpenApiDocument = resource(
+  'OpenApiDocument',
+  {
+    openapi: text({ description: 'Version of OpenAPI.', examples: ['3.1.0'] }),
+    info: part('Title, version and introduction of the contract.', { title: 'Mote', version: '0.5.4' }),
+    servers: list(part('A base of the paths.', { url: '/v1' }), { description: 'Bases of the paths.' }),
+    tags: list(part('A group of operations.', { name: 'Apps' }), { description: 'Groups of operations.' }),
+    paths: part('The operations by path and method.', { '/v1/health': { get: { operationId: 'getHealth' } } }),
+    components: part('Schemas, headers and answers that operations share.', { schemas: {} }),
+  },
+  { description: 'A document by OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0).' },
 )
 
 const shared = {
@@ -81,7 +97,7 @@ export const contractOperations = operations({
     description:
       'Answers the OpenAPI 3.1 document of the operations that this server serves. Generated clients are made from it.',
     ...shared,
-    answer: 'free',
+    answer: OpenApiDocument,
   },
   getExplorer: {
     method: 'GET',

@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
+import { lazily } from '../../lib/once.ts'
 import { contractOperations } from '../health/schema.ts'
 import { pageHeaders } from './headers.ts'
 import { buildOpenApi } from './openapi.ts'
-import { type Feature, feature, type Operation } from './operation.ts'
+import { type Feature, feature, JsonText, type Operation } from './operation.ts'
 
 const assetTypes = {
   'swagger-ui.css': 'text/css; charset=utf-8',
@@ -43,9 +44,10 @@ const startScript = `SwaggerUIBundle({
 `
 
 export function docsFeature(operations: Readonly<Record<string, Operation>>): Feature {
-  const document = buildOpenApi(operations)
+  // Written once, when it is first asked for: it is a megabyte, and the same for everybody.
+  const document = lazily(() => new JsonText(JSON.stringify(buildOpenApi(operations))))
   return feature(contractOperations, {
-    getOpenApi: { read: async () => document },
+    getOpenApi: { read: async () => document() },
     getExplorer: { read: async () => page },
   })
 }

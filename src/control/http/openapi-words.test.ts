@@ -51,25 +51,20 @@ const folders: Readonly<Record<string, OperationTable>> = {
 
 /** Folders whose descriptions and examples are still to be written. */
 const withoutWords: ReadonlySet<string> = new Set([
-  'apps',
   'audit',
   'auth',
   'billing',
-  'builds',
-  'contract',
   'databases',
+  // Its streams send notifications, whose words are among those.
   'deployments',
   'domains',
   'fleet',
-  'health',
   'network',
   'notifications',
   'projects',
   'scm',
   'upcalls',
   'usage',
-  'vms',
-  'volumes',
   'webhooks',
 ])
 
@@ -86,14 +81,10 @@ describe('the document', () => {
 
   it('names what is not described', () => {
     const answer = resource('Bare', { id: uuid({ description: 'Its id.' }), name: text() })
-    const getBare = { ...appOperations.listApps, summary: 'One', path: '/v1/bare', answer }
+    const { description: _, ...listApps } = appOperations.listApps
+    const getBare = { ...listApps, summary: 'One', path: '/v1/bare', answer }
     expect(missingWords(buildOpenApi({ getBare }))).toEqual(
-      expect.arrayContaining([
-        'GET /v1/bare: description',
-        'Bare: description',
-        'Bare.name: description',
-        'Bare.name: example',
-      ]),
+      expect.arrayContaining(['GET /v1/bare: description', 'Bare.name: description', 'Bare.name: example']),
     )
   })
 })

@@ -14,6 +14,7 @@ import {
   startMigration,
   type vmOperations,
 } from '../vms/index.ts'
+import type { MigrationStatus } from '../vms/schema.ts'
 import { jobOf, lockedJob, type Placed, placedVm, requireCapability } from './job.ts'
 
 type MigrationOperations = Pick<typeof vmOperations, 'startMigration' | 'cancelMigration' | 'getMigration'>
@@ -81,7 +82,7 @@ function assertTarget({ host }: Placed, target: HostRow, uri: string): void {
   if (target.arch !== host.arch) throw invalidState(`Host ${target.name} is ${target.arch}; the VM needs ${host.arch}.`)
 }
 
-const viewOf = (m: Migration | undefined) =>
+const viewOf = (m: Migration | undefined): MigrationStatus =>
   m
     ? {
         migration_id: m.id,

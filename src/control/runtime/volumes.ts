@@ -1,5 +1,3 @@
-import { Type } from 'typebox'
-import { Value } from 'typebox/value'
 import type { Tx } from '../../db/db.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { Deps } from '../deps.ts'
@@ -7,12 +5,10 @@ import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { type Attachment, attachmentsOfApp, attachVolume, detachMessage, detachVolume } from '../volumes/index.ts'
 import { type ClaimObstacle, claimRunning, type vmOperations } from '../vms/index.ts'
+import type { DetachRuntimeVolumeRequest } from '../vms/schema.ts'
 import { lockedJob, placedVm, requireCapability } from './job.ts'
 
 type VolumeOperations = Pick<typeof vmOperations, 'attachRuntimeVolume' | 'detachRuntimeVolume'>
-
-/** What detaching names: one of the two. */
-const Named = Type.Object({ volume_id: Type.Optional(Type.String()), mount_point: Type.Optional(Type.String()) })
 
 export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<VolumeOperations> => ({
   attachRuntimeVolume: {
@@ -61,8 +57,11 @@ const obstacles = {
 } as const satisfies Record<ClaimObstacle, (volume: string) => string>
 
 /** @throws ApiError 400 when it names nothing, 404 when there is no such volume in this deployment, 409 for the app's own */
-async function named(tx: Tx, d: { readonly id: string; readonly appId: string }, body: unknown): Promise<Attachment> {
-  const given = Value.Check(Named, body) ? body : {}
+async function named(
+  tx: Tx,
+  d: { readonly id: string; readonly appId: string },
+  given: DetachRuntimeVolumeRequest,
+): Promise<Attachment> {
   if (!given.volume_id && !given.mount_point)
     throw invalidField('volume_id', 'give volume_id, or mount_point, as a JSON object')
   const found = (await attachmentsOfApp(tx, d.appId)).find(

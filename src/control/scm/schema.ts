@@ -37,7 +37,13 @@ export const scmOperations = operations({
         }),
       ),
     }),
-    answer: 'free',
+    answer: resource('ScmInstallation', {
+      url: text({
+        description: 'Page of the git host that asks for the permission; open it in a browser.',
+        examples: ['https://github.com/apps/mote/installations/new?state=4f1c2a9b'],
+      }),
+    }),
+    setsCookie: true,
     fails: [409],
   },
   confirmScm: {

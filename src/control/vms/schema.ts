@@ -1,24 +1,37 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
+import { Acknowledgement, list, text } from '../http/types.ts'
 import {
-  bool,
-  fileName,
-  freeForm,
-  int32,
-  labelName,
-  list,
-  maybe,
-  rawText,
-  resource,
-  text,
-  uint32,
-} from '../http/types.ts'
+  AttachRuntimeVolumeRequest,
+  Balloon,
+  CreateVmSnapshotRequest,
+  DetachRuntimeVolumeRequest,
+  ExecAnswer,
+  ExecRequest,
+  ForkVmSnapshotRequest,
+  MigrationStatus,
+  RuntimeVolumeAttached,
+  RuntimeVolumeDetached,
+  SetBalloonRequest,
+  StartMigrationRequest,
+  VmFork,
+  VmSnapshot,
+  VmSnapshotRestored,
+} from './resources.ts'
 
-const shared = { auth: 'bearer', project: 'selected', answer: 'free' } as const
+export type { DetachRuntimeVolumeRequest, MigrationStatus } from './resources.ts'
+
+const shared = { auth: 'bearer', project: 'selected' } as const
 const base = '/v1/apps/{app_name}/deployments/{job_id}'
-const ofJob = { app_name: text(), job_id: text({ description: 'Job id, or uuid of the deployment.' }) }
+const ofJob = {
+  app_name: text({ description: 'Name of the app.', examples: ['web'] }),
+  job_id: text({ description: 'Job id, or UUID of the deployment.', examples: ['job-3f6d0c4f2a1097e0'] }),
+}
 const params = Type.Object(ofJob)
-const ofSnapshot = Type.Object({ ...ofJob, snapshot_name: text() })
+const ofSnapshot = Type.Object({
+  ...ofJob,
+  snapshot_name: text({ description: 'Name of the snapshot.', examples: ['before-upgrade'] }),
+})
 
 const snapshots = { ...shared, tag: 'VM snapshots' } as const
 const volumes = { ...shared, tag: 'Runtime volumes' } as const
@@ -30,26 +43,33 @@ export const vmOperations = operations({
     throttle: 'create',
     method: 'POST',
     path: `${base}/snapshot`,
-    summary: 'Saves memory and disks of the VM under a name',
+    summary: 'Take a snapshot of a VM',
+    description:
+      'Saves memory and disks of the first VM of the deployment under a name, with its volumes where the hypervisor can. The VM stands still for a moment. The answer comes before the snapshot is written: wait for `ready`.',
     ...snapshots,
     scope: 'deploy',
     params,
-    body: resource('CreateVmSnapshotRequest', { snapshot_name: fileName() }),
+    body: CreateVmSnapshotRequest,
+    answer: VmSnapshot,
   },
   listVmSnapshots: {
     method: 'GET',
     path: `${base}/snapshots`,
-    summary: 'Snapshots of the VM, newest first',
+    summary: 'List the snapshots of a VM',
+    description: 'Answers the snapshots of the deployment, newest first. A deployment has at most 20.',
     ...snapshots,
     scope: 'read',
     params,
     list: { order: ['-created_at', 'name'], filters: ['name', 'status'] },
+    answer: list(VmSnapshot),
     items: [
       {
         id: 'getVmSnapshot',
         path: `${base}/snapshot/{snapshot_name}`,
         by: 'name',
-        summary: 'One snapshot of the VM',
+        summary: 'Get a snapshot of a VM',
+        description:
+          'Answers one snapshot of the deployment. With `wait=ready,failed` it answers once the snapshot is written.',
         waits: 'status',
       },
     ],
@@ -57,116 +77,134 @@ export const vmOperations = operations({
   restoreVmSnapshot: {
     method: 'POST',
     path: `${base}/snapshot/{snapshot_name}/restore`,
-    summary: 'Puts the VM back to where the snapshot was taken',
+    summary: 'Restore a VM from a snapshot',
+    description:
+      'Puts the VM that the snapshot was taken of back to that moment; what it did since is lost. It must still be on the host that has the snapshot; otherwise fork the snapshot.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
+    answer: VmSnapshotRestored,
   },
   deleteVmSnapshot: {
     method: 'DELETE',
     path: `${base}/snapshot/{snapshot_name}`,
-    summary: 'Deletes a snapshot of the VM',
+    summary: 'Delete a snapshot of a VM',
+    description:
+      'Removes the snapshot and frees its room on the host. It is refused while a fork or a restore needs the snapshot.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
     fails: [409],
+    answer: Acknowledgement,
   },
   forkVmSnapshot: {
     throttle: 'create',
     method: 'POST',
     path: `${base}/snapshot/{snapshot_name}/fork`,
-    summary: 'Starts clones from a snapshot, as a new app; each with an identity of its own',
+    summary: 'Start a new app from a snapshot',
+    description:
+      'Creates an app whose VMs go on from the snapshot, each with its own identity, addresses and volumes. An app that writes to volumes can have one replica.',
     ...snapshots,
     scope: 'deploy',
     params: ofSnapshot,
-    body: resource('ForkVmSnapshotRequest', {
-      app_name: labelName(),
-      replicas: maybe(uint32({ description: 'How many VMs, 1 to 20.' })),
-    }),
+    body: ForkVmSnapshotRequest,
     addition: true,
+    answer: VmFork,
   },
   execInVm: {
     method: 'POST',
     path: `${base}/exec`,
-    summary: 'Runs a program in the VM, without a shell, and answers what it wrote',
+    summary: 'Run a program in a VM',
+    description:
+      'Runs a program in the first VM of the deployment, without a shell, and answers what it wrote once it has ended. The audit log records the program, not its arguments.',
     ...shared,
     tag: 'Deployments',
     scope: 'deploy',
     params,
-    body: resource('ExecRequest', {
-      command: list(rawText({ maxLength: 65_536 }), { minItems: 1, maxItems: 256 }),
-      timeout_seconds: maybe(uint32({ minimum: 1, maximum: 60 })),
-    }),
-    answer: resource('ExecAnswer', { exit_code: int32(), stdout: text(), stderr: text(), truncated: bool() }),
+    body: ExecRequest,
+    answer: ExecAnswer,
     addition: true,
   },
   attachRuntimeVolume: {
     method: 'POST',
     path: `${base}/volumes/attach`,
-    summary: 'Attaches a volume to the running VM',
+    summary: 'Attach a volume to running VMs',
+    description:
+      'Attaches a volume to the VMs of the deployment while they run. It stays theirs until it is detached or the deployment ends; the next deployment does not have it.',
     ...volumes,
     scope: 'write',
     params,
-    body: resource('AttachRuntimeVolumeRequest', {
-      volume_id: text({ maxLength: 100 }),
-      mount_point: text({ minLength: 1, maxLength: 4096 }),
-      read_only: Type.Optional(bool({ default: false })),
-    }),
+    body: AttachRuntimeVolumeRequest,
+    answer: RuntimeVolumeAttached,
   },
   detachRuntimeVolume: {
     method: 'POST',
     path: `${base}/volumes/detach`,
-    summary: 'Detaches a volume from the running VM',
+    summary: 'Detach a volume from running VMs',
+    description:
+      'Unmounts the volume in the VMs and takes it away from them. Volumes of the app itself are detached with `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach`.',
     ...volumes,
     scope: 'write',
     params,
-    body: freeForm({ description: 'An object with `volume_id` or `mount_point`.' }),
+    body: DetachRuntimeVolumeRequest,
     bodyRequired: true,
+    answer: RuntimeVolumeDetached,
   },
   startMigration: {
     method: 'POST',
     path: `${base}/migration/start`,
-    summary: 'Moves the VM to another host',
+    summary: 'Move a VM to another host',
+    description:
+      'Begins to move the first VM of the deployment. Its address and its connections stay; a live move stops it for some tens of milliseconds. Follow it with `GET .../migration/status`.',
     ...migration,
     scope: 'admin',
     params,
-    body: resource('StartMigrationRequest', {
-      target_host: text({ minLength: 1, maxLength: 255, description: 'Id or name of a registered host.' }),
-      target_uri: text({ maxLength: 1024, description: 'May be empty: the host itself knows where it listens.' }),
-    }),
+    body: StartMigrationRequest,
+    answer: MigrationStatus,
   },
   cancelMigration: {
     method: 'POST',
     path: `${base}/migration/cancel`,
-    summary: 'Gives a migration up; the VM stays where it was',
+    summary: 'Cancel the move of a VM',
+    description:
+      'Ends a move that is not over; the VM goes on where it was. Once the VM runs on the target host it is too late.',
     ...migration,
     scope: 'admin',
     params,
+    answer: MigrationStatus,
   },
   getMigration: {
     method: 'GET',
     path: `${base}/migration/status`,
-    summary: 'How far the migration is; `none` when there is none',
+    summary: 'Get the move of a VM',
+    description: 'Answers how far the newest move of the deployment is. `status` is `none` when it never moved.',
     ...migration,
     scope: 'read',
     params,
+    answer: MigrationStatus,
   },
   getBalloon: {
     method: 'GET',
     path: `${base}/balloon`,
-    summary: 'Memory the VM should have and has',
+    summary: 'Get the memory of a VM',
+    description:
+      'Answers how much memory the first VM of the deployment should have, and has. It is refused where the hypervisor cannot change memory.',
     ...balloon,
     scope: 'read',
     params,
     fails: [409],
+    answer: Balloon,
   },
   setBalloon: {
     method: 'POST',
     path: `${base}/balloon`,
-    summary: 'Changes the memory the VM should have',
+    summary: 'Change the memory of a VM',
+    description:
+      'Sets how much memory the VMs of the deployment should have. The guest gives memory back, or gets it back, within seconds; a restart begins with the full memory again.',
     ...balloon,
     scope: 'deploy',
     params,
-    body: resource('SetBalloonRequest', { target_memory_mib: uint32() }),
+    body: SetBalloonRequest,
+    answer: Balloon,
   },
 })

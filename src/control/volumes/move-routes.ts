@@ -5,6 +5,7 @@ import { invalidField, invalidState, notFound } from '../http/errors.ts'
 import type { Handlers } from '../http/operation.ts'
 import { cancelMove, newestMove, type VolumeMove } from '../moves/index.ts'
 import { moveVolume, whyNotMoved } from './move.ts'
+import type { VolumeMoveStatus } from './resources.ts'
 import type { volumeOperations } from './schema.ts'
 import * as store from './store.ts'
 
@@ -52,16 +53,23 @@ async function own(sql: Tx | Deps['db'], { project, params }: VolumeCall): Promi
 }
 
 /** The last move, where the volume is, and what keeps it there now. */
-async function viewOf(sql: Sql, volume: store.Volume) {
+async function viewOf(sql: Sql, volume: store.Volume): Promise<VolumeMoveStatus> {
   const obstacle = (await whyNotMoved(sql, volume))?.message ?? null
   return { ...lastMove(await newestMove(sql, volume.id)), host_id: volume.hostId, obstacle }
 }
 
-const lastMove = (m: VolumeMove | undefined) =>
+const lastMove = (m: VolumeMove | undefined): Omit<VolumeMoveStatus, 'host_id' | 'obstacle'> =>
   m
     ? {
-        ...{ move_id: m.id, status: m.state, source_host: m.sourceHostId, target_host: m.targetHostId },
-        ...{ percent: m.percent, transferred_bytes: m.transferredBytes, total_bytes: m.totalBytes, error: m.error },
-        ...{ started_at: m.startedAt.toISOString(), ended_at: m.endedAt?.toISOString() ?? null },
+        move_id: m.id,
+        status: m.state,
+        source_host: m.sourceHostId,
+        target_host: m.targetHostId,
+        percent: m.percent,
+        transferred_bytes: m.transferredBytes,
+        total_bytes: m.totalBytes,
+        error: m.error,
+        started_at: m.startedAt.toISOString(),
+        ended_at: m.endedAt?.toISOString() ?? null,
       }
     : { status: 'none' }

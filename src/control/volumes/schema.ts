@@ -1,114 +1,75 @@
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
+import { Acknowledgement, fileName, int32, list, maybe, resource, text, uuid } from '../http/types.ts'
 import {
-  Acknowledgement,
-  dateTime,
-  double,
-  fileName,
-  int32,
-  int64,
-  list,
-  maybe,
-  nullable,
-  resource,
-  text,
-  uuid,
-} from '../http/types.ts'
+  accessMode,
+  AttachedVolume,
+  DetachedVolume,
+  Volume,
+  VolumeMoveStatus,
+  VolumeSchedule,
+  VolumeSnapshot,
+  VolumeUsage,
+  VolumeWithAttachments,
+} from './resources.ts'
 
-const volume = {
-  id: uuid(),
-  tenant_id: uuid(),
-  name: text(),
-  size_mib: int32(),
-  pool_name: text({ default: '' }),
-  created_at: dateTime(),
-  updated_at: dateTime(),
-}
-const accessMode = (options = {}) =>
-  int32({ minimum: 0, maximum: 1, description: '0 read-write, one VM at a time; 1 read-only, many VMs.', ...options })
-
-/** What we add: every volume says how it is. */
-const state = {
-  status: Type.Optional(
-    text({
-      description:
-        '`pending` (gets its place when it is first used), `creating`, `ready`, `growing`, `restoring`, `moving`, `failed`; as attached to an app: `waiting` (for the next start of a VM), `attaching`, `attached`, `detaching`',
-    }),
-  ),
-  message: Type.Optional(nullable(text({ description: 'What went wrong last, if anything did.' }))),
-}
-export const Volume = resource('Volume', { ...volume, ...state })
-export type Volume = Static<typeof Volume>
-
-export const AttachedVolume = resource('AttachedVolume', {
-  ...volume,
-  ...state,
-  mount_point: text(),
-  access_mode: accessMode(),
-})
-export type AttachedVolume = Static<typeof AttachedVolume>
-
-export const VolumeWithAttachments = resource('VolumeWithAttachments', {
-  ...volume,
-  ...state,
-  attachments: list(
-    resource('VolumeAttachment', { access_mode: accessMode(), app_id: uuid(), app_name: text(), mount_point: text() }),
-  ),
-})
-export type VolumeWithAttachments = Static<typeof VolumeWithAttachments>
-
-export const VolumeSnapshot = resource('VolumeSnapshot', {
-  id: uuid(),
-  tenant_id: uuid(),
-  volume_id: uuid(),
-  name: text(),
-  created_at: dateTime(),
-  status: Type.Optional(text({ description: '`creating`, `ready` or `failed`' })),
-  size_bytes: Type.Optional(int64()),
-  pause_ms: Type.Optional(nullable(double({ description: 'How long the VM that had the volume stood still.' }))),
-  error: Type.Optional(nullable(text())),
-})
-export type VolumeSnapshot = Static<typeof VolumeSnapshot>
-
-export const VolumeUsage = resource('VolumeUsage', {
-  volume_id: uuid(),
-  size_bytes: int64(),
-  used_bytes: int64(),
-  snapshot_bytes: int64(),
-  measured_at: nullable(dateTime({ description: 'Null before the first measurement.' })),
-})
-export type VolumeUsage = Static<typeof VolumeUsage>
-
-export const VolumeSchedule = resource('VolumeSchedule', {
-  every_minutes: int32({ description: 'How often a snapshot is taken, 15 to 527040; 0: not at all.' }),
-  keep: int32({ description: 'How many of them are kept, 1 to 100.' }),
-})
+export { AttachedVolume, Volume, VolumeSnapshot, VolumeUsage, VolumeWithAttachments }
 
 const shared = { tag: 'Volumes', auth: 'bearer', project: 'selected' } as const
-const params = Type.Object({ volume_id: uuid() })
+const volumeId = () => uuid({ description: 'The volume.' })
+const appId = () => uuid({ description: 'The app, by its id.' })
+const params = Type.Object({ volume_id: volumeId() })
+const ofSnapshot = Type.Object({ snapshot_id: uuid({ description: 'The snapshot.' }) })
+const snapshotName = () =>
+  text({
+    minLength: 1,
+    maxLength: 100,
+    description: 'Name of a snapshot of this volume.',
+    examples: ['before-upgrade'],
+  })
+const sizeMib = (description: string) => int32({ minimum: 1, description, examples: [10_240] })
+const volumeName = () => fileName({ description: 'Name of the volume; unique in the project.', examples: ['data'] })
 
 export const volumeOperations = operations({
   listVolumes: {
     method: 'GET',
     path: '/v1/volumes',
-    summary: 'Volumes of the project and where they are attached',
+    summary: 'List the volumes of a project',
+    description: 'Answers every volume of the project with the apps that have it, newest first.',
     ...shared,
     scope: 'read',
     list: { order: ['-id'], filters: ['name', 'status'] },
     answer: list(VolumeWithAttachments),
-    items: [{ id: 'getVolume', path: '/v1/volumes/{volume_id}', by: 'id', summary: 'One volume', waits: 'status' }],
+    items: [
+      {
+        id: 'getVolume',
+        path: '/v1/volumes/{volume_id}',
+        by: 'id',
+        summary: 'Get a volume',
+        description: 'Answers one volume with the apps that have it.',
+        waits: 'status',
+      },
+    ],
   },
   createVolume: {
     throttle: 'create',
     method: 'POST',
     path: '/v1/volumes',
-    summary: 'Creates an empty volume',
+    summary: 'Create a volume',
+    description:
+      'Creates an empty volume with an ext4 file system. It gets its place on a host when a VM first uses it.',
     ...shared,
     scope: 'write',
     body: resource('CreateVolumeRequest', {
-      name: fileName(),
-      size_mib: int32({ minimum: 1 }),
-      pool_name: maybe(text({ maxLength: 63 })),
+      name: volumeName(),
+      size_mib: sizeMib('Size in MiB. It can grow later, and never shrinks.'),
+      pool_name: maybe(
+        text({
+          maxLength: 63,
+          description: 'Kind of storage pool that it is to be in. Default: the one that its host prefers.',
+          examples: ['nvme'],
+        }),
+      ),
     }),
     answer: Volume,
   },
@@ -116,12 +77,14 @@ export const volumeOperations = operations({
     addition: true,
     method: 'PATCH',
     path: '/v1/volumes/{volume_id}',
-    summary: 'Makes a volume larger, also while a VM has it',
+    summary: 'Grow a volume',
+    description:
+      'Makes a volume larger, also while a VM has it: the file system grows with it. A volume never shrinks.',
     ...shared,
     scope: 'write',
     params,
     body: resource('UpdateVolumeRequest', {
-      size_mib: int32({ minimum: 1, description: 'At least what it has: a volume never shrinks.' }),
+      size_mib: sizeMib('New size in MiB, at least what it has: a volume never shrinks.'),
     }),
     fails: [409],
     answer: Volume,
@@ -130,39 +93,51 @@ export const volumeOperations = operations({
     addition: true,
     method: 'POST',
     path: '/v1/volumes/{volume_id}/move',
-    summary: 'Moves a volume that no VM has, with its snapshots, to another host',
+    summary: 'Move a volume to another host',
+    description:
+      'Begins to copy a volume that no VM has, with its snapshots, to another host. Follow it with `GET .../move`; the volume cannot be used meanwhile.',
     ...shared,
     scope: 'admin',
     params,
     body: resource('MoveVolumeRequest', {
-      target_host: text({ minLength: 1, maxLength: 255, description: 'Id or name of a registered host.' }),
+      target_host: text({
+        minLength: 1,
+        maxLength: 255,
+        description: 'Id or name of the host to move to.',
+        examples: ['host-b'],
+      }),
     }),
-    answer: 'free',
+    answer: VolumeMoveStatus,
   },
   getVolumeMove: {
     addition: true,
     method: 'GET',
     path: '/v1/volumes/{volume_id}/move',
-    summary: 'How far the last move of the volume is',
+    summary: 'Get the move of a volume',
+    description:
+      'Answers how far the newest move of the volume is, and what keeps it from being moved now. `status` is `none` when it never moved.',
     ...shared,
     scope: 'read',
     params,
-    answer: 'free',
+    answer: VolumeMoveStatus,
   },
   cancelVolumeMove: {
     addition: true,
     method: 'POST',
     path: '/v1/volumes/{volume_id}/move/cancel',
-    summary: 'Gives the move of a volume up; it stays where it was',
+    summary: 'Cancel the move of a volume',
+    description:
+      'Ends a move that is not over; the volume stays where it was. A volume that moves with its VM is cancelled with the migration of the VM.',
     ...shared,
     scope: 'admin',
     params,
-    answer: 'free',
+    answer: VolumeMoveStatus,
   },
   deleteVolume: {
     method: 'DELETE',
     path: '/v1/volumes/{volume_id}',
-    summary: 'Deletes a volume that is attached nowhere',
+    summary: 'Delete a volume',
+    description: 'Deletes a volume that no app has, with its snapshots. It cannot be undone.',
     ...shared,
     scope: 'write',
     params,
@@ -172,7 +147,8 @@ export const volumeOperations = operations({
   getVolumeUsage: {
     method: 'GET',
     path: '/v1/volumes/{volume_id}/usage',
-    summary: 'How much of a volume is used',
+    summary: 'Get how much of a volume is used',
+    description: 'Answers what the host of the volume measured last.',
     ...shared,
     scope: 'read',
     params,
@@ -181,7 +157,8 @@ export const volumeOperations = operations({
   listVolumeSnapshots: {
     method: 'GET',
     path: '/v1/volumes/{volume_id}/snapshots',
-    summary: 'Snapshots of a volume, newest first',
+    summary: 'List the snapshots of a volume',
+    description: 'Answers the snapshots of one volume, newest first, with those that its schedule took.',
     ...shared,
     scope: 'read',
     params,
@@ -192,41 +169,50 @@ export const volumeOperations = operations({
     throttle: 'create',
     method: 'POST',
     path: '/v1/volumes/{volume_id}/snapshots',
-    summary: 'Takes a crash-consistent snapshot of a volume',
+    summary: 'Take a snapshot of a volume',
+    description:
+      'Takes a crash-consistent snapshot: what programs have synced is in it. The answer comes before it is taken: wait for `ready`.',
     ...shared,
     scope: 'write',
     params,
-    body: resource('CreateVolumeSnapshotRequest', { name: fileName() }),
+    body: resource('CreateVolumeSnapshotRequest', {
+      name: fileName({ description: 'Name of the snapshot; unique for its volume.' }),
+    }),
     answer: VolumeSnapshot,
   },
   restoreVolume: {
     method: 'POST',
     path: '/v1/volumes/{volume_id}/restore',
-    summary: 'Puts a volume back to a snapshot of it',
+    summary: 'Restore a volume from a snapshot',
+    description:
+      'Puts the content of the volume back to the snapshot; what was written since is lost. It may stay attached, but no VM may run with it.',
     ...shared,
     scope: 'write',
     params,
-    body: resource('RestoreVolumeRequest', { snapshot_name: text({ minLength: 1, maxLength: 100 }) }),
+    body: resource('RestoreVolumeRequest', { snapshot_name: snapshotName() }),
     answer: Volume,
   },
   cloneVolume: {
     throttle: 'create',
     method: 'POST',
     path: '/v1/volumes/{volume_id}/clone',
-    summary: 'A new volume with the content of a snapshot',
+    summary: 'Clone a volume from a snapshot',
+    description:
+      'Creates a new volume with the content of the snapshot, on the same host. Blocks are shared until they change, so it takes little room at first.',
     ...shared,
     scope: 'write',
     params,
     body: resource('CloneVolumeRequest', {
-      name: fileName(),
-      snapshot_name: text({ minLength: 1, maxLength: 100 }),
+      name: fileName({ description: 'Name of the new volume; unique in the project.', examples: ['data-copy'] }),
+      snapshot_name: snapshotName(),
     }),
     answer: Volume,
   },
   getVolumeSchedule: {
     method: 'GET',
     path: '/v1/volumes/{volume_id}/schedule',
-    summary: 'When snapshots of a volume are taken by themselves',
+    summary: 'Get the snapshot schedule of a volume',
+    description: 'Answers how often snapshots of the volume are taken, and how many are kept.',
     ...shared,
     scope: 'read',
     params,
@@ -236,7 +222,9 @@ export const volumeOperations = operations({
   setVolumeSchedule: {
     method: 'PUT',
     path: '/v1/volumes/{volume_id}/schedule',
-    summary: 'Has snapshots of a volume taken by themselves, and the oldest of them dropped',
+    summary: 'Set the snapshot schedule of a volume',
+    description:
+      'Replaces the schedule. Snapshots that a schedule took are deleted when more than `keep` exist; those that you took are not.',
     ...shared,
     scope: 'write',
     params,
@@ -247,10 +235,11 @@ export const volumeOperations = operations({
   getVolumeSnapshot: {
     method: 'GET',
     path: '/v1/snapshots/{snapshot_id}',
-    summary: 'One snapshot of a volume',
+    summary: 'Get a snapshot of a volume',
+    description: 'Answers one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
     ...shared,
     scope: 'read',
-    params: Type.Object({ snapshot_id: uuid() }),
+    params: ofSnapshot,
     answer: VolumeSnapshot,
     waits: 'status',
     addition: true,
@@ -258,20 +247,22 @@ export const volumeOperations = operations({
   deleteVolumeSnapshot: {
     method: 'DELETE',
     path: '/v1/snapshots/{snapshot_id}',
-    summary: 'Deletes a snapshot of a volume',
+    summary: 'Delete a snapshot of a volume',
+    description: 'Removes the snapshot; its volume and volumes cloned from it stay as they are.',
     ...shared,
     scope: 'write',
-    params: Type.Object({ snapshot_id: uuid() }),
     fails: [409],
+    params: ofSnapshot,
     answer: Acknowledgement,
   },
   listAppVolumes: {
     method: 'GET',
     path: '/v1/apps/{app_id}/volumes',
-    summary: 'Volumes attached to an app',
+    summary: 'List the volumes of an app',
+    description: 'Answers the volumes that the app has, and where its VMs mount them.',
     ...shared,
     scope: 'read',
-    params: Type.Object({ app_id: uuid() }),
+    params: Type.Object({ app_id: appId() }),
     list: { order: ['id'], filters: ['name', 'status'] },
     answer: list(AttachedVolume),
     items: [
@@ -279,7 +270,8 @@ export const volumeOperations = operations({
         id: 'getAppVolume',
         path: '/v1/apps/{app_id}/volumes/{volume_id}',
         by: 'id',
-        summary: 'One volume of an app',
+        summary: 'Get a volume of an app',
+        description: 'Answers one volume that the app has. `wait=attached` answers once a VM has it.',
         waits: 'status',
       },
     ],
@@ -287,13 +279,23 @@ export const volumeOperations = operations({
   attachVolume: {
     method: 'POST',
     path: '/v1/apps/{app_id}/volumes/attach',
-    summary: 'Attaches a volume to an app; its VMs have it from their next start',
+    summary: 'Attach a volume to an app',
+    description:
+      'Gives the volume to the app: its VMs have it from their next start. To attach it to VMs that run, use `POST .../deployments/{job_id}/volumes/attach`.',
     ...shared,
     scope: 'write',
-    params: Type.Object({ app_id: uuid() }),
+    params: Type.Object({ app_id: appId() }),
     body: resource('AttachVolumeRequest', {
-      volume_id: uuid(),
-      mount_point: Type.Optional(text({ minLength: 1, maxLength: 4096, default: '/data' })),
+      volume_id: volumeId(),
+      mount_point: Type.Optional(
+        text({
+          minLength: 1,
+          maxLength: 4096,
+          default: '/data',
+          description: 'Absolute path of the directory in the VM where it is mounted.',
+          examples: ['/data'],
+        }),
+      ),
       access_mode: Type.Optional(accessMode({ default: 0 })),
     }),
     answer: AttachedVolume,
@@ -301,14 +303,12 @@ export const volumeOperations = operations({
   detachVolume: {
     method: 'DELETE',
     path: '/v1/apps/{app_id}/volumes/{volume_id}/detach',
-    summary: 'Detaches a volume from an app',
+    summary: 'Detach a volume from an app',
+    description: 'Takes the volume from the app; a VM that has it unmounts it first. The volume and its content stay.',
     ...shared,
     scope: 'write',
-    params: Type.Object({ app_id: uuid(), volume_id: uuid() }),
     fails: [409],
-    answer: resource('DetachedVolume', {
-      status: text({ description: '`detached`, or `detaching` while a VM has it' }),
-      message: nullable(text({ description: 'What happens in the VM, while one has it.' })),
-    }),
+    params: Type.Object({ app_id: appId(), volume_id: volumeId() }),
+    answer: DetachedVolume,
   },
 })

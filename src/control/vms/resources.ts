@@ -1,0 +1,287 @@
+/** What the operations of running VMs speak of. */
+import { type Static, Type } from 'typebox'
+import {
+  bool,
+  dateTime,
+  double,
+  fileName,
+  int32,
+  int64,
+  labelName,
+  list,
+  maybe,
+  nullable,
+  oneOf,
+  rawText,
+  resource,
+  text,
+  uint32,
+  uuid,
+} from '../http/types.ts'
+
+const mountPoint = () => text({ description: 'Directory in the VM where it is mounted.', examples: ['/data'] })
+const readOnly = () => bool({ description: 'Whether the VM may only read it.', examples: [false] })
+const snapshotName = () =>
+  fileName({ description: 'Name of the snapshot; unique in its deployment.', examples: ['before-upgrade'] })
+
+export const VmSnapshot = resource(
+  'VmSnapshot',
+  {
+    name: snapshotName(),
+    status: oneOf(['creating', 'ready', 'failed'], {
+      description: '`creating` until the host has written it; only `ready` ones can be restored and forked.',
+      examples: ['ready'],
+    }),
+    vm_id: uuid({ description: 'The VM that it was taken of.' }),
+    host_id: uuid({ description: 'The host that has it.' }),
+    size_bytes: int64({
+      description: 'Room that it takes on its host; 0 until it is written.',
+      examples: [268_435_456],
+    }),
+    sha256: nullable(
+      text({
+        description: 'Digest of its memory file, in hexadecimal; null until it is written.',
+        examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+      }),
+    ),
+    made_by: nullable(
+      text({
+        description: 'Hypervisor and version that wrote it, and can load it; null until it is written.',
+        examples: ['firecracker 1.13.1'],
+      }),
+    ),
+    pause_ms: nullable(
+      double({ description: 'Milliseconds for which the VM stood still; null until it is written.', examples: [41.5] }),
+    ),
+    error: nullable(
+      text({
+        description: 'Why it failed; null: it did not.',
+        examples: [null, 'The host has no room for the memory of the VM.'],
+      }),
+    ),
+    volumes: list(
+      resource(
+        'VmSnapshotVolume',
+        {
+          volume_id: uuid({ description: 'The volume.' }),
+          mount_point: mountPoint(),
+          read_only: readOnly(),
+        },
+        { description: 'A volume that the VM had when its snapshot was taken.' },
+      ),
+      { description: 'Volumes that the VM had, whose content is kept with the snapshot.' },
+    ),
+    created_at: dateTime({ description: 'When the snapshot was asked for.' }),
+  },
+  { description: 'Memory and disks of a VM at one moment, under a name.' },
+)
+
+export const VmSnapshotRestored = resource(
+  'VmSnapshotRestored',
+  {
+    status: oneOf(['restoring'], { description: 'The host puts the VM back now.' }),
+    snapshot_name: snapshotName(),
+    vm_id: uuid({ description: 'The VM that goes back.' }),
+  },
+  { description: 'A restore that has begun.' },
+)
+
+export const CreateVmSnapshotRequest = resource('CreateVmSnapshotRequest', { snapshot_name: snapshotName() })
+
+export const ForkVmSnapshotRequest = resource('ForkVmSnapshotRequest', {
+  app_name: labelName({ description: 'Name of the new app; unique in the project.', examples: ['web-copy'] }),
+  replicas: maybe(uint32({ description: 'How many VMs the new app has, 1 to 20. Default: 1.', examples: [1] })),
+})
+
+export const VmFork = resource(
+  'VmFork',
+  {
+    app_name: text({ description: 'The new app.', examples: ['web-copy'] }),
+    deployment_id: uuid({ description: 'Its deployment.' }),
+    job_id: text({ description: 'The same deployment, as paths name it.', examples: ['job-3f6d0c4f2a1097e0'] }),
+    vm_ids: list(uuid(), { description: 'Its VMs, one for each replica.' }),
+    status: text({ description: 'Status of the deployment.', examples: ['pending'] }),
+    volumes: list(
+      resource(
+        'VmForkVolume',
+        {
+          volume_id: uuid({ description: 'The new volume.' }),
+          name: text({ description: 'Its name.', examples: ['data-web-copy'] }),
+          of: uuid({ description: 'The volume that it is a copy of.' }),
+          mount_point: mountPoint(),
+          read_only: readOnly(),
+        },
+        { description: 'A volume of the new app.' },
+      ),
+      { description: 'Its volumes, with the content that they had in the snapshot.' },
+    ),
+  },
+  { description: 'An app that goes on from a snapshot.' },
+)
+
+export const ExecRequest = resource('ExecRequest', {
+  command: list(rawText({ maxLength: 65_536, examples: ['uname'] }), {
+    minItems: 1,
+    maxItems: 256,
+    description: 'The program and its arguments, as they are: no shell reads them.',
+    examples: [['uname', '-a']],
+  }),
+  timeout_seconds: maybe(
+    uint32({
+      minimum: 1,
+      maximum: 60,
+      description: 'Seconds after which the program is ended. Default: 10.',
+      examples: [10],
+    }),
+  ),
+})
+
+export const ExecAnswer = resource(
+  'ExecAnswer',
+  {
+    exit_code: int32({ description: 'Exit code of the program; 124 when the time was over.', examples: [0] }),
+    stdout: text({ description: 'What it wrote to its standard output, as UTF-8.', examples: ['Linux web 6.12.8\n'] }),
+    stderr: text({ description: 'What it wrote to its standard error, as UTF-8.', examples: [''] }),
+    truncated: bool({ description: 'Whether it wrote more than is answered.', examples: [false] }),
+  },
+  { description: 'What a program in the VM wrote, and how it ended.' },
+)
+
+export const AttachRuntimeVolumeRequest = resource('AttachRuntimeVolumeRequest', {
+  volume_id: text({
+    maxLength: 100,
+    description: 'Id of a volume of the project.',
+    examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
+  }),
+  mount_point: text({
+    minLength: 1,
+    maxLength: 4096,
+    description: 'Absolute path of the directory in the VM where it is mounted.',
+    examples: ['/data'],
+  }),
+  read_only: Type.Optional(
+    bool({ default: false, description: 'Whether the VM may only read it.', examples: [false] }),
+  ),
+})
+
+const attached = {
+  volume_id: uuid({ description: 'The volume.' }),
+  mount_point: mountPoint(),
+}
+
+export const RuntimeVolumeAttached = resource(
+  'RuntimeVolumeAttached',
+  {
+    status: oneOf(['attaching'], { description: 'The hosts attach it now.' }),
+    ...attached,
+    read_only: readOnly(),
+  },
+  { description: 'A volume that the VMs of a deployment are getting.' },
+)
+
+export const DetachRuntimeVolumeRequest = resource(
+  'DetachRuntimeVolumeRequest',
+  {
+    volume_id: Type.Optional(uuid({ description: 'The volume.' })),
+    mount_point: Type.Optional(text({ description: 'Where it is mounted.', examples: ['/data'] })),
+  },
+  { description: 'Names the volume by its id, by its mount point, or by both, which then must be of one volume.' },
+)
+export type DetachRuntimeVolumeRequest = Static<typeof DetachRuntimeVolumeRequest>
+
+export const RuntimeVolumeDetached = resource(
+  'RuntimeVolumeDetached',
+  {
+    status: oneOf(['detached', 'detaching'], { description: '`detaching` while a VM still has it.' }),
+    message: nullable(
+      text({
+        description: 'What happens in the VM meanwhile; null: no VM has it.',
+        examples: [null, 'The VM unmounts /data first.'],
+      }),
+    ),
+    ...attached,
+  },
+  { description: 'A volume that the VMs of a deployment give back.' },
+)
+
+export const StartMigrationRequest = resource('StartMigrationRequest', {
+  target_host: text({
+    minLength: 1,
+    maxLength: 255,
+    description: 'Id or name of the host to move to.',
+    examples: ['host-b'],
+  }),
+  target_uri: text({
+    maxLength: 1024,
+    description: 'Address of the target host, if given; empty: the host itself says where it listens.',
+    examples: [''],
+  }),
+})
+
+const moveStates = [
+  ...(['preparing', 'copying', 'switching', 'clearing'] as const),
+  ...(['cancelling', 'completed', 'cancelled', 'failed', 'none'] as const),
+] as const
+const moveState = (description: string) => oneOf(moveStates, { description, examples: ['copying'] })
+
+export const MigrationStatus = resource(
+  'MigrationStatus',
+  {
+    status: moveState(
+      '`preparing`, `copying`, `switching` and `clearing` follow each other; `completed`, `cancelled` and `failed` are ends; `none`: it never moved.',
+    ),
+    phase: moveState('The same as `status`.'),
+    migration_id: Type.Optional(uuid({ description: 'The migration. Absent, like all that follows, with `none`.' })),
+    method: Type.Optional(
+      oneOf(['live', 'stop-and-copy'], {
+        description: '`live`: the VM runs while its memory is copied. `stop-and-copy`: it stands still meanwhile.',
+      }),
+    ),
+    with_volumes: Type.Optional(bool({ description: 'Whether volumes of the VM move with it.', examples: [false] })),
+    vm_id: Type.Optional(uuid({ description: 'The VM that moves.' })),
+    source_host: Type.Optional(uuid({ description: 'Id of the host that it leaves.' })),
+    target_host: Type.Optional(uuid({ description: 'Id of the host that it goes to.' })),
+    percent: Type.Optional(double({ description: 'How much is copied, 0 to 100.', examples: [62.5] })),
+    transferred_bytes: Type.Optional(int64({ description: 'Bytes copied so far.', examples: [167_772_160] })),
+    total_bytes: Type.Optional(
+      int64({ description: 'Bytes to copy; 0 while that is not known.', examples: [268_435_456] }),
+    ),
+    downtime_ms: Type.Optional(
+      nullable(
+        double({
+          description: 'Milliseconds for which the VM stood still; null until it has moved.',
+          examples: [null, 38],
+        }),
+      ),
+    ),
+    error: Type.Optional(
+      nullable(text({ description: 'Why it failed; null: it did not.', examples: [null, 'The target host is down.'] })),
+    ),
+    started_at: Type.Optional(dateTime({ description: 'When it was asked for.' })),
+    ended_at: Type.Optional(
+      nullable(
+        dateTime({ description: 'When it ended; null while it runs.', examples: [null, '2026-03-14T09:27:11.002Z'] }),
+      ),
+    ),
+  },
+  { description: 'The newest move of a VM to another host.' },
+)
+export type MigrationStatus = Static<typeof MigrationStatus>
+
+export const SetBalloonRequest = resource('SetBalloonRequest', {
+  target_memory_mib: uint32({
+    description: 'MiB that the VM should have, from `floor_mib` to `memory_mib`.',
+    examples: [512],
+  }),
+})
+
+export const Balloon = resource(
+  'Balloon',
+  {
+    target_memory_mib: int64({ description: 'MiB that the VM should have.', examples: [512] }),
+    actual_memory_mib: int64({ description: 'MiB that it has, as its host last reported.', examples: [520] }),
+    memory_mib: int64({ description: 'MiB that it was started with, and can have at most.', examples: [1024] }),
+    floor_mib: int64({ description: 'MiB that it keeps at least.', examples: [128] }),
+  },
+  { description: 'Memory that a VM should have, and has.' },
+)

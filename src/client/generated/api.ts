@@ -441,25 +441,33 @@ export interface CreateAppRequest {
 }
 
 export interface CreateDatabaseBranchRequest {
+  /** Name of the branch; unique in its database. */
   readonly name: string
+  /** Begins with this snapshot. Not together with `at`. */
   readonly from_snapshot?: string | null | undefined
-  /** An instant (RFC 3339), or `latest`; played from the backups. */
+  /** Begins as the current branch was at this instant (RFC 3339), or `latest`; played from the backups. */
   readonly at?: string | null | undefined
 }
 
 export interface CreateDatabaseRequest {
+  /** Name of the database; unique in the project. */
   readonly name: string
-  /** `postgres` */
+  /** What runs in its VM: `postgres`. */
   readonly engine: string
+  /** Disk for its data in MiB; it can grow later. Default: 1024. */
   readonly disk_mib?: number | null | undefined
+  /** Memory of its VM in MiB. */
   readonly memory_mib?: number | null | undefined
+  /** Major version of PostgreSQL. Default: the one that the installation prefers. */
   readonly postgres_version?: number | null | undefined
-  /** Server settings by name. */
+  /** Settings of the server by name. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
+  /** Virtual CPUs of its VM. */
   readonly vcpus?: number | null | undefined
 }
 
 export interface CreateDatabaseSnapshotRequest {
+  /** Name of the snapshot; unique in its database. */
   readonly name: string
 }
 
@@ -558,112 +566,168 @@ export interface CreateVolumeSnapshotRequest {
   readonly name: string
 }
 
+/** A managed database with branches and backups. */
 export interface Database {
+  /** Id of the database, which paths name it by. */
   readonly id: string
+  /** Name of the database; unique in the project. */
   readonly name: string
+  /** What runs in its VM: `postgres`. */
   readonly engine: string
-  /** `creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed`, `deleting` */
+  /** Of the current branch: `creating`, `running`, `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
   readonly status: string
+  /** Virtual CPUs of its VM. */
   readonly vcpus: number
+  /** Memory of its VM in MiB. */
   readonly memory_mib: number
+  /** Disk for its data in MiB. */
   readonly disk_mib: number
+  /** Major version of PostgreSQL. */
   readonly postgres_version: number
+  /** Its tenant at the page server, 32 hexadecimal digits. */
   readonly storage_tenant_id: string
+  /** Timeline of its current branch at the page server; empty: none. */
   readonly storage_timeline_id: string
+  /** Generation of the tenant; grows when another node attaches it. */
   readonly tenant_gen: number
+  /** When it was created. */
   readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
-  /** Server settings by name. */
+  /** Settings of the server that differ from the defaults, by name. */
   readonly settings?: Readonly<Record<string, string>> | undefined
-  /** Why it has failed, or does not answer. */
+  /** Why it has failed or does not answer; null: it works. */
   readonly message?: string | null | undefined
 }
 
+/** How a database is backed up, and whether that works. */
 export interface DatabaseBackupInfo {
+  /** The database. */
   readonly database_id: string
+  /** Name of the database. */
   readonly database_name: string
+  /** How it is backed up, for people. */
   readonly backup_strategy: string
+  /** `point_in_time`: it can go back to any instant since the oldest backup. */
   readonly recovery_mode: string
   /** Whether the newest backup was restored and checked; on a page server, whether it has the history now. */
   readonly retention_valid: boolean
+  /** Whether backups work, in one word. */
   readonly status: string
+  /** Tenant of the database at the page server; null: it has none. */
   readonly storage_tenant_id: string | null
+  /** Timeline of the branch at the page server; null: it has none. */
   readonly storage_timeline_id: string | null
+  /** Generation of the tenant; null: there is no tenant. */
   readonly tenant_gen: number | null
+  /** When it was created. */
   readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
+  /** When the newest whole backup ended; null: there is none. */
   readonly newest_backup_at?: string | null | undefined
-  /** Whole backups that are kept. */
+  /** How many whole backups are kept. */
   readonly backups?: number | undefined
+  /** Bytes that all backups take together. */
   readonly size_bytes?: number | undefined
-  /** When the newest restore drill ended. */
+  /** When the newest restore drill ended; null: there was none. */
   readonly checked_at?: string | null | undefined
-  /** `volume`, or `s3://bucket/prefix` */
+  /** Where backups go: `volume`, or `s3://bucket/prefix`. */
   readonly target?: string | undefined
-  /** Why the newest backup or restore drill failed. */
+  /** Why the newest backup or restore drill failed; null: it did not. */
   readonly error?: string | null | undefined
 }
 
 export interface DatabaseBackupTarget {
-  /** `https://host` or `https://host:port`; buckets by path. */
+  /** `https://host` or `https://host:port`; buckets are addressed by path. */
   readonly endpoint: string
-  /** Default: us-east-1. */
+  /** Region of the bucket. Default: us-east-1. */
   readonly region?: string | null | undefined
+  /** The bucket; it must exist. */
   readonly bucket: string
-  /** Of the keys. Default: mote. */
+  /** What keys begin with. Default: mote. */
   readonly prefix?: string | null | undefined
+  /** Access key of the storage. */
   readonly access_key: string
-  /** Kept sealed, and never answered. */
+  /** Its secret. It is stored encrypted, and never shown. */
   readonly secret_key: string
-  /** PEM, of a private authority. */
+  /** Certificate of a private authority, as PEM; null: the authorities that everybody trusts. */
   readonly ca_certificate?: string | null | undefined
 }
 
+/** A line of history of a database, with a VM of its own. */
 export interface DatabaseBranch {
+  /** The database. */
   readonly database_id: string
+  /** Name of the database. */
   readonly database_name: string
+  /** Name of the branch; unique in its database. */
   readonly branch_name: string
+  /** Whether the host name of the database leads to it. */
   readonly is_current: boolean
-  /** `creating`, `ready` (a client that connects now is served), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting` */
+  /** `creating`, `ready` (a client that connects now is served), `suspended`, `restarting`, `restoring`, `unavailable`, `failed` or `deleting`. */
   readonly status: string
+  /** Tenant of the database at the page server; null: it has none. */
   readonly storage_tenant_id: string | null
+  /** Timeline of the branch at the page server; null: it has none. */
   readonly storage_timeline_id: string | null
+  /** Generation of the tenant; null: there is no tenant. */
   readonly tenant_gen: number | null
+  /** When it was created. */
   readonly created_at: string
+  /** When it last changed. */
   readonly updated_at: string
 }
 
+/** How to connect to a branch of a database. */
 export interface DatabaseConnection {
+  /** The database. */
   readonly database_id: string
+  /** Name of the database, also on its server. */
   readonly database_name: string
+  /** Host name of the server inside the private network. */
   readonly database_host: string
+  /** Port of the server. */
   readonly database_port: number
+  /** Role that owns the database. */
   readonly database_user: string
-  /** Works as it is when pasted. */
+  /** Connects through the tunnel; works as it is when pasted. It holds the password. */
   readonly psql_command: string
+  /** Host name of the SSH bastion. */
   readonly ssh_host: string
+  /** Port of the SSH bastion. */
   readonly ssh_port: number
+  /** User name of the SSH login. */
   readonly ssh_user: string
-  /** Works as it is when pasted. */
+  /** Opens the tunnel; works as it is when pasted. */
   readonly ssh_tunnel_command: string
   /** Keys of the SSH bastions, as in known_hosts: `ssh-ed25519 AAAA...`. Accept no other. */
   readonly ssh_host_keys: readonly string[]
 }
 
+/** The data of a database at one moment, under a name. */
 export interface DatabaseSnapshot {
+  /** Name of the snapshot; unique in its database. */
   readonly name: string
-  /** `creating`, `ready` or `failed` */
+  /** `creating`, `ready` or `failed`. */
   readonly status: string
+  /** Bytes that it takes; 0 until it is taken. */
   readonly size_bytes: number
+  /** When it was asked for. */
   readonly created_at: string
+  /** The branch that it was taken of. */
   readonly branch_name?: string | undefined
-  /** `user`, or `restore`: the state before a restore, kept by itself. */
+  /** `user`: asked for; `restore`: the state before a restore, kept automatically. */
   readonly kind?: string | undefined
+  /** Why it failed; null: it did not. */
   readonly error?: string | null | undefined
 }
 
+/** What a verb on a backup has begun. */
 export interface DatabaseSnapshotAction {
+  /** What happens now, for people. */
   readonly message: string
+  /** Always true: a request that fails answers an error. */
   readonly success: boolean
 }
 
@@ -1664,19 +1728,25 @@ export interface PutGitCredentialRequest {
   readonly known_hosts?: string | null | undefined
 }
 
+/** A tenant that a storage node is to have. */
 export interface ReAttachedTenant {
+  /** Tenant, 32 hexadecimal digits. */
   readonly id: string
+  /** Generation of the tenant. */
   readonly gen: number
-  /** `AttachedSingle` */
+  /** `AttachedSingle`. */
   readonly mode?: string | undefined
+  /** Pages of a stripe; of tenants with shards. */
   readonly stripe_size?: number | undefined
 }
 
 export interface ReAttachRequest {
+  /** Number of the storage node. Default: 1. */
   readonly node_id?: number | undefined
 }
 
 export interface ReAttachResponse {
+  /** The tenants that the node is to have now. */
   readonly tenants: readonly ReAttachedTenant[]
 }
 
@@ -1753,11 +1823,12 @@ export interface ResetPasswordRequest {
 }
 
 export interface RestoreDatabaseRequest {
+  /** The snapshot to go back to. */
   readonly snapshot_name: string
 }
 
 export interface RestoreDatabaseToRequest {
-  /** An instant (RFC 3339) after the first whole backup. */
+  /** The instant (RFC 3339) to go back to, after the first whole backup. */
   readonly at: string
 }
 
@@ -2011,13 +2082,19 @@ export interface StartMigrationRequest {
   readonly target_uri: string
 }
 
+/** A tenant and the generation that a storage node has of it. */
 export interface TenantGeneration {
+  /** Tenant, 32 hexadecimal digits. */
   readonly id: string
+  /** Generation of the tenant. */
   readonly gen: number
 }
 
+/** Whether a storage node still has the right to a tenant. */
 export interface TenantValidity {
+  /** Tenant, 32 hexadecimal digits. */
   readonly id: string
+  /** Whether its generation is still the current one: only then may the node delete. */
   readonly valid: boolean
 }
 
@@ -2039,15 +2116,18 @@ export interface TotpVerified {
   readonly recovery_codes: readonly string[]
 }
 
+/** A password for the SSH bastion. */
 export interface TunnelPassword {
+  /** User name of the SSH login. */
   readonly ssh_user: string
   /** For one login within a minute, to this database alone. */
   readonly password: string
+  /** When it stops working. */
   readonly expires_at: string
 }
 
 export interface TunnelPasswordRequest {
-  /** Default: the current one. */
+  /** The branch to connect to. Default: the current one. */
   readonly branch?: string | null | undefined
 }
 
@@ -2073,13 +2153,15 @@ export interface UpdateAppRequest {
 }
 
 export interface UpdateDatabaseRequest {
+  /** Virtual CPUs of its VM. */
   readonly vcpus?: number | null | undefined
+  /** Memory of its VM in MiB. */
   readonly memory_mib?: number | null | undefined
-  /** At least what it has: disks never shrink. While it runs. */
+  /** Disk for its data in MiB, at least what it has. It grows while it runs. */
   readonly disk_mib?: number | null | undefined
-  /** All of them: what is left out is reset. */
+  /** All settings: those that are left out get their defaults again. */
   readonly settings?: Readonly<Record<string, string>> | null | undefined
-  /** True: its VMs stop, its disks stay. */
+  /** True: its VMs stop and its disks stay; false: they start again. */
   readonly suspended?: boolean | null | undefined
 }
 
@@ -2165,10 +2247,12 @@ export interface User {
 }
 
 export interface ValidateRequest {
+  /** The tenants that the storage node has. */
   readonly tenants: readonly TenantGeneration[]
 }
 
 export interface ValidateResponse {
+  /** The same tenants. */
   readonly tenants: readonly TenantValidity[]
 }
 
@@ -2411,9 +2495,9 @@ export const createOperations = (transport: Transport) => ({
   getOpenApi: (options?: CallOptions) => transport.json<OpenApiDocument>({ method: 'GET', path: `/v1/api-docs/openapi.json`, open: true }, options),
   /** Open the explorer of this contract. `GET /v1/docs` */
   getExplorer: (options?: CallOptions) => transport.text({ method: 'GET', path: `/v1/docs`, open: true }, options),
-  /** A storage node has started: raises and returns the generation of each tenant attached to it. `POST /re-attach` */
+  /** Attach the tenants of a storage node. `POST /re-attach` */
   reAttach: (input: { readonly body?: ReAttachRequest | undefined } = {}, options?: CallOptions) => transport.json<ReAttachResponse>({ method: 'POST', path: `/re-attach`, body: input.body, open: true }, options),
-  /** Whether these generations are still the current ones. `POST /validate` */
+  /** Check the generations of tenants. `POST /validate` */
   validateGenerations: (input: { readonly body: ValidateRequest }, options?: CallOptions) => transport.json<ValidateResponse>({ method: 'POST', path: `/validate`, body: input.body, open: true }, options),
   /** Receive a billing event. `POST /v1/webhooks/billing` */
   receiveBillingWebhook: (input: { readonly body: string | Uint8Array<ArrayBuffer> | Blob }, options?: CallOptions) => transport.json<BillingEventEffect>({ method: 'POST', path: `/v1/webhooks/billing`, body: input.body, open: true }, options),
@@ -2996,7 +3080,7 @@ export const createOperations = (transport: Transport) => ({
   attachVolume: (input: { readonly app_id: string; readonly body: AttachVolumeRequest }, options?: CallOptions) => transport.json<AttachedVolume>({ method: 'POST', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/attach`, body: input.body }, options),
   /** Detach a volume from an app. `DELETE /v1/apps/{app_id}/volumes/{volume_id}/detach` */
   detachVolume: (input: { readonly app_id: string; readonly volume_id: string }, options?: CallOptions) => transport.json<DetachedVolume>({ method: 'DELETE', path: `/v1/apps/${encodeURIComponent(input.app_id)}/volumes/${encodeURIComponent(input.volume_id)}/detach` }, options),
-  /** Databases of the project, newest first. `GET /v1/databases` */
+  /** List the databases of a project. `GET /v1/databases` */
   listDatabases: (input: { readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -3009,36 +3093,36 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined } = {}, options?: CallOptions) => transport.json<readonly Database[]>({ method: 'GET', path: `/v1/databases`, query: input.query }, options),
-  /** Creates a managed database in a VM of its own. `POST /v1/databases` */
+  /** Create a database. `POST /v1/databases` */
   createDatabase: (input: { readonly body: CreateDatabaseRequest }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases`, body: input.body }, options),
-  /** Deletes a database with its branches and backups. `DELETE /v1/databases/{id}` */
+  /** Delete a database. `DELETE /v1/databases/{id}` */
   deleteDatabase: (input: { readonly id: string }, options?: CallOptions) => transport.json<null>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}` }, options),
-  /** One database. `GET /v1/databases/{id}` */
+  /** Get a database. `GET /v1/databases/{id}` */
   getDatabase: (input: { readonly id: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}`, query: input.query }, options),
-  /** Changes size or settings, which restarts it; makes its disks larger, suspends and resumes it. `PATCH /v1/databases/{id}` */
+  /** Change a database. `PATCH /v1/databases/{id}` */
   updateDatabase: (input: { readonly id: string; readonly body?: UpdateDatabaseRequest | undefined }, options?: CallOptions) => transport.json<Database>({ method: 'PATCH', path: `/v1/databases/${encodeURIComponent(input.id)}`, body: input.body }, options),
-  /** Gives the owner another password; whoever is connected with the old one is disconnected. `POST /v1/databases/{id}/rotate-password` */
+  /** Rotate the password of a database. `POST /v1/databases/{id}/rotate-password` */
   rotateDatabasePassword: (input: { readonly id: string }, options?: CallOptions) => transport.json<Database>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/rotate-password` }, options),
-  /** What the server of the current branch writes. `GET /v1/databases/{id}/logs/stream` */
+  /** Follow the log of a database. `GET /v1/databases/{id}/logs/stream` */
   streamDatabaseLogs: (input: { readonly id: string; readonly query?: {
-  /** Lines of the past. */
+  /** How many lines of the past come first. Default: 100. */
   readonly tail?: number | undefined
 } | undefined }, options?: StreamOptions) => transport.stream<{ 'snapshot': LogSnapshot; 'log': LogLine; 'gap': LogGap | SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/logs/stream`, query: input.query }, options),
-  /** Live numbers of the current branch's VM: `snapshot`, then `metrics` events. `GET /v1/databases/{id}/metrics/stream` */
+  /** Follow the live numbers of a database. `GET /v1/databases/{id}/metrics/stream` */
   streamDatabaseMetrics: (input: { readonly id: string }, options?: StreamOptions) => transport.stream<{ 'snapshot': MetricsSnapshot; 'metrics': MetricsEvent; 'gap': SlowReaderGap }>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/metrics/stream` }, options),
-  /** How to connect, with commands to paste. `GET /v1/databases/{id}/connection` */
+  /** Get how to connect to a database. `GET /v1/databases/{id}/connection` */
   getDatabaseConnection: (input: { readonly id: string; readonly query?: {
-  /** Default: the current one. */
+  /** The branch to connect to. Default: the current one. */
   readonly branch?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseConnection>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/connection`, query: input.query }, options),
-  /** A password for one SSH login to this database, within a minute. `POST /v1/databases/{id}/tunnel-password` */
+  /** Create a tunnel password. `POST /v1/databases/{id}/tunnel-password` */
   createTunnelPassword: (input: { readonly id: string; readonly body?: TunnelPasswordRequest | undefined }, options?: CallOptions) => transport.json<TunnelPassword>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/tunnel-password`, body: input.body }, options),
-  /** Branches of a database. `GET /v1/databases/{id}/branches` */
+  /** List the branches of a database. `GET /v1/databases/{id}/branches` */
   listDatabaseBranches: (input: { readonly id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -3049,22 +3133,22 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseBranch[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, query: input.query }, options),
-  /** A branch with a VM of its own: of a snapshot, or of the current branch as it was at an instant. `POST /v1/databases/{id}/branches` */
+  /** Create a branch of a database. `POST /v1/databases/{id}/branches` */
   createDatabaseBranch: (input: { readonly id: string; readonly body: CreateDatabaseBranchRequest }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches`, body: input.body }, options),
-  /** One branch of a database. `GET /v1/databases/{id}/branches/{branch_name}` */
+  /** Get a branch of a database. `GET /v1/databases/{id}/branches/{branch_name}` */
   getDatabaseBranch: (input: { readonly id: string; readonly branch_name: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}`, query: input.query }, options),
-  /** Deletes a branch, other than the current one, with its snapshots and backups. `DELETE /v1/databases/{id}/branches/{branch_name}` */
+  /** Delete a branch of a database. `DELETE /v1/databases/{id}/branches/{branch_name}` */
   deleteDatabaseBranch: (input: { readonly id: string; readonly branch_name: string }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}` }, options),
-  /** Makes a branch the current one. `POST /v1/databases/{id}/branches/{branch_name}/promote` */
+  /** Promote a branch of a database. `POST /v1/databases/{id}/branches/{branch_name}/promote` */
   promoteDatabaseBranch: (input: { readonly id: string; readonly branch_name: string }, options?: CallOptions) => transport.json<DatabaseBranch>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/branches/${encodeURIComponent(input.branch_name)}/promote` }, options),
-  /** How a database is backed up, and whether that works. `GET /v1/databases/{id}/backups` */
+  /** Get the state of the backups of a database. `GET /v1/databases/{id}/backups` */
   getDatabaseBackups: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups` }, options),
-  /** Backup snapshots of a database, newest first. `GET /v1/databases/{id}/backups/snapshots` */
+  /** List the snapshots of a database. `GET /v1/databases/{id}/backups/snapshots` */
   listDatabaseSnapshots: (input: { readonly id: string; readonly query?: {
   /** Most items of one answer, 1 to 1000; others are clamped. Default: all. */
   readonly limit?: number | undefined
@@ -3075,24 +3159,24 @@ export const createOperations = (transport: Transport) => ({
   /** Only items whose `status` is exactly this. */
   readonly status?: string | undefined
 } | undefined }, options?: CallOptions) => transport.json<readonly DatabaseSnapshot[]>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, query: input.query }, options),
-  /** Takes a backup snapshot. `POST /v1/databases/{id}/backups/snapshots` */
+  /** Take a snapshot of a database. `POST /v1/databases/{id}/backups/snapshots` */
   createDatabaseSnapshot: (input: { readonly id: string; readonly body: CreateDatabaseSnapshotRequest }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots`, body: input.body }, options),
-  /** One backup snapshot. `GET /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
+  /** Get a snapshot of a database. `GET /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   getDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string; readonly query?: {
   /** Answers once `status` is this, or one of several (`running,failed`); else with what it is when it has ended or the time is over. */
   readonly wait?: string | undefined
   /** Seconds to wait at most. */
   readonly timeout?: number | undefined
 } | undefined }, options?: CallOptions) => transport.json<DatabaseSnapshot>({ method: 'GET', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}`, query: input.query }, options),
-  /** Deletes a backup snapshot. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
+  /** Delete a snapshot of a database. `DELETE /v1/databases/{id}/backups/snapshots/{snapshot_name}` */
   deleteDatabaseSnapshot: (input: { readonly id: string; readonly snapshot_name: string }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/snapshots/${encodeURIComponent(input.snapshot_name)}` }, options),
-  /** Puts a database back to a snapshot; the state before is kept as another snapshot. `POST /v1/databases/{id}/backups/restore` */
+  /** Restore a database from a snapshot. `POST /v1/databases/{id}/backups/restore` */
   restoreDatabase: (input: { readonly id: string; readonly body: RestoreDatabaseRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore`, body: input.body }, options),
-  /** Puts a database back to an instant, from its backups; the state before is kept as a snapshot. `POST /v1/databases/{id}/backups/restore-to` */
+  /** Restore a database to an instant. `POST /v1/databases/{id}/backups/restore-to` */
   restoreDatabaseTo: (input: { readonly id: string; readonly body: RestoreDatabaseToRequest }, options?: CallOptions) => transport.json<DatabaseSnapshotAction>({ method: 'POST', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/restore-to`, body: input.body }, options),
-  /** Has backups and log go to object storage (S3 API); restarts it. `PUT /v1/databases/{id}/backups/target` */
+  /** Send the backups of a database to object storage. `PUT /v1/databases/{id}/backups/target` */
   setDatabaseBackupTarget: (input: { readonly id: string; readonly body: DatabaseBackupTarget }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'PUT', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target`, body: input.body }, options),
-  /** Has backups and log go to volumes again; what is in object storage stays there. `DELETE /v1/databases/{id}/backups/target` */
+  /** Send the backups of a database to volumes. `DELETE /v1/databases/{id}/backups/target` */
   deleteDatabaseBackupTarget: (input: { readonly id: string }, options?: CallOptions) => transport.json<DatabaseBackupInfo>({ method: 'DELETE', path: `/v1/databases/${encodeURIComponent(input.id)}/backups/target` }, options),
   /** List hosts. `GET /v1/admin/hosts` */
   listHosts: (input: { readonly query?: {

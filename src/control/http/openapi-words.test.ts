@@ -54,7 +54,6 @@ const withoutWords: ReadonlySet<string> = new Set([
   'audit',
   'auth',
   'billing',
-  'databases',
   // Its streams send notifications, whose words are among those.
   'deployments',
   'domains',
@@ -63,7 +62,6 @@ const withoutWords: ReadonlySet<string> = new Set([
   'notifications',
   'projects',
   'scm',
-  'upcalls',
   'usage',
   'webhooks',
 ])

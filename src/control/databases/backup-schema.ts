@@ -1,0 +1,127 @@
+import { Type } from 'typebox'
+import { operations } from '../http/operation.ts'
+import { list, text, uuid } from '../http/types.ts'
+import {
+  CreateDatabaseSnapshotRequest,
+  DatabaseBackupTarget,
+  RestoreDatabaseRequest,
+  RestoreDatabaseToRequest,
+} from './bodies.ts'
+import { DatabaseBackupInfo, DatabaseSnapshot, DatabaseSnapshotAction } from './resources.ts'
+
+const shared = { tag: 'Databases', auth: 'bearer', project: 'selected' } as const
+const id = () => uuid({ description: 'The database.' })
+const params = Type.Object({ id: id() })
+const ofSnapshot = Type.Object({
+  id: id(),
+  snapshot_name: text({ description: 'The snapshot.', examples: ['before-upgrade'] }),
+})
+
+export const backupOperations = operations({
+  getDatabaseBackups: {
+    method: 'GET',
+    path: '/v1/databases/{id}/backups',
+    summary: 'Get the state of the backups of a database',
+    description:
+      'Answers how the database is backed up, where backups go, and whether the newest one could be restored.',
+    ...shared,
+    scope: 'read',
+    params,
+    asksOthers: true,
+    answer: DatabaseBackupInfo,
+  },
+  listDatabaseSnapshots: {
+    method: 'GET',
+    path: '/v1/databases/{id}/backups/snapshots',
+    summary: 'List the snapshots of a database',
+    description: 'Answers the snapshots of all branches of the database, newest first.',
+    ...shared,
+    scope: 'read',
+    params,
+    list: { order: ['-created_at', 'name'], filters: ['status'] },
+    answer: list(DatabaseSnapshot),
+    items: [
+      {
+        id: 'getDatabaseSnapshot',
+        path: '/v1/databases/{id}/backups/snapshots/{snapshot_name}',
+        by: 'name',
+        summary: 'Get a snapshot of a database',
+        description: 'Answers one snapshot. With `wait=ready,failed` it answers once the snapshot is taken.',
+        waits: 'status',
+      },
+    ],
+  },
+  createDatabaseSnapshot: {
+    throttle: 'create',
+    method: 'POST',
+    path: '/v1/databases/{id}/backups/snapshots',
+    summary: 'Take a snapshot of a database',
+    description: 'Takes a snapshot of the current branch. The answer comes before it is taken: wait for `ready`.',
+    ...shared,
+    scope: 'write',
+    params,
+    body: CreateDatabaseSnapshotRequest,
+    answer: DatabaseSnapshot,
+  },
+  restoreDatabase: {
+    method: 'POST',
+    path: '/v1/databases/{id}/backups/restore',
+    summary: 'Restore a database from a snapshot',
+    description:
+      'Puts the database back to the snapshot. The state before is kept as another snapshot; clients are disconnected meanwhile.',
+    ...shared,
+    scope: 'write',
+    params,
+    body: RestoreDatabaseRequest,
+    answer: DatabaseSnapshotAction,
+  },
+  restoreDatabaseTo: {
+    addition: true,
+    method: 'POST',
+    path: '/v1/databases/{id}/backups/restore-to',
+    summary: 'Restore a database to an instant',
+    description:
+      'Puts the database back to an instant, from its backups. The state before is kept as a snapshot; clients are disconnected meanwhile.',
+    ...shared,
+    scope: 'write',
+    params,
+    body: RestoreDatabaseToRequest,
+    answer: DatabaseSnapshotAction,
+  },
+  setDatabaseBackupTarget: {
+    addition: true,
+    method: 'PUT',
+    path: '/v1/databases/{id}/backups/target',
+    summary: 'Send the backups of a database to object storage',
+    description: 'Has backups and the log go to object storage with the S3 API from now on. The database restarts.',
+    ...shared,
+    scope: 'write',
+    params,
+    body: DatabaseBackupTarget,
+    fails: [409],
+    answer: DatabaseBackupInfo,
+  },
+  deleteDatabaseBackupTarget: {
+    addition: true,
+    method: 'DELETE',
+    path: '/v1/databases/{id}/backups/target',
+    summary: 'Send the backups of a database to volumes',
+    description: 'Has backups and the log go to volumes again. What is in object storage stays there.',
+    ...shared,
+    scope: 'write',
+    params,
+    fails: [409],
+    answer: DatabaseBackupInfo,
+  },
+  deleteDatabaseSnapshot: {
+    method: 'DELETE',
+    path: '/v1/databases/{id}/backups/snapshots/{snapshot_name}',
+    summary: 'Delete a snapshot of a database',
+    description: 'Removes the snapshot and frees its room. Branches made from it stay.',
+    ...shared,
+    scope: 'write',
+    params: ofSnapshot,
+    fails: [409],
+    answer: DatabaseSnapshotAction,
+  },
+})

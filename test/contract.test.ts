@@ -95,8 +95,8 @@ describe('the contract', () => {
   it('has the values of a manual deploy', () => {
     for (const name of ['DeployRequest', 'DeployAppRequest']) {
       const { memory_mib, vcpus, hypervisor } = component(name).properties ?? {}
-      expect(memory_mib?.enum).toEqual([512, 1024, 2048, 4096, null])
-      expect(vcpus?.enum).toEqual([1, 2, 3, 4, null])
+      expect(memory_mib?.anyOf?.[0]?.enum).toEqual([512, 1024, 2048, 4096])
+      expect(vcpus?.anyOf?.[0]?.enum).toEqual([1, 2, 3, 4])
       expect(hypervisor?.enum).toEqual(expect.arrayContaining(['firecracker', 'cloud-hypervisor']))
     }
   })

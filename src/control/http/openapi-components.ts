@@ -15,6 +15,7 @@ export function hoist(schema: unknown, components: Components): unknown {
     Object.entries(schema).map(([key, value]) => [key, hoistIn(key, value, components)]),
   )
   const { title } = copy
+  if (isNullableNumber(copy)) return asBranches(copy)
   if (typeof title !== 'string') return copy
   const known = components.get(title)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(copy))
@@ -28,4 +29,19 @@ function hoistIn(key: string, value: unknown, components: Components): unknown {
   if (key !== 'properties' || typeof value !== 'object' || value === null) return hoist(value, components)
   // The names of members are no keywords: one may be called "title" or "default".
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, hoist(member, components)]))
+}
+
+/** A number of a closed set, or null. */
+const isNullableNumber = ({ enum: members, type }: Json) =>
+  Array.isArray(type) && type.includes('null') && Array.isArray(members) && members.some(one => typeof one === 'number')
+
+/** Null among numbers stops oapi-codegen; with a branch of its own it means the same. */
+function asBranches({ description, enum: members, examples, type, ...limits }: Json): Json {
+  const types = Array.isArray(type) ? type.filter(one => one !== 'null') : []
+  const numbers = Array.isArray(members) ? members.filter(one => one !== null) : []
+  return {
+    anyOf: [{ ...limits, type: types[0], enum: numbers }, { type: 'null' }],
+    description,
+    examples,
+  }
 }

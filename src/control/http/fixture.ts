@@ -56,6 +56,7 @@ export const thingOperations = operations({
     summary: 'One',
     scope: 'read',
     params,
+    setsCookie: true,
     answer: Thing,
   },
   deleteThing: {

@@ -3,7 +3,7 @@ import { afterAll, expect, it } from 'vitest'
 import { contractOperations } from '../health/schema.ts'
 import { allOperations } from './catalogue.ts'
 import { exampleOf } from './example.ts'
-import { bearer, createFixture } from './fixture.ts'
+import { bearer, createFixture, thing } from './fixture.ts'
 import { corsHeaders, jsonHeaders, pageHeaders, preflightHeaders, securityHeaders } from './headers.ts'
 import { buildOpenApi } from './openapi.ts'
 import type { Call, Handler, Operation } from './operation.ts'
@@ -134,4 +134,21 @@ it.each([
   expect(answer.statusCode).toBe(status)
   const declared = Object.keys(responses[`Error${status}`]?.headers ?? {}).map(name => name.toLowerCase())
   expect(declared.filter(name => !(name in answer.headers))).toEqual([])
+})
+
+it('refuses a cookie that the operation does not declare', async () => {
+  const other = createFixture({
+    handlers: {
+      getSecretThing: {
+        read: async call => {
+          call.setCookie('a=b')
+          return thing('x')
+        },
+      },
+    },
+  })
+  const answer = await other.app.inject({ url: '/v1/things/x/secret', headers: bearer('ann') })
+  expect(answer.statusCode).toBe(500)
+  expect(other.lines.join()).toContain('getSecretThing sets a cookie, which it does not declare')
+  await other.app.close()
 })

@@ -1,5 +1,5 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
-import { Spectral } from '@stoplight/spectral-core'
+import { type RulesetDefinition, Spectral } from '@stoplight/spectral-core'
 import { oas } from '@stoplight/spectral-rulesets'
 import { describe, expect, it } from 'vitest'
 import { allOperations } from './catalogue.ts'
@@ -22,6 +22,9 @@ const otherwise = {
   'license-url': 'off',
   // Tags are in the order in which a reader needs them.
   'openapi-tags-alphabetical': 'off',
+  // The linter below compares examples with their schemas in a fifth of the time.
+  'oas3-valid-media-example': 'off',
+  'oas3-valid-schema-example': 'off',
   // openapi-words.test.ts lists what has no description, and what has no example.
   'operation-description': 'off',
   'oas3-parameter-description': 'off',
@@ -29,17 +32,19 @@ const otherwise = {
 
 async function spectralFaults(document: unknown): Promise<string[]> {
   const spectral = new Spectral()
-  spectral.setRuleset({ extends: [[oas, 'all']], rules: otherwise })
+  // Its own packages disagree about the type of a format.
+  const every = oas as unknown as RulesetDefinition
+  spectral.setRuleset({ extends: [[every, 'all']], rules: otherwise })
   const problems = await spectral.run(JSON.stringify(document))
   return problems.map(({ code, message, path }) => `${code}: ${path.join('.')}: ${message}`)
 }
 
 describe('the OpenAPI document', () => {
-  it('passes Spectral without an error or a warning', { timeout: 120_000 }, async () => {
+  it('passes Spectral without an error or a warning', { timeout: 60_000 }, async () => {
     expect(await spectralFaults(buildOpenApi(allOperations))).toEqual([])
   })
 
-  it('would fail Spectral with a path parameter that is not declared', { timeout: 60_000 }, async () => {
+  it('would fail Spectral with a path parameter that is not declared', async () => {
     const { getHealth } = allOperations
     const faults = await spectralFaults(buildOpenApi({ getHealth: { ...getHealth!, path: '/v1/health/{part}' } }))
     expect(faults.join()).toContain('path-params')

@@ -174,7 +174,10 @@ export function buildCall(route: Route, request: FastifyRequest, parts: CallPart
       signal ??= parts.signal()
       return signal
     },
-    setCookie: parts.setCookie,
+    setCookie: (line: string) => {
+      if (!route.operation.setsCookie) throw new Error(`BUG: ${route.id} sets a cookie, which it does not declare`)
+      parts.setCookie(line)
+    },
     audit: (note: AuditNote, actor?: RecordedNote['actor']) => parts.note({ ...note, actor }),
   }
   // The parser's end: the validators above made it what the operation declares, which only the handler's type knows.

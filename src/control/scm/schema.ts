@@ -104,6 +104,7 @@ export const scmOperations = operations({
       ),
     }),
     secretAnswer: true,
+    setsCookie: true,
     answer: ScmInstalled,
     fails: [409],
   },

@@ -67,7 +67,7 @@ const settings = {
   scm_repo_id: maybe(int64({ description: 'Id of the repository at the git host.', examples: [815] })),
 }
 
-export const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const
+const hypervisorNames = ['firecracker', 'cloud-hypervisor', 'qemu', 'fake'] as const
 /** The sizes of a manual deploy; absent means the default of the installation. */
 const machineSize = {
   disk_mib: maybe(

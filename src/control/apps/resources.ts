@@ -16,7 +16,7 @@ import {
   uuid,
 } from '../http/types.ts'
 
-export const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as const
+const appScaleStates = ['active', 'idle', 'scaled_to_zero', 'warming_up'] as const
 export const AppScaleState = oneOf(appScaleStates, {
   title: 'AppScaleState',
   description:

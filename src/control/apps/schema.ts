@@ -11,8 +11,7 @@ import {
 } from './bodies.ts'
 import { App, AppEnv, AppSecret, DeployResponse, ScaledApp } from './resources.ts'
 
-export { hypervisorNames } from './bodies.ts'
-export { App, AppScaleState, appScaleStates, AppSecret, DeployResponse } from './resources.ts'
+export { App, AppScaleState } from './resources.ts'
 
 const shared = { tag: 'Apps', auth: 'bearer', project: 'selected' } as const
 const appName = () => text({ description: 'Name of the app.', examples: ['web'] })

@@ -1,7 +1,6 @@
-import { can, type DeploymentVerb } from '../../contract/deployments.ts'
+import { can, type DeploymentStatus, type DeploymentVerb } from '../../contract/deployments.ts'
 import { ApiError, invalidField } from '../http/errors.ts'
 import { hypervisorNumber } from '../vms/index.ts'
-import type { DeploymentStatus } from './schema.ts'
 
 export { can, type DeploymentVerb as Verb }
 export type { DeploymentStatus }

@@ -1,12 +1,10 @@
 import { Type } from 'typebox'
-import { deploymentStatuses, type DeploymentStatus } from '../../contract/deployments.ts'
 import { operations } from '../http/operation.ts'
 import { list, text, uint32, uuid } from '../http/types.ts'
 import { Deployment, DeploymentAction, LiveDeployment, LiveDeploymentStatus } from './resources.ts'
 import { deploymentEvents, logEvents, metricsEvents, workspaceEvents } from './streams.ts'
 
 export { Deployment, LiveDeployment, LiveDeploymentStatus, logEvents, metricsEvents }
-export { deploymentStatuses, type DeploymentStatus }
 
 const shared = { tag: 'Deployments', auth: 'bearer', project: 'selected' } as const
 const appName = () => text({ description: 'Name of the app.', examples: ['web'] })

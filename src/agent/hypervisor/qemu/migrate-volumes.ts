@@ -24,9 +24,12 @@ import {
   mirrorNode,
   mirrorState,
   parseArrival,
+  releaseMemory,
+  remainingBytes,
   stayHere,
 } from './migrate.ts'
 import { asObject } from './qmp.ts'
+import { createGate } from './gate.ts'
 import { relayOut } from './relay.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
 
@@ -80,19 +83,18 @@ export async function handOverWithVolumes(
     await source.volumes.send(wire)
     await wire.say({ say: 'complete' })
     await expectSoon(wire, 'loaded', signal)
-    const released = Promise.withResolvers<void>()
-    for (const [name, port, gate] of [
+    const gate = release && createGate(() => remainingBytes(qmp))
+    for (const [name, port, before] of [
       [diskSocket, address.diskPort, undefined],
-      [memorySocket, address.port, released.promise],
+      [memorySocket, address.port, gate],
     ] as const) {
-      const relay = await relayOut(source.runDir, name, source.user, { host: address.host, port }, gate)
+      const relay = await relayOut(source.runDir, name, source.user, { host: address.host, port }, before)
       undo.defer(async () => relay.close())
     }
     for (const mirror of mirrors) await beginMirror(source, mirror)
     await untilReady(source, mirrors, onProgress, signal)
     await beginMemory(source)
-    await release?.()
-    released.resolve()
+    await releaseMemory(qmp, gate, release, signal)
     return await letGo(source, mirrors, wire, onProgress, signal)
   } catch (error) {
     if (hasMark(vmDir, 'left')) return { downtimeMs: 0 }

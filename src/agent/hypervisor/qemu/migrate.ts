@@ -5,6 +5,7 @@ import type { MigrationProgress } from '../driver.ts'
 import { runDir as runDirName, type VmUser } from '../isolation.ts'
 import { dropJob } from './copy-disk.ts'
 import { asObject, type Qmp } from './qmp.ts'
+import { createGate, type Gate } from './gate.ts'
 import { relayOut } from './relay.ts'
 import type { GuestKernel } from '../../guest/kernel.ts'
 import { setCapabilities, unlimitedBytes } from './state-file.ts'
@@ -65,7 +66,7 @@ export interface Leaving {
 /**
  * Copies the scratch disk and the memory while the guest runs, stops it, copies the rest and lets it go on over there.
  * An agent that was started again finds the copying under way, and that it fails, since it went through the one before.
- * The memory goes after `release`: QEMU stops the guest by itself as soon as little is left to copy.
+ * The last of the memory goes after `release`.
  * @throws the signal's reason when aborted, Error with QEMU's reason; the guest runs on here then.
  */
 export async function handOver(
@@ -80,27 +81,50 @@ export async function handOver(
   assertSameDevices(source, address)
   const underWay = await hasMirror(qmp)
   using relays = new DisposableStack()
-  const released = Promise.withResolvers<void>()
-  const relay = async (name: string, port: number, gate?: Promise<void>) => {
-    const opened = await relayOut(runDir, name, user, { host: address.host, port }, gate)
+  const gate = release && createGate(() => remainingBytes(qmp))
+  const relay = async (name: string, port: number, before?: Gate) => {
+    const opened = await relayOut(runDir, name, user, { host: address.host, port }, before)
     relays.defer(() => opened.close())
   }
   try {
     if (!underWay) {
       await relay(diskSocket, address.diskPort)
-      await relay(memorySocket, address.port, released.promise)
+      await relay(memorySocket, address.port, gate)
       await mirrorDisk(qmp, signal)
       await setCapabilities(qmp, migrationCapabilities)
       await qmp.execute('migrate-set-parameters', { 'max-bandwidth': unlimitedBytes, 'announce-rounds': 1 })
       await qmp.execute('migrate', { uri: `unix:${runDirName}/${memorySocket}` })
-      await release?.()
-      released.resolve()
+      await releaseMemory(qmp, gate, release, signal)
     }
     return await follow(qmp, onProgress, signal)
   } catch (error) {
     await stayHere(qmp)
     throw error
   }
+}
+
+/** The last of the memory goes once the VM may leave; what fails before is found by who follows. @throws the signal's reason */
+export async function releaseMemory(
+  qmp: Qmp,
+  gate: Gate | undefined,
+  release: (() => Promise<void>) | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!gate || !release) return
+  while (!gate.closed()) {
+    signal.throwIfAborted()
+    if (over.has(String(asObject(await qmp.execute('query-migrate')).status))) return
+    await sleep(10)
+  }
+  await release()
+  gate.release()
+}
+
+const over: ReadonlySet<string> = new Set(['failed', 'cancelled', 'completed'])
+
+export async function remainingBytes(qmp: Qmp): Promise<number | undefined> {
+  const { remaining } = asObject(asObject(await qmp.execute('query-migrate')).ram)
+  return typeof remaining === 'number' ? remaining : undefined
 }
 
 /** @throws StepError `migration_mismatch` */

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { connectIn } from '../../../lib/short-socket.ts'
 import type { VmUser } from '../isolation.ts'
+import type { Gate } from './gate.ts'
 
 export interface Relay {
   /** Takes no more connections; those that are joined go on until one side ends them. */
@@ -31,14 +32,14 @@ export async function relayIn(host: string, runDir: string, name: string): Promi
 
 /**
  * From the socket `name`, to which QEMU connects, to a TCP port.
- * @param released until it resolves nothing is read from QEMU, which can write no more than its socket holds
+ * @param gate where to stop reading from QEMU, which then can write no more than its socket holds
  */
 export async function relayOut(
   runDir: string,
   name: string,
   user: VmUser | undefined,
   to: { readonly host: string; readonly port: number },
-  released: Promise<void> = Promise.resolve(),
+  gate?: Gate,
 ): Promise<Relay> {
   const path = join(runDir, name)
   await rm(path, { force: true })
@@ -52,7 +53,8 @@ export async function relayOut(
     }
     waiting.add(destroy)
     const join = () => waiting.delete(destroy) && connectBoth(qemu, outside)
-    outside.on('error', destroy).once('connect', () => void released.then(join))
+    const pass = gate ? () => gate.pass(qemu, outside).then(join, destroy) : join
+    outside.on('error', destroy).once('connect', () => void pass())
     qemu.on('error', destroy)
   })
   const fd = openSync(runDir, 'r')

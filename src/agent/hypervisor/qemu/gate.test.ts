@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { expect, it } from 'vitest'
+import { until } from '../../../../test/support/wait.ts'
+import { allowance, createGate } from './gate.ts'
+
+const mib = 2 ** 20
+
+it.each([
+  [0, 0],
+  [256 * mib, 0],
+  [256 * mib + 4096, 64 * 1024],
+  [512 * mib, 65_536 * 9],
+  [65_536 * mib, 4 * mib],
+])('with %i bytes left, %i may pass before the next look', (left, bytes) => expect(allowance(left)).toBe(bytes))
+
+/** Both ends of a connection. */
+async function pair(cleanup: DisposableStack): Promise<readonly [Socket, Socket]> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const [accepted]: Socket[] = await once(server, 'connection')
+  if (!accepted) throw new Error('BUG: no connection')
+  for (const one of [client, accepted]) cleanup.defer(() => one.destroy())
+  server.close()
+  return [client, accepted]
+}
+
+it('passes all until little is left, then nothing, and loses nothing', async () => {
+  using cleanup = new DisposableStack()
+  const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
+  const total = 2 * mib
+  let heard = 0
+  let left = 1024 * mib
+  reads.on('data', (chunk: Buffer) => {
+    heard += chunk.length
+    if (heard > mib) left = 0
+  })
+  const gate = createGate(async () => left)
+  const passed = gate.pass(qemu, outside)
+  writes.end(Buffer.alloc(total))
+  left = 300 * mib
+  await until(() => heard > 0, { what: 'something has come' })
+  await until(() => gate.closed(), { what: 'the gate is closed' })
+  gate.release()
+  await passed
+  qemu.pipe(outside)
+  await once(reads, 'end')
+  expect(heard).toBe(total)
+})
+
+it('closes when QEMU ends', async () => {
+  using cleanup = new DisposableStack()
+  const [[writes, qemu], [outside, reads]] = [await pair(cleanup), await pair(cleanup)]
+  reads.resume()
+  const gate = createGate(async () => undefined)
+  const passed = gate.pass(qemu, outside)
+  writes.end('not much')
+  await until(() => gate.closed(), { what: 'the gate is closed' })
+  gate.release()
+  await passed
+})

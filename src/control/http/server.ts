@@ -225,6 +225,9 @@ function installNotFound(app: FastifyInstance, methodsOf: MethodsOf, origins: re
     const [path = ''] = request.url.split('?')
     const methods = methodsOf(path)
     if (methods.length === 0) throw new ApiError('not_found', 'There is nothing at this path.')
+    // The router passes over a route of this method only when a parameter is too long.
+    if (request.method !== 'OPTIONS' && methods.includes(request.method))
+      throw new ApiError('invalid_request', 'A part of the path is too long.')
     reply.header('allow', methods.join(', '))
     if (request.method !== 'OPTIONS')
       throw new ApiError('method_not_allowed', `This path does not have the method ${request.method}.`)

@@ -1,0 +1,19 @@
+/** A parameter that is too long for the router is a bad request, also where pages take every path that no operation has. */
+import { afterAll, expect, it } from 'vitest'
+import { allOperations } from './catalogue.ts'
+import { bearer, createFixture, neverCalled } from './fixture.ts'
+
+const { app } = createFixture({
+  catalogue: allOperations,
+  features: [neverCalled(allOperations)],
+  pages: { serves: () => false, register: server => void server.get('/*', (_, reply) => reply.callNotFound()) },
+})
+afterAll(() => app.close())
+
+const named = Object.entries(allOperations).filter(([, { params }]) => params !== undefined)
+
+it.each(named)('%s', async (_id, { method, path }) => {
+  const url = path.replaceAll(/\{\w+\}/g, 'a'.repeat(600))
+  const answer = await app.inject({ method, url, headers: bearer('root') })
+  expect(answer.json()).toMatchObject({ status: 400, code: 'invalid_request' })
+})

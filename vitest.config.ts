@@ -12,6 +12,9 @@ const anywhere = 'test/anywhere/anywhere.test.ts'
 // Test processes, and the programs that tests start, inherit it: a command of the CLI takes 0.1 s of CPU instead of 0.3.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, '.cache/compile')
 
+/** Minutes, and a program of PyPI: `npm run test:schemathesis`. */
+const schemathesis = 'test/schemathesis/schemathesis.test.ts'
+
 /** TMPFS_MAGIC (statfs(2)). */
 const tmpfs = 0x01021994
 // In Debian 13 /tmp is in memory: VMs' disks have no room there, and nobody can ask where a file has data.
@@ -35,10 +38,16 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 3,
     projects: [
-      { extends: true, test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives, anywhere] } },
+      {
+        extends: true,
+        test: { name: 'all', include: all, exclude: [...configDefaults.exclude, lives, anywhere, schemathesis] },
+      },
       { extends: true, test: { name: 'dashboard', include: ['dashboard/src/**/*.test.ts'] } },
       { extends: true, test: { name: 'installed', include: onInstalled, env: { MOTE_TEST_PG: 'installed' } } },
       { extends: true, test: { name: 'lives', include: [lives], sequence: { groupOrder: 1 } } },
+      ...(process.env['MOTE_SCHEMATHESIS']
+        ? [{ extends: true as const, test: { name: 'schemathesis', include: [schemathesis] } }]
+        : []),
       { extends: true, test: { name: 'anywhere', include: [anywhere], sequence: { groupOrder: 2 } } },
     ],
   },

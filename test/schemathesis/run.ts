@@ -1,0 +1,28 @@
+/**
+ * `npm run test:schemathesis [-- options]`: installs schemathesis into .cache and runs it over the whole OpenAPI document,
+ * against a control plane with simulated hosts and something of every kind. `--examples <n>`: generated requests of each
+ * operation besides the enumerated ones, default 5. `--only <regular expression>`: operations whose path fits. `--seed <n>`.
+ */
+import { spawnSync } from 'node:child_process'
+import { parseArgs } from 'node:util'
+import { pythonTool } from '../support/python-tool.ts'
+
+const { values: flags } = parseArgs({
+  options: { examples: { type: 'string' }, only: { type: 'string' }, seed: { type: 'string' } },
+})
+const version = '4.32.5'
+const tool = pythonTool('schemathesis', version)
+if ('missing' in tool) {
+  process.stderr.write(`${tool.missing}\n`)
+  process.exit(1)
+}
+const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'schemathesis']
+const { status } = spawnSync(process.execPath, vitest, {
+  stdio: 'inherit',
+  env: {
+    ...process.env,
+    MOTE_SCHEMATHESIS: tool.bin,
+    MOTE_SCHEMATHESIS_OPTIONS: JSON.stringify(flags),
+  },
+})
+process.exitCode = status ?? 1

@@ -1,0 +1,88 @@
+/** The configuration of one run of schemathesis. */
+import { allOperations } from '../../src/control/http/catalogue.ts'
+
+export interface Run {
+  readonly token: string
+  /** Slug of the project that holds everything. */
+  readonly project: string
+  /** Path parameters that name something. */
+  readonly params: Readonly<{ [name: string]: string }>
+  /** Generated requests of each operation. */
+  readonly examples: number
+}
+
+/**
+ * Not among them: checks that take a 400 to a request that fits its schema as a fault. Rules that no schema states (a
+ * name that is taken, a host that does not exist) are refused so.
+ */
+const checks = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+  'negative_data_rejection',
+  'ignored_auth',
+  'unsupported_method',
+]
+
+const quoted = (text: string) => JSON.stringify(text)
+
+const isUuid = (text: string) => /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/.test(text)
+const nothing = (named: string) => (isUuid(named) ? '00000000-0000-7000-8000-000000000000' : 'nothing')
+
+/** What would end the seeds names nothing. */
+const unseeded = ['include-method = "DELETE"', 'include-path = "/v1/admin/hosts/{host_id}/drain"']
+
+const off = (operation: string, check: string) => `
+[[operations]]
+include-name = ${quoted(operation)}
+checks.${check}.enabled = false
+`
+
+/** An OpenAPI 3.1 schema describes the text of a stream; schemathesis compares each event with it. */
+const streams = Object.values(allOperations)
+  .filter(({ answer }) => answer === 'stream')
+  .map(({ method, path }) => off(`${method} ${path}`, 'response_schema_conformance'))
+  .join('')
+
+/** Where an empty object is valid, a missing body is one, although the document calls the body required. */
+const emptyBodies = Object.values(allOperations)
+  .filter(({ body, bodyRequired }) => bodyRequired && body !== undefined && Reflect.get(body, 'required') === undefined)
+  .map(({ method, path }) => off(`${method} ${path}`, 'negative_data_rejection'))
+  .join('')
+
+export function settings({ token, project, params, examples }: Run): string {
+  const named = (valueOf: (value: string) => string) =>
+    Object.entries(params)
+      .map(([name, value]) => `${quoted(`path.${name}`)} = ${quoted(valueOf(value))}`)
+      .join('\n')
+  return `headers = { Authorization = ${quoted(`Bearer ${token}`)} }
+request-timeout = 30.0
+continue-on-failure = true
+workers = 1
+generation.max-examples = ${examples}
+
+[checks]
+enabled = false
+${checks.map(name => `${name}.enabled = true`).join('\n')}
+
+[phases]
+stateful.enabled = false
+
+[parameters]
+"header.X-Project" = ${quoted(project)}
+"query.project" = ${quoted(project)}
+"query.timeout" = 1
+${named(value => value)}
+${streams}${emptyBodies}${unseeded
+  .map(
+    filter => `
+[[operations]]
+${filter}
+[operations.parameters]
+${named(nothing)}
+`,
+  )
+  .join('')}`
+}

@@ -1,0 +1,45 @@
+// once-is-enough: about generated clients, not the database.
+/**
+ * Clients that others generate from the OpenAPI document: each has every operation, compiles, and runs one journey on a
+ * running cloud. The one in TypeScript always, the others with `npm run test:clients`.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { allOperations } from '../../src/control/http/catalogue.ts'
+import { type TestSystem, testSystem } from '../support/system.ts'
+import { generators } from './generators.ts'
+
+const isWhole = process.env['MOTE_TEST_CLIENTS'] === 'all'
+const wanted = generators.filter(({ language }) => isWhole || language === 'typescript')
+
+let system: TestSystem
+let dir = ''
+beforeAll(async () => {
+  system = await testSystem()
+  dir = await mkdtemp(join(tmpdir(), 'mote-clients-'))
+  const { body } = await system.api.get('/v1/api-docs/openapi.json')
+  await writeFile(join(dir, 'openapi.json'), JSON.stringify(body))
+})
+afterAll(async () => {
+  await system?.[Symbol.asyncDispose]()
+  await rm(dir, { recursive: true, force: true })
+})
+
+/** `getMe`, `get_me` and `GetMe` are one name. */
+const plain = (names: readonly string[]) => names.map(name => name.replaceAll('_', '').toLowerCase()).toSorted()
+
+for (const generator of wanted) {
+  const missing = generator.missing()
+  if (missing !== undefined)
+    describe.skip(`${generator.language}: skipped, ${missing}`, () => void it('runs', () => {}))
+  else
+    it(generator.language, { timeout: 600_000 }, async () => {
+      const client = await generator.generate(join(dir, generator.language), join(dir, 'openapi.json'))
+      expect(plain(client.operations)).toEqual(plain(Object.keys(allOperations)))
+      const account = [`${generator.language}@example.com`, 'quartz-otter-lantern-42']
+      const printed = await client.journey(`http://127.0.0.1:${system.control.port}`, ...account)
+      expect(JSON.parse(printed)).toEqual({ status: 'running', logs: true, volumes: ['data'], refused: 'name_taken' })
+    })
+}

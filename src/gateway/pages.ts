@@ -49,7 +49,7 @@ export function sendPage(request: ClientRequest, response: ClientResponse, page:
   const [type, body] = accept.includes('text/html')
     ? ['text/html; charset=utf-8', html(status, title, text)]
     : accept.includes('application/json')
-      ? ['application/json; charset=utf-8', JSON.stringify({ error: text, status, code: page })]
+      ? ['application/json', JSON.stringify({ error: text, status, code: page })]
       : ['text/plain; charset=utf-8', `${title}. ${text}\n`]
   const headers = {
     'content-type': type,

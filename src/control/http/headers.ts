@@ -23,9 +23,12 @@ export const formPageHeaders = {
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 } as const
 
-/** JSON is never a page: should a browser be made to show it as one, nothing in it runs. */
+/**
+ * JSON is never a page: should a browser be made to show it as one, nothing in it runs. The type has no parameter (RFC 8259,
+ * 11): clients that were generated for several types compare it as it is.
+ */
 export const jsonHeaders = {
-  'content-type': 'application/json; charset=utf-8',
+  'content-type': 'application/json',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 } as const
 

@@ -14,13 +14,16 @@ export function sendJson(
   json: string | JsonText,
 ) {
   reply.code(status).headers(jsonHeaders)
-  const body = json instanceof JsonText ? json.bytes : json
+  const body = json instanceof JsonText ? json.bytes : bytesOf(json)
   if (operation.method !== 'GET' || operation.secretAnswer || status !== 200)
     return reply.header('cache-control', 'no-store').send(body)
   const tag = json instanceof JsonText ? json.tag : tagOf(json)
   reply.header('cache-control', operation.auth === 'none' ? 'no-cache' : 'private, no-cache').header('etag', tag)
   return matches(request.headers['if-none-match'], tag) ? reply.code(304).send() : reply.send(body)
 }
+
+/** To a text of JSON Fastify adds a character set. */
+const bytesOf = (json: string) => Buffer.from(json)
 
 /** The weak comparison: the `W/` of either side does not count. */
 function matches(header: string | undefined, tag: string): boolean {
@@ -49,7 +52,7 @@ export function sendFailure(thrown: unknown, request: FastifyRequest, reply: Fas
   return reply
     .code(status)
     .headers({ ...jsonHeaders, ...type, ...headers, 'cache-control': 'no-store' })
-    .send(JSON.stringify(isProblem ? problemOf(status, body) : body))
+    .send(bytesOf(JSON.stringify(isProblem ? problemOf(status, body) : body)))
 }
 
 const problemType = 'application/problem+json'

@@ -122,7 +122,7 @@ describe('failures', () => {
   it.each(rows)('%s', async (_what, request, status, code, text = '') => {
     const answer = await ask(...request)
     expect(answer.statusCode).toBe(status)
-    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8')
+    expect(answer.headers['content-type']).toBe('application/json')
     const body = answer.json()
     expect(body).toMatchObject({ status, code, request_id: answer.headers['x-request-id'] })
     expect(body.error).toContain(text)

@@ -131,7 +131,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   const text = JSON.stringify(body)
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'content-type: application/json; charset=utf-8',
+    'content-type: application/json',
     `content-length: ${Buffer.byteLength(text)}`,
     // The path is not known at this point, so these are the methods of the whole API.
     ...(isMethod ? ['allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] : []),

@@ -155,8 +155,13 @@ browserSuite('settings in the dashboard', () => {
   it('account: saves the profile, chooses a theme, adds and removes a key, revokes a token, ends a session', async () => {
     await ada.open('/account', 'Account')
     await ada.field('First name').fill('Ada')
+    await ada.field('Address of a picture').fill('http://pictures.example.com/ada.png')
+    await ada.button('Save').click()
+    await ada.says('must be an https URL')
+    await ada.field('Address of a picture').fill('https://pictures.example.com/ada.png')
     await ada.button('Save').click()
     await ada.says('Profile was saved')
+    expect((await ada.user.get('/v1/auth/me')).body.avatar_url).toBe('https://pictures.example.com/ada.png')
     await ada.page.getByRole('button', { name: 'Account', exact: true }).click()
     await ada.page.getByRole('menuitem', { name: 'Dark' }).click()
     expect(await ada.page.locator('html').getAttribute('data-theme')).toBe('dark')

@@ -28,6 +28,7 @@ export function Profile() {
                   body: {
                     first_name: values.text('first_name'),
                     last_name: values.text('last_name'),
+                    avatar_url: values.text('avatar_url'),
                     email_notifications: values.checked('email_notifications'),
                     marketing_emails: values.checked('marketing_emails'),
                   },
@@ -40,6 +41,15 @@ export function Profile() {
                 <Field label="First name" name="first_name" maxLength={100} defaultValue={user.first_name ?? ''} />
                 <Field label="Last name" name="last_name" maxLength={100} defaultValue={user.last_name ?? ''} />
               </div>
+              <Field
+                label="Address of a picture"
+                name="avatar_url"
+                type="url"
+                maxLength={2000}
+                placeholder="https://..."
+                defaultValue={user.avatar_url ?? ''}
+                hint="For programs that use the API. This dashboard loads nothing from other hosts."
+              />
               <Check
                 label="E-mails about my projects"
                 name="email_notifications"

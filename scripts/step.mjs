@@ -6,6 +6,8 @@ import { delimiter, dirname, join } from 'node:path'
 
 const tickMs = 5_000
 const keptChars = 20_000
+/** An installation that takes no longer asks nobody why. */
+const patienceMs = 20_000
 
 /** Something that a person can act on; printed without a stack trace. */
 export class Failure extends Error {}
@@ -50,8 +52,10 @@ export function program(command, args, options = {}) {
  * @param node the Node to run npm with. npm leaves out optional packages that its own Node is too old for, such as the
  *   native parts of the bundlers under Debian 12's Node 18, although another Node will run them.
  * @param wanted packages to install in place of those of the folder
+ * @param askAfterMs when to ask the registry whether it answers, so that a person hears why nothing happens
+ * @throws Failure at once for a certificate that is not trusted; else once npm has given up
  */
-export async function npmInstall(cwd, node = process.execPath, wanted = []) {
+export async function npmInstall(cwd, node = process.execPath, wanted = [], askAfterMs = patienceMs) {
   const cli = npmCli()
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('npm_')))
   // Scripts of packages run by this Node, too; Debian's npm finds its own modules only with Debian's Node or like this.
@@ -59,9 +63,29 @@ export async function npmInstall(cwd, node = process.execPath, wanted = []) {
   if (cli?.startsWith(debianModules)) env.NODE_PATH = debianModules
   const args = ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error', ...wanted]
   const isOther = cli !== undefined && node !== process.execPath
-  const { status, output } = await program(isOther ? node : 'npm', isOther ? [cli, ...args] : args, { cwd, env })
-  if (status !== 0) throw new Failure(`npm could not install the packages in ${cwd}. ${reasonOf(output)}`)
+  const npm = (args, options) =>
+    program(isOther ? node : 'npm', isOther ? [cli, ...args] : args, { cwd, env, ...options })
+  const hopeless = new AbortController()
+  let said = ''
+  let isOver = false
+  // npm is silent for a quarter of an hour while it tries again what cannot succeed.
+  const asking = setTimeout(async () => {
+    const { status, output } = await npm(['ping', '--fetch-retries=0', '--fetch-timeout=10000', '--loglevel=error'])
+    if (status === 0 || isOver) return
+    said = output
+    if (isUntrusted(output)) hopeless.abort()
+    else process.stderr.write('the npm registry does not answer, npm tries again ... ')
+  }, askAfterMs)
+  const { status, output } = await npm(args, { signal: hopeless.signal })
+  isOver = true
+  clearTimeout(asking)
+  const isHopeless = hopeless.signal.aborted
+  if (status !== 0)
+    throw new Failure(`npm could not install the packages in ${cwd}. ${reasonOf(isHopeless ? said : output)}`)
 }
+
+const isUntrusted = output =>
+  /SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER|unable to get local issuer|certificate verify failed/i.test(output)
 
 const debianModules = '/usr/share/nodejs'
 
@@ -76,7 +100,7 @@ function npmCli() {
 /** What to do about the failure of an installer, from what it printed. */
 export function reasonOf(output) {
   if (/ENOSPC|no space left on device/i.test(output)) return 'The disk is full: free at least 1.5 GB and try again.'
-  if (/SELF_SIGNED_CERT|UNABLE_TO_GET_ISSUER|unable to get local issuer|certificate verify failed/i.test(output))
+  if (isUntrusted(output))
     return 'A certificate is not trusted: if a proxy inspects TLS here, set NODE_EXTRA_CA_CERTS to the file with its certificate authority and try again.'
   if (
     /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENETUNREACH|Could not resolve|Temporary failure|Unable to connect/i.test(

@@ -1,10 +1,11 @@
 /** The first command in a checkout where nothing is installed. once-is-enough: no database. */
 import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
-import { reasonOf } from '../../scripts/step.mjs'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { npmInstall, reasonOf } from '../../scripts/step.mjs'
 
 const root = join(import.meta.dirname, '../..')
 let checkout: string
@@ -16,7 +17,11 @@ beforeEach(async () => {
   for (const name of ['bin', 'scripts', 'package.json', 'package-lock.json'])
     await cp(join(root, name), join(checkout, name), { recursive: true })
 })
-afterEach(() => rm(checkout, { recursive: true, force: true }))
+afterEach(async () => {
+  vi.unstubAllEnvs()
+  vi.restoreAllMocks()
+  await rm(checkout, { recursive: true, force: true })
+})
 
 interface Outcome {
   readonly code: number
@@ -51,6 +56,32 @@ test.each([['--version'], ['-V']])('mote %s installs nothing and prints the vers
   const { code, stdout } = await mote([flag])
   expect([code, stdout]).toEqual([0, '0.1.0\n'])
   expect(await readdir(checkout)).not.toContain('node_modules')
+})
+
+/** An `npm` whose registry fails with a code, and whose installation lasts until a file `told` is in the folder `bin`. */
+async function slowNpm(code: string): Promise<void> {
+  await mkdir(bin, { recursive: true })
+  const install = `until [ -e ${bin}/told ]; do sleep 0.05; done`
+  const script = `#!/bin/sh\ncase $1 in\nping) echo "npm error code ${code}" >&2; exit 1 ;;\n*) ${install} ;;\nesac\n`
+  await writeFile(join(bin, 'npm'), script, { mode: 0o755 })
+  vi.stubEnv('PATH', `${bin}:/usr/bin:/bin`)
+}
+
+test('an installation whose registry has a certificate that is not trusted ends at once', async () => {
+  await slowNpm('SELF_SIGNED_CERT_IN_CHAIN')
+  await expect(npmInstall(checkout, join(bin, 'node'), [], 1)).rejects.toThrow('NODE_EXTRA_CA_CERTS')
+})
+
+test('an installation whose registry does not answer says so, and goes on', async () => {
+  await slowNpm('ETIMEDOUT')
+  const said: string[] = []
+  vi.spyOn(process.stderr, 'write').mockImplementation(text => {
+    said.push(String(text))
+    writeFileSync(join(bin, 'told'), '')
+    return true
+  })
+  await npmInstall(checkout, join(bin, 'node'), [], 1)
+  expect(said).toEqual(['the npm registry does not answer, npm tries again ... '])
 })
 
 test('an installation that fails ends with one sentence and no stack trace', async () => {

@@ -33,7 +33,7 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
         if (bytes > maxEnvBytes)
           throw invalidField('value', `the variables of an app have at most ${maxEnvBytes} bytes together`)
         call.audit({ action: 'app.env.set', resourceType: 'app', resourceId: app.id, details: { app: app.name, name } })
-        return { status: 'set' }
+        return { status: 'set' as const }
       }
     },
   },
@@ -47,7 +47,7 @@ export const envHandlers = (deps: Pick<Deps, 'db' | 'vault'>): Handlers<EnvOpera
         resourceId: app.id,
         details: { app: app.name, name: call.params.name },
       })
-      return { status: 'deleted' }
+      return { status: 'deleted' as const }
     },
   },
 })

@@ -77,7 +77,7 @@ export const appFeature = (deps: Deps) =>
         if (!app) throw notFound()
         await startDeletingApp(tx, app.id)
         call.audit({ action: 'app.delete', resourceType: 'app', resourceId: app.id, details: { name: app.name } })
-        return { status: 'deleting' }
+        return { status: 'deleting' as const }
       },
     },
 

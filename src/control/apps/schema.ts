@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, list, text } from '../http/types.ts'
+import { acknowledgement, list, text } from '../http/types.ts'
 import {
   CreateAppRequest,
   DeployAppRequest,
@@ -52,7 +52,7 @@ export const appOperations = operations({
     scope: 'write',
     params: ofEnv,
     body: PutAppEnvRequest,
-    answer: Acknowledgement,
+    answer: acknowledgement('set'),
     addition: true,
   },
   deleteAppEnv: {
@@ -63,7 +63,7 @@ export const appOperations = operations({
     ...shared,
     scope: 'write',
     params: ofEnv,
-    answer: Acknowledgement,
+    answer: acknowledgement('deleted'),
     addition: true,
   },
   listApps: {
@@ -118,7 +118,7 @@ export const appOperations = operations({
     ...shared,
     scope: 'write',
     params,
-    answer: Acknowledgement,
+    answer: acknowledgement('deleting'),
   },
   getAppSecret: {
     secretAnswer: true,

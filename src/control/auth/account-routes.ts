@@ -90,7 +90,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
           title: 'Your password was changed',
           body: 'Every session was ended. If it was not you, ask an administrator for help at once.',
         })
-        return { status: 'password_changed' }
+        return { status: 'password_changed' as const }
       }
     },
   },
@@ -107,7 +107,7 @@ export const accountHandlers = (ctx: AuthContext): AccountHandlers => ({
         if ((await store.removeAccount(tx, caller.userId)) === 0) throw unauthenticated()
         const note = { action: 'account.deleted', resourceType: 'account', resourceId: caller.userId }
         audit({ ...note, details: { deleted_projects: left.deleted, handed_over_projects: left.handedOver } })
-        return { status: 'deleted' }
+        return { status: 'deleted' as const }
       }
     },
   },

@@ -1,6 +1,6 @@
 /** Operations on the caller's own account. */
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, bool, maybe, resource, text } from '../http/types.ts'
+import { acknowledgement, bool, maybe, resource, text } from '../http/types.ts'
 import { newPassword, own, password, personName, proof } from './fields.ts'
 import { User } from './resources.ts'
 
@@ -60,7 +60,7 @@ export const accountOperations = operations({
     body: resource('DeleteMeRequest', proof(), {
       description: 'Proof that the owner of the account asks. Empty in a session that began within 10 minutes.',
     }),
-    answer: Acknowledgement,
+    answer: acknowledgement('deleted'),
   },
   changePassword: {
     method: 'POST',
@@ -80,6 +80,6 @@ export const accountOperations = operations({
       },
       { description: 'The old and the new password.' },
     ),
-    answer: Acknowledgement,
+    answer: acknowledgement('password_changed'),
   },
 })

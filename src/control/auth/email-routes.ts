@@ -94,7 +94,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
       return async tx => {
         await mailLink(tx, ctx, email, 'reset')
         // The same for an address without an account.
-        return { status: 'accepted' }
+        return { status: 'accepted' as const }
       }
     },
   },
@@ -123,7 +123,7 @@ export const emailHandlers = (ctx: AuthContext): EmailHandlers => ({
           title: 'Your password was reset',
           body: 'Every session was ended. If it was not you, ask an administrator for help at once.',
         })
-        return { status: 'password_changed' }
+        return { status: 'password_changed' as const }
       }
     },
   },

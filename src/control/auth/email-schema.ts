@@ -1,6 +1,6 @@
 /** Operations about the address of an account. */
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, oneOf, resource } from '../http/types.ts'
+import { acknowledgement, oneOf, resource } from '../http/types.ts'
 import { email, linkToken, newPassword, open, own, proof } from './fields.ts'
 
 const MailedLink = resource(
@@ -89,7 +89,7 @@ export const emailOperations = operations({
       { email: email({ description: 'Address of the account.' }) },
       { description: 'Account whose password is to be reset.' },
     ),
-    answer: Acknowledgement,
+    answer: acknowledgement('accepted'),
     addition: true,
   },
   resetPassword: {
@@ -106,7 +106,7 @@ export const emailOperations = operations({
       { token: linkToken(), new_password: newPassword() },
       { description: 'Secret of a mailed link, and the new password.' },
     ),
-    answer: Acknowledgement,
+    answer: acknowledgement('password_changed'),
     addition: true,
   },
 })

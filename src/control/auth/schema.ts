@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, maybe, oneOf, resource, text } from '../http/types.ts'
+import { acknowledgement, maybe, oneOf, resource, text } from '../http/types.ts'
 import { accountOperations } from './account-schema.ts'
 import { emailOperations } from './email-schema.ts'
 import { code, email, newPassword, open, password, personName } from './fields.ts'
@@ -129,7 +129,7 @@ const signInOperations = operations({
     ...open,
     proof: 'refresh token',
     body: RefreshRequest,
-    answer: Acknowledgement,
+    answer: acknowledgement('logged_out'),
   },
 })
 

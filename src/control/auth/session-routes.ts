@@ -83,7 +83,7 @@ export const sessionHandlers = (ctx: AuthContext): SessionHandlers => ({
           const note = { action: 'auth.logout', resourceType: 'session', resourceId: known.sessionId }
           call.audit(note, { userId: known.accountId })
         }
-        return { status: 'logged_out' }
+        return { status: 'logged_out' as const }
       }
     },
   },

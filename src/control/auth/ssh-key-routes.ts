@@ -48,7 +48,7 @@ export const sshKeyHandlers = (ctx: AuthContext): SshKeyHandlers => ({
         const name = await removeSshKey(tx, params.key_id, caller.userId)
         if (name === undefined) throw notFound()
         audit({ action: 'auth.ssh_key_removed', resourceType: 'ssh_key', resourceId: params.key_id, details: { name } })
-        return { status: 'removed' }
+        return { status: 'removed' as const }
       }
     },
   },

@@ -1,7 +1,7 @@
 /** Operations on the SSH keys of an account. */
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, dateTime, displayName, list, nullable, rawText, resource, text, uuid } from '../http/types.ts'
+import { acknowledgement, dateTime, displayName, list, nullable, rawText, resource, text, uuid } from '../http/types.ts'
 import { own } from './fields.ts'
 
 export const SshKey = resource(
@@ -74,6 +74,6 @@ export const sshKeyOperations = operations({
     ...own,
     scope: 'admin',
     params: Type.Object({ key_id: uuid({ description: 'Id of the key, as listed.' }) }),
-    answer: Acknowledgement,
+    answer: acknowledgement('removed'),
   },
 })

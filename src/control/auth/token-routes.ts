@@ -35,7 +35,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
         if (!(await endOwnSession(tx, params.session_id, caller.userId))) throw notFound()
         audit({ action: 'auth.session_revoked', resourceType: 'session', resourceId: params.session_id })
         announceRevoked(tx, caller.userId)
-        return { status: 'revoked' }
+        return { status: 'revoked' as const }
       }
     },
   },
@@ -85,7 +85,7 @@ export const tokenHandlers = (ctx: AuthContext): TokenHandlers => ({
         const details = { name: removed.name }
         audit({ action: 'token.revoked', resourceType: 'token', resourceId: params.token_id, details })
         announceRevoked(tx, caller.userId)
-        return { status: 'revoked' }
+        return { status: 'revoked' as const }
       }
     },
   },

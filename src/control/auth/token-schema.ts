@@ -1,7 +1,7 @@
 /** Operations on the credentials of an account: personal access tokens and sessions. */
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, dateTime, displayName, list, maybe, resource, text, uuid } from '../http/types.ts'
+import { acknowledgement, dateTime, displayName, list, maybe, resource, text, uuid } from '../http/types.ts'
 import { own } from './fields.ts'
 import { CreatedToken, PersonalAccessToken, Scopes, Session } from './resources.ts'
 
@@ -76,7 +76,7 @@ export const tokenOperations = operations({
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
-    answer: Acknowledgement,
+    answer: acknowledgement('revoked'),
   },
   listSessions: {
     method: 'GET',
@@ -108,7 +108,7 @@ export const tokenOperations = operations({
     ...own,
     scope: 'admin',
     params: Type.Object({ session_id: uuid({ description: 'Id of the session, as listed.' }) }),
-    answer: Acknowledgement,
+    answer: acknowledgement('revoked'),
     addition: true,
   },
 })

@@ -86,7 +86,7 @@ export function twoFactorHandlers(ctx: AuthContext): TwoFactorHandlers {
             title: 'Two-factor authentication is off',
             body: 'Signing in asks for the password alone. If it was not you, change your password now.',
           })
-          return { status: 'disabled' }
+          return { status: 'disabled' as const }
         }
       },
     },

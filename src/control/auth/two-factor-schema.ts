@@ -1,6 +1,6 @@
 /** Operations on the second factor of an account. */
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, maybe, resource } from '../http/types.ts'
+import { acknowledgement, maybe, resource } from '../http/types.ts'
 import { code, own, password, proof } from './fields.ts'
 import { TotpSetup, TotpVerified } from './resources.ts'
 
@@ -61,6 +61,6 @@ export const twoFactorOperations = operations({
     body: resource('DisableTotpRequest', proof(), {
       description: 'Proof that the owner of the account asks. Empty in a session that began within 10 minutes.',
     }),
-    answer: Acknowledgement,
+    answer: acknowledgement('disabled'),
   },
 })

@@ -82,7 +82,7 @@ export const domainFeature = (deps: Pick<Deps, 'db' | 'config' | 'clock'>, resol
         await refreshRoute(tx, app.id)
         const details = { app: app.name, domain: domain.name }
         call.audit({ action: 'domain.delete', resourceType: 'domain', resourceId: domain.id, details })
-        return { status: 'deleted' }
+        return { status: 'deleted' as const }
       },
     },
   })

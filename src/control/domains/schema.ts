@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, dateTime, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
+import { acknowledgement, dateTime, list, nullable, oneOf, resource, text, uuid } from '../http/types.ts'
 
 export const DnsRecord = resource(
   'DnsRecord',
@@ -157,6 +157,6 @@ export const domainOperations = operations({
     ...shared,
     scope: 'write',
     params: named,
-    answer: Acknowledgement,
+    answer: acknowledgement('deleted'),
   },
 })

@@ -88,7 +88,7 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
           resourceId: host.id,
           details: { name: host.name, force },
         })
-        return { status: 'removed' }
+        return { status: 'removed' as const }
       },
     },
   })

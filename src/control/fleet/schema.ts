@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, bool, list, text } from '../http/types.ts'
+import { acknowledgement, bool, list, text } from '../http/types.ts'
 import { Host, HostDetails } from './resources.ts'
 
 const shared = { tag: 'Hosts', auth: 'bearer', project: 'none', adminOnly: true, addition: true } as const
@@ -81,6 +81,6 @@ export const hostOperations = operations({
       ),
     }),
     fails: [409],
-    answer: Acknowledgement,
+    answer: acknowledgement('removed'),
   },
 })

@@ -1,11 +1,14 @@
 /** Examples of whole bodies and answers, composed from those of their members: nothing is written twice. */
-type Json = Readonly<Record<string, unknown>>
+import { exampleMark } from './types.ts'
+
+type Json = Readonly<Record<string | symbol, unknown>>
 
 const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The first example of a schema, or one composed from its members; undefined: it has none. */
 export function exampleOf(schema: unknown): unknown {
   if (!isJson(schema)) return undefined
+  if (exampleMark in schema) return schema[exampleMark]
   const { anyOf, default: fallback, enum: values, examples, properties, required, type } = schema
   if (Array.isArray(examples)) return examples[0]
   if ('const' in schema) return schema['const']

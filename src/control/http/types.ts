@@ -115,8 +115,10 @@ export const displayName = (options: Options = {}) =>
     ...options,
   })
 
-/** The answer of operations whose answer the specification leaves open and that have no resource to show. */
-export const Acknowledgement = resource(
+/** Example of one use of a named schema. A symbol: the component that all uses share has none of it. */
+export const exampleMark = Symbol('example')
+
+const Acknowledgement = resource(
   'Acknowledgement',
   {
     status: text({
@@ -126,3 +128,10 @@ export const Acknowledgement = resource(
   },
   { description: 'What a change came to, where there is no resource left to show.' },
 )
+
+/**
+ * The answer of operations whose answer the specification leaves open and that have no resource to show.
+ * @param status the one word that the handler answers, and that the document shows
+ */
+export const acknowledgement = <const S extends string>(status: S) =>
+  Type.Unsafe<{ status: S }>({ ...Acknowledgement, [exampleMark]: { status } })

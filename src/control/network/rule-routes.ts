@@ -66,7 +66,7 @@ export const ruleHandlers = (deps: Pick<Deps, 'db'>): Handlers<RuleOperations> =
         resourceId: id,
         details: { app: app.name },
       })
-      return { status: 'deleted' }
+      return { status: 'deleted' as const }
     },
   },
 })

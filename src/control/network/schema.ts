@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, int32, list, maybe, oneOf, resource, text, uint32 } from '../http/types.ts'
+import { acknowledgement, int32, list, maybe, oneOf, resource, text, uint32 } from '../http/types.ts'
 import { MeshEvent, MeshStatus, SecurityRule } from './resources.ts'
 
 const rules = { tag: 'Security rules', auth: 'bearer', project: 'selected' } as const
@@ -86,7 +86,7 @@ export const networkOperations = operations({
         examples: ['0197e0f3-7c1a-7d7e-8f00-3f6d0c4f2a10'],
       }),
     }),
-    answer: Acknowledgement,
+    answer: acknowledgement('deleted'),
   },
   getMesh: {
     method: 'GET',

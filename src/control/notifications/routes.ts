@@ -30,7 +30,7 @@ export const notificationsFeature = ({ db }: Pick<Deps, 'db'>) =>
         async ({ caller, params }) =>
         async tx => {
           if (!(await read(tx, caller, params.notification_id))) throw notFound()
-          return { status: 'read' }
+          return { status: 'read' as const }
         },
     },
     createAnnouncement: {
@@ -47,7 +47,7 @@ export const notificationsFeature = ({ db }: Pick<Deps, 'db'>) =>
         async ({ caller }) =>
         async tx => {
           await readAll(tx, caller)
-          return { status: 'read' }
+          return { status: 'read' as const }
         },
     },
   })

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { operations } from '../http/operation.ts'
 import {
-  Acknowledgement,
+  acknowledgement,
   bool,
   dateTime,
   displayName,
@@ -113,7 +113,7 @@ export const notificationOperations = operations({
     ...shared,
     scope: 'write',
     params: Type.Object({ notification_id: uuid({ description: 'Id of the notification, as listed.' }) }),
-    answer: Acknowledgement,
+    answer: acknowledgement('read'),
     unaudited: true,
   },
   createAnnouncement: {
@@ -162,7 +162,7 @@ export const notificationOperations = operations({
       'Marks every unread notification of your account as read; with a token that is bound to a project, those of that project.',
     ...shared,
     scope: 'write',
-    answer: Acknowledgement,
+    answer: acknowledgement('read'),
     unaudited: true,
   },
 })

@@ -98,7 +98,7 @@ export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
         members.announceChange(tx, target.accountId)
         const details = { email: target.email, role: target.role }
         audit({ action: 'member.removed', resourceType: 'member', resourceId: target.accountId, details })
-        return { status: 'removed' }
+        return { status: 'removed' as const }
       }
     },
   },
@@ -116,7 +116,7 @@ export const memberHandlers = (deps: MemberDeps): MemberHandlers => ({
           resourceId: params.invitation_id,
           details,
         })
-        return { status: 'withdrawn' }
+        return { status: 'withdrawn' as const }
       },
   },
   listInvitations: {

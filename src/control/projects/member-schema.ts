@@ -1,7 +1,7 @@
 /** Operations on the members of projects and on invitations. */
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, list, maybe, resource, text, uuid } from '../http/types.ts'
+import { acknowledgement, list, maybe, resource, text, uuid } from '../http/types.ts'
 import {
   CreatedInvitation,
   Invitation,
@@ -104,7 +104,7 @@ export const memberOperations = operations({
     project: 'path',
     params: memberParams,
     fails: [403, 409],
-    answer: Acknowledgement,
+    answer: acknowledgement('removed'),
   },
   withdrawInvitation: {
     method: 'DELETE',
@@ -118,7 +118,7 @@ export const memberOperations = operations({
       ...params.properties,
       invitation_id: uuid({ description: 'Id of the invitation, as listed with the members.' }),
     }),
-    answer: Acknowledgement,
+    answer: acknowledgement('withdrawn'),
   },
   listInvitations: {
     method: 'GET',

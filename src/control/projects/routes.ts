@@ -69,7 +69,7 @@ const projectHandlers = (deps: Pick<Deps, 'db' | 'config'>): ProjectHandlers => 
           resourceId: access.id,
           details: { slug: access.slug },
         })
-        return { status: 'deleting' }
+        return { status: 'deleting' as const }
       }
     },
   },

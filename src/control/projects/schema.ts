@@ -1,5 +1,5 @@
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, displayName, list, resource } from '../http/types.ts'
+import { acknowledgement, displayName, list, resource } from '../http/types.ts'
 import { memberOperations } from './member-schema.ts'
 import { Project, params } from './resources.ts'
 
@@ -81,7 +81,7 @@ const ownOperations = operations({
     scope: 'admin',
     project: 'path',
     params,
-    answer: Acknowledgement,
+    answer: acknowledgement('deleting'),
   },
 })
 

@@ -92,7 +92,7 @@ export const snapshotHandlers = (deps: Deps): Handlers<SnapshotOperations> => ({
       const name = call.params.snapshot_name
       await deleteSnapshot(tx, d.id, name)
       call.audit({ action: 'snapshot.delete', resourceType: 'deployment', resourceId: d.id, details: { name } })
-      return { status: 'deleted' }
+      return { status: 'deleted' as const }
     },
   },
 })

@@ -42,7 +42,7 @@ export const credentialHandlers = (deps: Pick<Deps, 'db' | 'vault' | 'config'>):
       if (!app || !(await store.removeCredential(tx, app.id))) throw notFound()
       const details = { app: call.params.app_name }
       call.audit({ action: 'app.git_credential.delete', resourceType: 'app', resourceId: app.id, details })
-      return { status: 'deleted' }
+      return { status: 'deleted' as const }
     },
   },
 })

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, bool, list, resource, text } from '../http/types.ts'
+import { acknowledgement, bool, list, resource, text } from '../http/types.ts'
 import {
   GitCredential,
   PutGitCredential,
@@ -143,7 +143,7 @@ export const scmOperations = operations({
     ...shared,
     scope: 'write',
     params: ofApp,
-    answer: Acknowledgement,
+    answer: acknowledgement('deleted'),
     addition: true,
   },
   listScmDeliveries: {

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, list, text } from '../http/types.ts'
+import { acknowledgement, list, text } from '../http/types.ts'
 import {
   AttachRuntimeVolumeRequest,
   Balloon,
@@ -95,7 +95,7 @@ export const vmOperations = operations({
     scope: 'deploy',
     params: ofSnapshot,
     fails: [409],
-    answer: Acknowledgement,
+    answer: acknowledgement('deleted'),
   },
   forkVmSnapshot: {
     throttle: 'create',

@@ -67,7 +67,7 @@ const volumeHandlers = (deps: Pick<Deps, 'db'>): VolumeHandlers => ({
       await deleteVolume(tx, volume.id)
       const details = { name: volume.name }
       call.audit({ action: 'volume.delete', resourceType: 'volume', resourceId: volume.id, details })
-      return { status: 'deleting' }
+      return { status: 'deleting' as const }
     },
   },
 
@@ -118,7 +118,7 @@ const snapshotHandlers = (deps: Pick<Deps, 'db'>): SnapshotHandlers => ({
       await deleteVolumeSnapshot(tx, snapshot.id)
       const details = { snapshot: snapshot.name }
       call.audit({ action: 'volume.snapshot_delete', resourceType: 'volume', resourceId: snapshot.volumeId, details })
-      return { status: 'deleting' }
+      return { status: 'deleting' as const }
     },
   },
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { operations } from '../http/operation.ts'
-import { Acknowledgement, fileName, int32, list, maybe, resource, text, uuid } from '../http/types.ts'
+import { acknowledgement, fileName, int32, list, maybe, resource, text, uuid } from '../http/types.ts'
 import { attachOperations } from './attach-schema.ts'
 import {
   AttachedVolume,
@@ -140,7 +140,7 @@ const ownOperations = operations({
     scope: 'write',
     params,
     fails: [409],
-    answer: Acknowledgement,
+    answer: acknowledgement('deleting'),
   },
   getVolumeUsage: {
     method: 'GET',
@@ -251,7 +251,7 @@ const ownOperations = operations({
     scope: 'write',
     params: ofSnapshot,
     fails: [409],
-    answer: Acknowledgement,
+    answer: acknowledgement('deleting'),
   },
 })
 

@@ -136,14 +136,18 @@ export function assertSameDevices({ devices }: Pick<Leaving, 'devices'>, address
   )
 }
 
-export async function hasMirror(qmp: Qmp, name = mirrorNode): Promise<boolean> {
+export async function hasMirror(qmp: Pick<Qmp, 'execute'>, name = mirrorNode): Promise<boolean> {
   const nodes = await qmp.execute('query-named-block-nodes', { flat: true })
   return Array.isArray(nodes) && nodes.some(node => asObject(node)['node-name'] === name)
 }
 
-/** It runs elsewhere, and what is here must never run again. (Taking a snapshot ends as `completed` too, without a mirror.) */
-export async function hasLeft(qmp: Qmp): Promise<boolean> {
-  return (await hasMirror(qmp)) && asObject(await qmp.execute('query-migrate')).status === 'completed'
+/**
+ * It runs elsewhere, and what is here must never run again. A VM that came from another host, or of which a snapshot was taken, has
+ * a migration that is `completed`, too; but its guest runs, while QEMU leaves one that has gone as `postmigrate`.
+ */
+export async function hasLeft(qmp: Pick<Qmp, 'execute'>): Promise<boolean> {
+  if (!(await hasMirror(qmp)) || asObject(await qmp.execute('query-migrate')).status !== 'completed') return false
+  return asObject(await qmp.execute('query-status')).status === 'postmigrate'
 }
 
 /** Resolves when the target's disk is equal and every write goes to both. */

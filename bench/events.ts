@@ -16,7 +16,7 @@ const streams = [5, 50, 500] as const
 
 /** An event of the outbox, as every transaction of the product adds it. */
 export const insertEvents = `INSERT INTO event (project_id, kind, data)
-  SELECT $1, 'bench', '{"app_name": "an-app-of-the-bench", "status": "running", "job_id": "job-0123456789abcdef"}' FROM generate_series(1, $2::int)`
+  SELECT $1, 'deployment.status', '{"app_name": "an-app-of-the-bench", "status": "running", "job_id": "job-0123456789abcdef"}' FROM generate_series(1, $2::int)`
 
 export const events: Benchmark = {
   name: 'events',

@@ -16,7 +16,7 @@ process.once('disconnect', () => process.exit(1))
 /** Each of `count` events is made into text once and written to everybody. */
 process.on('message', ({ count, data }: { readonly count: number; readonly data: object }) => {
   for (let n = 1; n <= count; n++) {
-    const text = `id: ${n}\nevent: bench\ndata: ${JSON.stringify({ ...data, n, at: new Date().toISOString() })}\n\n`
+    const text = `id: ${n}\nevent: deployment.status\ndata: ${JSON.stringify({ ...data, n, at: new Date().toISOString() })}\n\n`
     for (const response of open) response.write(text)
   }
 })

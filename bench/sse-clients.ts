@@ -7,9 +7,9 @@ export interface Readers extends Pick<Arrivals, 'until'> {
   close(): void
 }
 
-/** Opens a stream for each path; resolves when every one has had its first event. They count `bench` events. */
+/** Opens a stream for each path; resolves when every one has had its first event. They count `deployment.status` events. */
 export async function openReaders(origin: string, paths: readonly string[], token?: string): Promise<Readers> {
-  const { take, until } = arrivals(paths.length, Buffer.from('event: bench'))
+  const { take, until } = arrivals(paths.length, Buffer.from('event: deployment.status'))
   const requests: ClientRequest[] = []
   const open = (path: string, n: number) =>
     new Promise<void>((resolve, reject) => {

@@ -12,6 +12,7 @@ import { type BenchApi, startBenchApi } from '../bench/api.ts'
 import { seedApps } from '../bench/seed.ts'
 import { openReaders } from '../bench/sse-clients.ts'
 import { eventSubject } from '../src/control/events/relay.ts'
+import { newId } from '../src/lib/ids.ts'
 import { type TestDatabase, testDatabase } from './support/database.ts'
 
 /** As measured on two cores at loads of 14 to 30 (one app 4.6 to 10.4, a row 3.9 to 7.9, a delivery 1.2 to 1.5); what is allowed is `slack` times that. */
@@ -133,7 +134,13 @@ it(
     const paths = Array.from({ length: size }, () => '/v1/workspace/events')
     const mine = await openReaders(`http://127.0.0.1:${own.port}`, paths, api.jwt)
     const theirs = await openReaders(`http://127.0.0.1:${port}`, paths)
-    const data = { app_name: 'an-app-of-the-bench', status: 'running', job_id: 'job-0123456789abcdef' }
+    const data = {
+      app_name: 'an-app-of-the-bench',
+      status: 'running',
+      job_id: 'job-0123456789abcdef',
+      error_message: null,
+    }
+    const [appId, deploymentId] = [newId(), newId()]
     const at = new Date().toISOString()
     let position = 1_000_000
     let sent = 0
@@ -142,7 +149,7 @@ it(
       const all = mine.until((sent += burst))
       const events = Array.from({ length: burst }, (_, n) => ({
         ...{ previous: sent === burst && n === 0 ? 0 : position, position: ++position, projectId },
-        ...{ kind: 'bench', appId: null, deploymentId: null, data, at },
+        ...{ kind: 'deployment.status', appId, deploymentId, data, at },
       }))
       await api.bus.publish(eventSubject(projectId), events)
       await all
@@ -150,8 +157,8 @@ it(
     const bare = async () => {
       const all = theirs.until((sentRaw += burst))
       for (let n = 0; n < burst; n++) {
-        const body = { ...data, at, app_id: null, deployment_id: null }
-        const text = `id: ${position}\nevent: bench\ndata: ${JSON.stringify(body)}\n\n`
+        const body = { ...data, at, app_id: appId, deployment_id: deploymentId }
+        const text = `id: ${position}\nevent: deployment.status\ndata: ${JSON.stringify(body)}\n\n`
         for (const response of open) response.write(text)
       }
       await all

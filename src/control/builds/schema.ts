@@ -136,7 +136,7 @@ export const buildOperations = operations({
     path: '/v1/apps/{app_name}/builds/{build_id}/log',
     summary: 'Get the log of a build',
     description:
-      'Answers what the build wrote, also long after it ended. Live lines come with the log of its deployment.',
+      'Returns what the build wrote, even long after it ended. Live lines come with the log of its deployment.',
     ...shared,
     params: Type.Object({
       app_name: appName(),

@@ -23,7 +23,7 @@ export const backupOperations = operations({
     path: '/v1/databases/{id}/backups',
     summary: 'Get the state of the backups of a database',
     description:
-      'Answers how the database is backed up, where backups go, and whether the newest one could be restored.',
+      'Returns how the database is backed up, where backups go, and whether the newest one could be restored.',
     ...shared,
     scope: 'read',
     params,

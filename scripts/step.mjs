@@ -6,7 +6,7 @@ import { delimiter, dirname, join } from 'node:path'
 
 const tickMs = 5_000
 const keptChars = 20_000
-/** An installation that takes no longer asks nobody why. */
+/** The registry is asked only during installations that take longer than this. */
 const patienceMs = 20_000
 
 /** Something that a person can act on; printed without a stack trace. */
@@ -68,7 +68,7 @@ export async function npmInstall(cwd, node = process.execPath, wanted = [], askA
   const hopeless = new AbortController()
   let said = ''
   let isOver = false
-  // npm is silent for a quarter of an hour while it tries again what cannot succeed.
+  // npm retries a request that cannot succeed for 15 minutes and prints nothing.
   const asking = setTimeout(async () => {
     const { status, output } = await npm(['ping', '--fetch-retries=0', '--fetch-timeout=10000', '--loglevel=error'])
     if (status === 0 || isOver) return

@@ -56,7 +56,7 @@ export const controlSettings = {
     'MOTE_RATE_REFUSAL_DELAY',
     1000,
     whole(0, 10_000),
-    'milliseconds by which a caller that goes on asking over its allowance is refused later',
+    'milliseconds by which refusals are delayed for a caller that keeps exceeding its rate limit',
   ),
   createsPerSecond: setting('MOTE_RATE_CREATES', 5, whole(1), 'creating requests per second and project'),
   cpuOvercommit: setting('MOTE_CPU_OVERCOMMIT', 8, whole(1, 64), 'vCPUs promised for each real one'),

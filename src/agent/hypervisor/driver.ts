@@ -218,7 +218,7 @@ export interface Machine {
    * Moves the VM to where `Arrival.uri` listens. Resolves when it runs there and is stopped here; on failure or abort it
    * runs on here. Capability `migrate`.
    * @param volumes those that it has, where its driver `movesVolumes`
-   * @param release awaited before the last stretch, in which the guest stands still; rejects when the VM shall stay
+   * @param release awaited before the guest is stopped for the switch; rejects if the VM must stay here
    */
   handOver?(
     uri: string,

@@ -7,7 +7,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { BeginRead } from './attempt.ts'
 import { ApiError, forbidden, notFound, unauthenticated } from './errors.ts'
 import { isStorable } from './json-body.ts'
-import { createLateRefusals } from './late-refusals.ts'
+import { createDelayedRefusals } from './delayed-refusals.ts'
 import type { Caller, MemberRole, Operation, ProjectAccess, Scope } from './operation.ts'
 import { type CallerInProject, originOf, type Presume, type Security, type ServerOptions, stateOf } from './ports.ts'
 import { addressKey, type RateLimiter, type RatePolicy, rateHeaders } from './rate-limit.ts'
@@ -61,12 +61,12 @@ export function createAdmission(options: {
   const { security, rateLimiter } = options
   const policy = policies(options.limits)
   const resting = createResting(options.clock)
-  const lateRefusals = createLateRefusals(options.clock, { delayMs: options.limits.refusalDelayMs })
+  const delayedRefusals = createDelayedRefusals(options.clock, { delayMs: options.limits.refusalDelayMs })
   /** Reads that began before it was known who asks, and still is not. */
   let attempts = 0
 
   async function refuse(reply: FastifyReply, key: string, waitSeconds: number): Promise<never> {
-    await lateRefusals.wait(key, reply)
+    await delayedRefusals.wait(key, reply)
     throw tooMany(waitSeconds)
   }
 

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { FastifyReply } from 'fastify'
 import { describe, expect, it } from 'vitest'
 import { bearer, createFixture } from './fixture.ts'
-import { createLateRefusals } from './late-refusals.ts'
+import { createDelayedRefusals } from './delayed-refusals.ts'
 
 const never = 3_600_000
 const still = { monotonicMs: () => 0 }
@@ -24,7 +24,7 @@ async function isOver(promise: Promise<void>): Promise<boolean> {
 
 describe('a refusal', () => {
   it('is said at once to one who asks a little too much, and late to one who goes on', async () => {
-    const late = createLateRefusals(still, { delayMs: never, atOnce: 2 })
+    const late = createDelayedRefusals(still, { delayMs: never, atOnce: 2 })
     const clients = Array.from({ length: 3 }, client)
     const waits = clients.map(({ reply }) => late.wait('greedy', reply))
     expect(await Promise.all(waits.map(isOver))).toEqual([true, true, false])
@@ -35,14 +35,14 @@ describe('a refusal', () => {
 
   it('is said at once again in the next second', async () => {
     let ms = 0
-    const late = createLateRefusals({ monotonicMs: () => ms }, { delayMs: never, atOnce: 1 })
+    const late = createDelayedRefusals({ monotonicMs: () => ms }, { delayMs: never, atOnce: 1 })
     await late.wait('a', client().reply)
     ms = 1000
     expect(await isOver(late.wait('a', client().reply))).toBe(true)
   })
 
   it('ends the connection where too many wait, until one of them leaves', async () => {
-    const late = createLateRefusals(still, { delayMs: never, atOnce: 0, mostWaiting: 1 })
+    const late = createDelayedRefusals(still, { delayMs: never, atOnce: 0, mostWaiting: 1 })
     const [first, second, third] = [client(), client(), client()]
     const waiting = late.wait('a', first.reply)
     await late.wait('a', second.reply)
@@ -56,7 +56,7 @@ describe('a refusal', () => {
   })
 
   it('is late for callers that there is no room to count', async () => {
-    const late = createLateRefusals(still, { delayMs: never, mostKeys: 1 })
+    const late = createDelayedRefusals(still, { delayMs: never, mostKeys: 1 })
     await late.wait('a', client().reply)
     const second = client()
     const waiting = late.wait('b', second.reply)

@@ -1,37 +1,37 @@
 /**
- * When "too many requests" is said. A caller that asks again as soon as it is refused would keep the event loop busy with
- * refusals, and others would wait behind them. So the first refusals of a key in a second are said at once, and the
- * others of that second come late: each connection of such a caller can then ask about once a second.
+ * When a 429 is sent. A client that repeats its request as soon as it is refused would keep the event loop busy with
+ * refusals, and others would wait. So the first refusals of a key in a second are sent at once, and further ones are
+ * delayed: each connection of such a client is then refused about once a second.
  */
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import type { Clock } from '../../lib/clock.ts'
 
-export interface LateRefusals {
+export interface DelayedRefusals {
   /**
-   * Settles when the refusal may be said, or the client has left. Where too many wait already it settles at once and the
-   * connection ends with the answer.
-   * @param key whose allowance is used up
+   * Resolves when the refusal may be sent, or the client has disconnected. If too many requests wait already, it resolves
+   * at once and the connection ends with the answer.
+   * @param key of the rate limit that is exceeded
    */
   wait(key: string, reply: FastifyReply): Promise<void>
 }
 
 interface Limits {
-  /** How long a refusal is kept; 0: none is. */
+  /** Length of the delay; 0: no delay. */
   readonly delayMs: number
-  /** Refusals of a key in a second that are said at once. A burst of a well-behaved client is smaller. */
+  /** Refusals of a key in a second that are sent at once. A well-behaved client causes fewer. */
   readonly atOnce?: number
   /** Requests that may wait; each holds a socket and about 20 kB. */
   readonly mostWaiting?: number
-  /** Keys that are counted in a second, about 100 bytes each. Refusals of others come late. */
+  /** Keys that are counted in a second, about 100 bytes each. Refusals of other keys are delayed. */
   readonly mostKeys?: number
 }
 
-export function createLateRefusals(
+export function createDelayedRefusals(
   clock: Pick<Clock, 'monotonicMs'>,
   { delayMs, atOnce = 10, mostWaiting = 1_000, mostKeys = 10_000 }: Limits,
-): LateRefusals {
+): DelayedRefusals {
   let second = 0
   let refused = new Map<string, number>()
   let waiting = 0
@@ -57,7 +57,7 @@ export function createLateRefusals(
       try {
         await Promise.race([
           delay(delayMs, undefined, over),
-          // Without this a client that leaves and comes back would fill the room of those who wait.
+          // Without this, a client that disconnects and reconnects would use up `mostWaiting`.
           reply.raw.destroyed || once(reply.raw, 'close', over).catch(() => undefined),
         ])
       } finally {

@@ -59,7 +59,9 @@ async function bareOf(cleanup: AsyncDisposableStack, plane: Plane) {
 }
 
 const appAsk = ({ jwt }: Plane) => ({
-  ...{ path: '/v1/apps', method: 'POST' as const, token: jwt },
+  path: '/v1/apps',
+  method: 'POST' as const,
+  token: jwt,
   body: () => ({ name: `app-${randomBytes(8).toString('hex')}`, git_url: '' }),
 })
 

@@ -12,7 +12,12 @@ import { haproxyShape } from './gateway-servers.ts'
 const [port = '', upstream = '', dir = ''] = process.argv.slice(2)
 const bus = createMemoryBus()
 const route: Route = {
-  ...{ hostname: 'bench.localhost', projectId: 'p', appId: 'a', state: 'live', drainSeconds: 1, version: 1 },
+  hostname: 'bench.localhost',
+  projectId: 'p',
+  appId: 'a',
+  state: 'live',
+  drainSeconds: 1,
+  version: 1,
   backends: [{ vmId: 'v', host: '127.0.0.1', port: Number(upstream) }],
 }
 await bus.serve(gatewaySubjects.routes, () => ({ version: 2, routes: [route] }))

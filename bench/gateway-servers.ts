@@ -124,7 +124,10 @@ export async function startOurHaproxy(dir: string, port: number, gateway: number
 }
 
 export const haproxyShape = (dir: string) => ({
-  ...{ backends: 200, servers: 16, socket: join(dir, 'ours.sock'), mapFile: join(dir, 'ours.map') },
+  backends: 200,
+  servers: 16,
+  socket: join(dir, 'ours.sock'),
+  mapFile: join(dir, 'ours.map'),
 })
 
 /** @param profile a directory for --cpu-prof; empty: none */

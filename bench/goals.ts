@@ -10,7 +10,10 @@ export interface Goal {
 }
 
 const goal = (work: string, beside: string, goal: string, growth = '-', notRun?: string): Goal => ({
-  ...{ work, beside, goal, growth },
+  work,
+  beside,
+  goal,
+  growth,
   ...(notRun === undefined ? {} : { notRun }),
 })
 

@@ -17,9 +17,17 @@ export async function instantHost(bus: Bus, name: string, vcpus: number): Promis
     const vm = vms.get(vmId)
     const running = vm?.want === 'running'
     return {
-      ...{ vmId, generation: vm?.generation ?? 0, state: running ? 'running' : 'absent', healthy: running },
+      vmId,
+      generation: vm?.generation ?? 0,
+      state: running ? 'running' : 'absent',
+      healthy: running,
       endpoint: running ? { host: '127.0.0.1', port: 8080 } : null,
-      ...{ imageDigest: null, hypervisor: 'fake', error: null, exitCode: null, restartCount: 0, startedAtMs: null },
+      imageDigest: null,
+      hypervisor: 'fake',
+      error: null,
+      exitCode: null,
+      restartCount: 0,
+      startedAtMs: null,
       steps: [],
     }
   }
@@ -33,11 +41,20 @@ export async function instantHost(bus: Bus, name: string, vcpus: number): Promis
   await bus.serve(subjects.hostIn(id, 'vm.get'), data => observed((data as { vmId: string }).vmId))
   await bus.serve(subjects.hostIn(id, 'ping'), () => ({ incarnation: 'instant' }))
   const describe = (full: boolean): HostBeat => ({
-    ...{ hostId: id, name, incarnation: 'instant', version: '0', arch: 'x64', network: 'fake' },
-    ...{ vcpus, memoryMib: vcpus * 512, diskMib: vcpus * 1024 },
+    hostId: id,
+    name,
+    incarnation: 'instant',
+    version: '0',
+    arch: 'x64',
+    network: 'fake',
+    vcpus,
+    memoryMib: vcpus * 512,
+    diskMib: vcpus * 1024,
     hypervisors: [
       {
-        ...{ name: 'fake', available: true, detail: 'instant' },
+        name: 'fake',
+        available: true,
+        detail: 'instant',
         capabilities: { pause: true, snapshot: true, hotplugDisk: true, balloon: true, migrate: 'live' },
       },
     ],

@@ -74,7 +74,8 @@ async function startClient(cleanup: AsyncDisposableStack, socket: string) {
 export async function startLibvirt(): Promise<Libvirt> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {
-    ...{ needs: ['libvirtd', 'unshare'], asRoot: true },
+    needs: ['libvirtd', 'unshare'],
+    asRoot: true,
     prepare,
     command: dir => apart(script, dir),
     ready: dir => stat(join(dir, 'run', 'libvirt', 'libvirt-sock')),

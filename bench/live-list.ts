@@ -17,8 +17,17 @@ const sizes = [100, 1000, 10_000] as const
 /** What hosts say each second. */
 export function beatsOf(vms: readonly SeededVm[]): HostBeat[] {
   return [...Map.groupBy(vms, ({ hostId }) => hostId)].map(([hostId, own], n) => ({
-    ...{ hostId, name: `bench-${n}`, incarnation: 'bench', version: '0', arch: 'x64', network: 'fake' },
-    ...{ vcpus: 10_000, memoryMib: 10_000_000, diskMib: 100_000_000, hypervisors: [], vms: null },
+    hostId,
+    name: `bench-${n}`,
+    incarnation: 'bench',
+    version: '0',
+    arch: 'x64',
+    network: 'fake',
+    vcpus: 10_000,
+    memoryMib: 10_000_000,
+    diskMib: 100_000_000,
+    hypervisors: [],
+    vms: null,
     stats: own.map(({ vmId }) => ({ vmId, atMs: 0, cpuUsage: 5, ramUsedBytes: 2 ** 27, rxBytes: 1, txBytes: 1 })),
   }))
 }

@@ -56,7 +56,10 @@ export const logs: Benchmark = {
     await seedApps(sql, rows[0]?.id ?? '', 1, 'app')
     const [vm] = await seedServing(sql, 'app', 1)
     const kept: StoredLine[] = Array.from({ length: lines }, (_, n) => ({
-      ...{ atUs: startUs + n, stream: 'stdout', boot: 1, seq: n },
+      atUs: startUs + n,
+      stream: 'stdout',
+      boot: 1,
+      seq: n,
       line: `${n === lines - 1 ? 'the-last-line' : `line ${n}`} ${'x'.repeat(lineBytes)}`.slice(0, lineBytes),
     }))
     await api.bus.serve(subjects.hostIn(vm?.hostId ?? '', 'vm.logs'), data => {

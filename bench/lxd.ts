@@ -23,7 +23,8 @@ const inTurn = async (count: number, inFlight: number, act: (n: number) => Promi
 export async function startLxd(): Promise<Lxd> {
   await using cleanup = new AsyncDisposableStack()
   const dir = await startPeer(cleanup, {
-    ...{ needs: ['lxd', 'unshare'], asRoot: true },
+    needs: ['lxd', 'unshare'],
+    asRoot: true,
     // It mounts file systems for its containers, which must not stay behind.
     command: dir => apart('LXD_DIR="$1" lxd --group root', dir),
     ready: dir => stat(join(dir, 'unix.socket')),

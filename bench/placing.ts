@@ -63,8 +63,17 @@ export async function makeDeployments(db: Db, projectId: string, named: string, 
     await db.run(sql.app, [appId, projectId, `${named}-${n}`])
     await db.tx(tx =>
       createDeployment(tx, {
-        ...{ projectId, appId, image: 'example/app:1', hypervisor: 0, vcpus: 1, memoryMib: 512, diskMib: 1024 },
-        ...{ port: 8080, replicas, ipv6Prefix: prefix, triggerSource: 'api' },
+        projectId,
+        appId,
+        image: 'example/app:1',
+        hypervisor: 0,
+        vcpus: 1,
+        memoryMib: 512,
+        diskMib: 1024,
+        port: 8080,
+        replicas,
+        ipv6Prefix: prefix,
+        triggerSource: 'api',
       }),
     )
   }

@@ -34,7 +34,9 @@ export interface Plane extends AsyncDisposable {
 /** Limits so high that nothing meets them; seeded hosts, which never beat, are not missed. */
 export const unlimited: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['TENANT', 'ANONYMOUS', 'LOGIN', 'CREATES'].map(name => [`MOTE_RATE_${name}`, '100000000'])),
-  ...{ MOTE_STREAMS_PER_USER: '100000', MOTE_HOST_TIMEOUT: '86400', MOTE_RATE_REFUSAL_DELAY: '0' },
+  MOTE_STREAMS_PER_USER: '100000',
+  MOTE_HOST_TIMEOUT: '86400',
+  MOTE_RATE_REFUSAL_DELAY: '0',
 }
 
 /** A durable PostgreSQL that exists until `cleanup` ends, with all migrations applied. @returns its address */
@@ -73,8 +75,11 @@ export async function startPlane(env: Readonly<Record<string, string>> = unlimit
     get url() {
       return url()
     },
-    ...{ databaseUrl, sql, projectId: rows[0]?.id ?? '' },
-    ...{ jwt: String(login['token']), refreshToken: String(login['refresh_token']) },
+    databaseUrl,
+    sql,
+    projectId: rows[0]?.id ?? '',
+    jwt: String(login['token']),
+    refreshToken: String(login['refresh_token']),
     cpuMs: () => cpuMsOf(running.pid),
     rssMib: () => rssMib(running.pid),
     beat: beats => running.child.send(beats),
@@ -106,17 +111,22 @@ async function startChild(databaseUrl: string, env: Readonly<Record<string, stri
   const child = fork(await builtChild('plane-child.ts'), {
     execArgv: [...programFlags, ...profileFlags()],
     env: {
-      ...{ PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' },
+      PATH: process.env['PATH'] ?? '',
+      HOME: process.env['HOME'] ?? '',
       // As the program itself keeps it (src/programs/compile-cache.ts).
       NODE_COMPILE_CACHE: join(homedir(), '.cache', 'mote', 'compiled'),
-      ...{ MOTE_SECRET_KEY: 'bench-'.repeat(8), MOTE_CAPTCHA: 'off', DATABASE_URL: databaseUrl },
+      MOTE_SECRET_KEY: 'bench-'.repeat(8),
+      MOTE_CAPTCHA: 'off',
+      DATABASE_URL: databaseUrl,
       ...env,
     },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   const [message] = await Promise.race([once(child, 'message'), failed(child)])
   return {
-    ...{ child, pid: child.pid ?? 0, port: (message as { port: number }).port },
+    child,
+    pid: child.pid ?? 0,
+    port: (message as { port: number }).port,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return
       child.kill('SIGTERM')

@@ -24,7 +24,9 @@ export async function rawQemu(): Promise<RawQemu> {
   const child = spawn('qemu-system-x86_64', args, { cwd: dir, stdio: 'ignore' })
   const qmp = await until(() => connectQmp(dir, 'qmp.sock'), { what: 'QEMU answers', timeoutMs: 20_000, everyMs: 1 })
   return {
-    ...{ child, qmp, ms: performance.now() - began },
+    child,
+    qmp,
+    ms: performance.now() - began,
     async [Symbol.asyncDispose]() {
       qmp.close()
       if (child.exitCode === null && child.signalCode === null) {

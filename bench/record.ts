@@ -71,8 +71,16 @@ export async function record(benchmark: Benchmark, say: (line: string) => void):
   const notes: string[] = []
   const absent: { peer: string; why: string }[] = []
   const result = (): Result => ({
-    ...{ name, goal, at: new Date().toISOString(), machine: thisMachine(), load: { before, after: load() } },
-    ...{ measured, growth, verdicts, notes, absent },
+    name,
+    goal,
+    at: new Date().toISOString(),
+    machine: thisMachine(),
+    load: { before, after: load() },
+    measured,
+    growth,
+    verdicts,
+    notes,
+    absent,
   })
   const unable = await benchmark.unable?.()
   if (unable !== undefined) {

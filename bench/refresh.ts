@@ -65,7 +65,9 @@ function refreshes(cleanup: AsyncDisposableStack, plane: Plane): () => Promise<n
   return () =>
     rateOf(async () => {
       const answer = await pool.request({
-        ...{ path: '/v1/auth/refresh', method: 'POST', headers: { 'content-type': 'application/json' } },
+        path: '/v1/auth/refresh',
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ refresh_token: token }),
       })
       const body = (await answer.body.json()) as { refresh_token?: string }

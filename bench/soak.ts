@@ -83,7 +83,9 @@ export const soak: Benchmark = {
     const requests = asked.reduce((sum, count) => sum + count, 0)
     report.note(`${requests} requests in ${minutes} minutes`)
     report.growth({
-      ...{ what: 'resident memory of mote up', unit: 'MiB', along: 'minutes' },
+      what: 'resident memory of mote up',
+      unit: 'MiB',
+      along: 'minutes',
       points: samples.map(({ minute, mib }) => ({ at: minute, value: mib })),
     })
     const warm = samples.filter(({ minute }) => minute >= minutes * warmShare)

@@ -148,8 +148,14 @@ it(
     const product = async () => {
       const all = mine.until((sent += burst))
       const events = Array.from({ length: burst }, (_, n) => ({
-        ...{ previous: sent === burst && n === 0 ? 0 : position, position: ++position, projectId },
-        ...{ kind: 'deployment.status', appId, deploymentId, data, at },
+        previous: sent === burst && n === 0 ? 0 : position,
+        position: ++position,
+        projectId,
+        kind: 'deployment.status',
+        appId,
+        deploymentId,
+        data,
+        at,
       }))
       await api.bus.publish(eventSubject(projectId), events)
       await all

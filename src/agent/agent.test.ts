@@ -13,7 +13,10 @@ const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 
 const hasQemu = readdirSync('/usr/bin').includes('qemu-system-x86_64')
 const spec = testSpec({ hypervisor: 'fake' })
 const wish = (vmId: string, generation: number, want: 'running' | 'stopped' | 'absent' = 'running') => ({
-  ...{ vmId, generation, want, spec },
+  vmId,
+  generation,
+  want,
+  spec,
 })
 
 test('a second agent on the same data directory is refused, and may start after the first', async () => {

@@ -59,8 +59,14 @@ async function publishBeat(
 ): Promise<void> {
   const images = await beats.databaseImages()
   const message: HostBeat = {
-    ...{ hostId: beats.hostId, name: config.hostName, incarnation: beats.incarnation, version: beats.version },
-    ...{ arch: arch(), ...capacity, hypervisors: beats.offers(), network: beats.network },
+    hostId: beats.hostId,
+    name: config.hostName,
+    incarnation: beats.incarnation,
+    version: beats.version,
+    arch: arch(),
+    ...capacity,
+    hypervisors: beats.offers(),
+    network: beats.network,
     vms: full ? reconciler.list() : null,
     stats: await allStats(reconciler),
     pools: [...beats.pools()],

@@ -42,12 +42,20 @@ export async function createDrivers(
   const isolation = await openIsolation(dataDir, await netlessFor(network, cacheDir, onProgress), config.diskLimits)
   const shared = { cacheDir, dataDir, images, network: closedOnce(network), bootLimitMs, migrationHost, isolation }
   const pool = await openQemuPool({
-    ...{ size: config.vmmPool, dataDir, cacheDir, launcher, isolation },
+    size: config.vmmPool,
+    dataDir,
+    cacheDir,
+    launcher,
+    isolation,
     onError: error => onProgress(`no QEMU waits for a VM, each is started when it is needed: ${String(error)}`),
   })
   const all: readonly Driver[] = [
     qemuDriver({
-      ...{ ...shared, launcher, pool, kernel, templateMib: config.templateMib },
+      ...shared,
+      launcher,
+      pool,
+      kernel,
+      templateMib: config.templateMib,
       onError: error => onProgress(`a template of VMs is not used: ${String(error)}`),
     }),
     ...(await vmmPlatforms(config)).map(platform => vmmDriver({ ...shared, ports: 'vsock', kernel }, platform)),

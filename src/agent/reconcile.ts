@@ -110,9 +110,17 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     })
     const actor = new VmActor(
       {
-        ...{ driver, vmLog: log, dir: deps.state.vmDir(vmId), log: logOf(deps.log, wish), ready: deps.ready },
-        ...{ bootSlots: deps.bootSlots, health: deps.health, stopGraceMs: deps.stopGraceMs },
-        ...{ volumes: deps.volumes, snapshot: deps.snapshot, guard: deps.guard },
+        driver,
+        vmLog: log,
+        dir: deps.state.vmDir(vmId),
+        log: logOf(deps.log, wish),
+        ready: deps.ready,
+        bootSlots: deps.bootSlots,
+        health: deps.health,
+        stopGraceMs: deps.stopGraceMs,
+        volumes: deps.volumes,
+        snapshot: deps.snapshot,
+        guard: deps.guard,
         hasSnapshot: deps.hasSnapshot,
         saveRecord: next => deps.state.saveRecord(vmId, next),
         onSeen: news.tell,

@@ -141,24 +141,23 @@ export async function testAgent(given: Partial<AgentConfig>, fake?: FakeHost): P
 
 export function testSpec(change: Partial<VmSpec> = {}): VmSpec {
   return {
-    ...{
-      projectId: 'p1',
-      appId: 'a1',
-      deploymentId: 'd1',
-      hostname: 'hello-1',
-      hypervisor: 'qemu',
-      image: 'oci:hello',
-    },
-    ...{
-      vcpus: 1,
-      memoryMib: 128,
-      diskMib: 64,
-      env: {},
-      port: 8080,
-      healthCheckPath: '/health',
-      ipv6Address: 'fd00::1',
-    },
-    ...{ maxRestarts: 0, restarts: 0, balloonTargetMib: null, disks: [] },
+    projectId: 'p1',
+    appId: 'a1',
+    deploymentId: 'd1',
+    hostname: 'hello-1',
+    hypervisor: 'qemu',
+    image: 'oci:hello',
+    vcpus: 1,
+    memoryMib: 128,
+    diskMib: 64,
+    env: {},
+    port: 8080,
+    healthCheckPath: '/health',
+    ipv6Address: 'fd00::1',
+    maxRestarts: 0,
+    restarts: 0,
+    balloonTargetMib: null,
+    disks: [],
     ...change,
   }
 }

@@ -66,8 +66,11 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
     const { promise: over, resolve } = Promise.withResolvers<void>()
     const nothing = { percent: 0, transferredBytes: 0, totalBytes: 0, error: null, uri: null } as const
     const move: Move = {
-      ...{ transfer: { transferId, role, phase: 'preparing', ...nothing }, final: false, over },
-      ...{ look: Promise.withResolvers(), abort: new AbortController() },
+      transfer: { transferId, role, phase: 'preparing', ...nothing },
+      final: false,
+      over,
+      look: Promise.withResolvers(),
+      abort: new AbortController(),
     }
     moves.set(id, move)
     const { signal } = move.abort
@@ -76,7 +79,8 @@ export function createTransfers<W extends Movable>(deps: TransfersDeps<W>): Tran
       if (moves.get(id) === move && !signal.aborted) onChange(id)
     }
     const underWay: UnderWay = {
-      ...{ signal, tell },
+      signal,
+      tell,
       final: () => move.final,
       news: () => abortable(move.look.promise, signal),
     }

@@ -22,9 +22,16 @@ const paths = async (below = '') => (await sourceFiles(join(dir, below))).map(({
 describe('the source of a folder', () => {
   it('is everything but what is made again, secret, or of this computer only', async () => {
     await put({
-      ...{ 'package.json': '{}', 'src/index.js': '1', '.env': 'KEY=1', '.env.example': 'KEY=', '.DS_Store': '' },
-      ...{ 'node_modules/a/index.js': '', 'packages/b/node_modules/c/index.js': '', '.git/HEAD': '' },
-      ...{ 'app/__pycache__/x.pyc': '', '.venv/bin/python': '' },
+      'package.json': '{}',
+      'src/index.js': '1',
+      '.env': 'KEY=1',
+      '.env.example': 'KEY=',
+      '.DS_Store': '',
+      'node_modules/a/index.js': '',
+      'packages/b/node_modules/c/index.js': '',
+      '.git/HEAD': '',
+      'app/__pycache__/x.pyc': '',
+      '.venv/bin/python': '',
     })
     expect(await paths()).toEqual(['.env.example', 'package.json', 'src/index.js'])
   })
@@ -41,15 +48,17 @@ describe('the source of a folder', () => {
 
   it('is what git would take of it: .gitignore here, below and above', async () => {
     await put({
-      ...{ '.gitignore': '*.log\n/build\n!keep.log\nshop/secret.txt\n', 'shop/.gitignore': 'tmp/\n!important.log\n' },
-      ...{
-        'shop/index.html': '',
-        'shop/a.log': '',
-        'shop/keep.log': '',
-        'shop/important.log': '',
-        'shop/secret.txt': '',
-      },
-      ...{ 'shop/tmp/x': '', 'shop/build': '', 'shop/deep/.gitignore': '*\n!.gitignore\n', 'shop/deep/y': '' },
+      '.gitignore': '*.log\n/build\n!keep.log\nshop/secret.txt\n',
+      'shop/.gitignore': 'tmp/\n!important.log\n',
+      'shop/index.html': '',
+      'shop/a.log': '',
+      'shop/keep.log': '',
+      'shop/important.log': '',
+      'shop/secret.txt': '',
+      'shop/tmp/x': '',
+      'shop/build': '',
+      'shop/deep/.gitignore': '*\n!.gitignore\n',
+      'shop/deep/y': '',
     })
     execFileSync('git', ['init', '--quiet', dir])
     const git = execFileSync('git', ['-C', join(dir, 'shop'), 'ls-files', '-z', '--others', '--exclude-standard'])
@@ -59,8 +68,13 @@ describe('the source of a folder', () => {
 
   it('with a Dockerfile is also without what .dockerignore names, but never without these two', async () => {
     await put({
-      ...{ Dockerfile: 'FROM scratch', '.dockerignore': '# not needed\nDocker*\ndocs\n**/*.md\n', 'a.md': '' },
-      ...{ 'docs/x': '', 'src/docs/y': '', 'src/b.md': '', 'src/main.c': '' },
+      Dockerfile: 'FROM scratch',
+      '.dockerignore': '# not needed\nDocker*\ndocs\n**/*.md\n',
+      'a.md': '',
+      'docs/x': '',
+      'src/docs/y': '',
+      'src/b.md': '',
+      'src/main.c': '',
     })
     expect(await paths()).toEqual(['.dockerignore', 'Dockerfile', 'src/docs/y', 'src/main.c'])
     await writeFile(join(dir, '.dockerignore'), '*\n!src\n')

@@ -73,7 +73,9 @@ async function perform(given: Verb, command: Command, values: readonly unknown[]
       ...(await access(flags)),
       args: values.filter(value => !Array.isArray(value)).map(value => (typeof value === 'string' ? value : '')),
       rest: rest.map(String),
-      ...{ flags, terminal: createTerminal(), signal: stop.signal },
+      flags,
+      terminal: createTerminal(),
+      signal: stop.signal,
     }
     const answer = await given.run(call).catch((cause: unknown) => {
       throw explained(cause, call.url)

@@ -105,7 +105,9 @@ export const NetworkObserved = Type.Object({
   mesh: Type.Union([
     Type.Null(),
     Type.Object({
-      ...{ publicKey: Type.String(), endpoint: Type.String(), peers: Type.Array(PeerObserved) },
+      publicKey: Type.String(),
+      endpoint: Type.String(),
+      peers: Type.Array(PeerObserved),
       ipv4: Type.Optional(HostIpv4),
     }),
   ]),

@@ -80,6 +80,16 @@ export function readRoutes(data: unknown): RoutesAnswer {
 
 /** It is there: under generation 0 that is no news of the VM, and its room stays taken. */
 const unread = (vmId: string): VmObserved => ({
-  ...{ vmId, generation: 0, state: 'crashed', healthy: false, endpoint: null, imageDigest: null, hypervisor: 'qemu' },
-  ...{ error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
+  vmId,
+  generation: 0,
+  state: 'crashed',
+  healthy: false,
+  endpoint: null,
+  imageDigest: null,
+  hypervisor: 'qemu',
+  error: null,
+  exitCode: null,
+  restartCount: 0,
+  startedAtMs: null,
+  steps: [],
 })

@@ -53,8 +53,10 @@ export const prices = (text: string): UsagePrices => {
     Object.assign(found, { [name]: Number(cents) })
   }
   return Object.freeze({
-    ...{ vcpuHour: found.vcpu_hour, gibHour: found.gib_hour },
-    ...{ storageGbMonth: found.storage_gb_month, egressGb: found.egress_gb },
+    vcpuHour: found.vcpu_hour,
+    gibHour: found.gib_hour,
+    storageGbMonth: found.storage_gb_month,
+    egressGb: found.egress_gb,
   })
 }
 export const pem = (text: string) => {

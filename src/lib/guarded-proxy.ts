@@ -78,7 +78,12 @@ export async function guardedProxy(
 
 /** Whatever a program may call the variables in which it looks for a proxy. */
 export const proxyEnvironment = (url: string): Readonly<Record<string, string>> => ({
-  ...{ HTTPS_PROXY: url, HTTP_PROXY: url, NO_PROXY: '', https_proxy: url, http_proxy: url, no_proxy: '' },
+  HTTPS_PROXY: url,
+  HTTP_PROXY: url,
+  NO_PROXY: '',
+  https_proxy: url,
+  http_proxy: url,
+  no_proxy: '',
 })
 
 /** Leads from a unix socket to that host, byte by byte. */

@@ -43,11 +43,17 @@ const hosts = 3
 const hostTimeoutSeconds = 4
 
 const simulated: Taste & { readonly pauseMs: number } = {
-  ...{ deploy: n => ({ image: `example/app:${n}`, hypervisor: 'fake' }), mostApps: 4, mostReplicas: 3, pauseMs: 150 },
+  deploy: n => ({ image: `example/app:${n}`, hypervisor: 'fake' }),
+  mostApps: 4,
+  mostReplicas: 3,
+  pauseMs: 150,
 }
 /** Emulated on cores that everything else of this needs, too. */
 const real: Taste & { readonly pauseMs: number } = {
-  ...{ deploy: () => ({ image: 'oci:hello', hypervisor: 'qemu' }), mostApps: 2, mostReplicas: 1, pauseMs: 8000 },
+  deploy: () => ({ image: 'oci:hello', hypervisor: 'qemu' }),
+  mostApps: 2,
+  mostReplicas: 1,
+  pauseMs: 8000,
 }
 
 export async function chaos(options: ChaosOptions): Promise<ChaosResult> {

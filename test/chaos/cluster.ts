@@ -94,8 +94,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   )
   const controls = ports.map((port, n) =>
     program(`control-${n}`, 'control', ['control', '--port', String(port)], {
-      ...{ DATABASE_URL: options.databaseUrl, NATS_URL: url('control'), ...rates },
-      ...{ MOTE_SECRET_KEY: 'chaos-'.repeat(8), MOTE_CAPTCHA: 'off' },
+      DATABASE_URL: options.databaseUrl,
+      NATS_URL: url('control'),
+      ...rates,
+      MOTE_SECRET_KEY: 'chaos-'.repeat(8),
+      MOTE_CAPTCHA: 'off',
       // Room for all of them on any two hosts.
       MOTE_CPU_OVERCOMMIT: '64',
       MOTE_HOST_TIMEOUT: String(options.hostTimeoutSeconds),
@@ -122,7 +125,12 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     })
   const all = cleanup.move()
   return {
-    ...{ programs, planes, hostIds, realHostIds, dir, bus },
+    programs,
+    planes,
+    hostIds,
+    realHostIds,
+    dir,
+    bus,
     lately: () => output.slice(-20).join(''),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   }
@@ -132,7 +140,8 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 function restartable(nats: NatsServer): Program {
   let back = Promise.withResolvers<void>()
   return {
-    ...{ name: 'nats-server', kind: 'bus' },
+    name: 'nats-server',
+    kind: 'bus',
     async kill() {
       back = Promise.withResolvers()
       const down = Promise.withResolvers<void>()

@@ -62,7 +62,12 @@ const sql = {
 }
 
 export const shape: Pick<NewDeployment, 'image' | 'hypervisor' | 'vcpus' | 'memoryMib' | 'diskMib' | 'port'> = {
-  ...{ image: 'example/app:1', hypervisor: 0, vcpus: 1, memoryMib: 512, diskMib: 1024, port: 8080 },
+  image: 'example/app:1',
+  hypervisor: 0,
+  vcpus: 1,
+  memoryMib: 512,
+  diskMib: 1024,
+  port: 8080,
 }
 
 export interface TestApp {
@@ -147,8 +152,13 @@ export async function computeWorld(
     deploy: (app: TestApp, { replicas = 1, ...change }: Partial<typeof shape> & { replicas?: number } = {}) =>
       db.tx(tx =>
         createDeployment(tx, {
-          ...{ ...shape, ...change, projectId, appId: app.id, replicas },
-          ...{ ipv6Prefix: 'fd00:1:2:3::/64', triggerSource: 'api' },
+          ...shape,
+          ...change,
+          projectId,
+          appId: app.id,
+          replicas,
+          ipv6Prefix: 'fd00:1:2:3::/64',
+          triggerSource: 'api',
         }),
       ),
     /** Hosts move one step, and what they say of their VMs is recorded. */

@@ -48,7 +48,9 @@ export function fakeLvm(devDir: string, { group = 'vg', thinPool = 'pool', poolB
       if (args.join(' ') !== `${wanted} ${group}`) fail('lvs', `unknown arguments ${args.join(' ')}`)
       const percent = (bytes: number, of: number) => ((bytes / of) * 100).toFixed(2)
       const each = [...volumes].map(async ([lv_name, { sizeBytes }]) => ({
-        ...{ lv_name, lv_size: String(sizeBytes), data_percent: percent(await used(lv_name), sizeBytes) },
+        lv_name,
+        lv_size: String(sizeBytes),
+        data_percent: percent(await used(lv_name), sizeBytes),
       }))
       const lv = await Promise.all(each)
       const all = lv.reduce((sum, one) => sum + (Number(one.data_percent) * Number(one.lv_size)) / 100, 0)

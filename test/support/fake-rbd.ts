@@ -134,7 +134,9 @@ export function fakeCluster(dir: string, pool = 'rbd'): FakeCluster {
     du: async ([spec = '']) => {
       const { image, snapshots } = find(spec)
       const one = async (snapshot?: string) => ({
-        ...{ name: image, used_size: await bytes(file(image, snapshot)), provisioned_size: 0 },
+        name: image,
+        used_size: await bytes(file(image, snapshot)),
+        provisioned_size: 0,
         ...(snapshot === undefined ? {} : { snapshot }),
       })
       const kept = [...snapshots].filter(([, { trashed }]) => !trashed).map(([name]) => one(name))

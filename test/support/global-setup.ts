@@ -38,7 +38,10 @@ declare module 'vitest' {
 
 /** Nothing of a test database must survive a power cut. */
 const testSettings = {
-  ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' },
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+  max_connections: '300',
   // It is in memory.
   max_wal_size: '256MB',
 }

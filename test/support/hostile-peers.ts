@@ -43,7 +43,11 @@ export async function withGuest(
   await using own = await ownDir()
   await using both = await testPorts()
   const log = vmLog({
-    ...{ vmId: 'v', dir: own.path, onError: () => undefined, nowMs: () => Date.now(), publish: async () => undefined },
+    vmId: 'v',
+    dir: own.path,
+    onError: () => undefined,
+    nowMs: () => Date.now(),
+    publish: async () => undefined,
     limits: { maxBytes: 1 << 20, linesPerSecond: 1000, bytesPerSecond: 1 << 20 },
   })
   const guest = await openGuest(both.ports, 0, {

@@ -88,8 +88,18 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
     const time = options.tellsTime ? { atUs: Math.round((performance.timeOrigin + performance.now()) * 1000) } : {}
     if (vm) return { ...observedOf(vm), ...time }
     return {
-      ...{ vmId, generation: gone.get(vmId) ?? 0, state: 'absent', healthy: false, endpoint: null, imageDigest: null },
-      ...{ hypervisor: 'fake', error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
+      vmId,
+      generation: gone.get(vmId) ?? 0,
+      state: 'absent',
+      healthy: false,
+      endpoint: null,
+      imageDigest: null,
+      hypervisor: 'fake',
+      error: null,
+      exitCode: null,
+      restartCount: 0,
+      startedAtMs: null,
+      steps: [],
       ...time,
     }
   }
@@ -99,14 +109,15 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   const snapshotSeen = (snapshotId: string): SnapshotObserved => {
     const found = snapshots.get(snapshotId)
     return {
-      ...{
-        snapshotId,
-        vmId: found?.put.vmId ?? '',
-        generation: found?.put.generation ?? 0,
-        state: found?.state ?? 'absent',
-      },
-      ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null },
-      ...{ madeBy: snapshotKind, pauseMs: 1, error: found?.state === 'failed' ? 'it is not here' : null },
+      snapshotId,
+      vmId: found?.put.vmId ?? '',
+      generation: found?.put.generation ?? 0,
+      state: found?.state ?? 'absent',
+      sizeBytes: found?.state === 'ready' ? 4096 : 0,
+      sha256: found?.state === 'ready' ? 'ab'.repeat(32) : null,
+      madeBy: snapshotKind,
+      pauseMs: 1,
+      error: found?.state === 'failed' ? 'it is not here' : null,
       ...(found?.transfer ? { transfer: found.transfer } : {}),
       ...(found && found.disks.length > 0 ? { disks: [...found.disks] } : {}),
     }
@@ -147,7 +158,11 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
       const disks = source.wish.spec.disks
         .filter(disk => source.disks.some(one => one.volumeId === disk.volumeId && one.state === 'attached'))
         .map(({ volumeId, generation, mountPoint, readOnly }) => ({
-          ...{ volumeId, generation, mountPoint, readOnly, copied: !stays && !readOnly },
+          volumeId,
+          generation,
+          mountPoint,
+          readOnly,
+          copied: !stays && !readOnly,
         }))
       const contents = new Map(disks.map(({ volumeId }) => [volumeId, storage.volumes.get(volumeId)?.content ?? '']))
       const { snapshotId } = wish
@@ -162,10 +177,17 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   }
 
   const step = simSteps({
-    ...{ hostId: id, wires, vms, snapshots, gone, behaviour, stepDisks: storage.stepDisks },
+    hostId: id,
+    wires,
+    vms,
+    snapshots,
+    gone,
+    behaviour,
+    stepDisks: storage.stepDisks,
     contentOf: volumeId => storage.volumes.get(volumeId)?.content,
     rewind: storage.write,
-    ...{ pack: storage.pack, unpack: storage.unpack },
+    pack: storage.pack,
+    unpack: storage.unpack,
   })
   const stepSnapshot = (snapshotId: string, snapshot: SimSnapshot): boolean => {
     if (snapshot.put.want === 'absent') {
@@ -206,7 +228,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
   await answer(verb('volume.get'), ({ volumeId }: { volumeId: string }) => storage.observed(volumeId))
   await answer(verb('volume.snapshot'), storage.putSnapshot)
   await answer(verb('vm.exec'), ({ command }: { command: string[] }) => ({
-    ...{ exitCode: 0, stdout: command.join(' '), stderr: '', truncated: false },
+    exitCode: 0,
+    stdout: command.join(' '),
+    stderr: '',
+    truncated: false,
   }))
 
   return {
@@ -236,11 +261,20 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
           })
     },
     beat: (full = true) => ({
-      ...{ hostId: id, name, incarnation: 'sim', version: '0', arch: 'x64', network: 'fake' },
-      ...{ vcpus: options.vcpus ?? 16, memoryMib: options.memoryMib ?? 16_384, diskMib: options.diskMib ?? 1_000_000 },
+      hostId: id,
+      name,
+      incarnation: 'sim',
+      version: '0',
+      arch: 'x64',
+      network: 'fake',
+      vcpus: options.vcpus ?? 16,
+      memoryMib: options.memoryMib ?? 16_384,
+      diskMib: options.diskMib ?? 1_000_000,
       hypervisors: [
         {
-          ...{ name: 'fake', available: true, detail: 'simulated' },
+          name: 'fake',
+          available: true,
+          detail: 'simulated',
           ...(snapshotParcels ? { snapshotKind } : {}),
           features: [
             ...(['raw-drives', 'volumes', 'encrypted-volumes', 'private-network', 'kept-volumes'] as const),
@@ -249,7 +283,10 @@ export async function simHost(bus: Bus, options: SimHostOptions): Promise<SimHos
             ...(snapshotParcels ? (['moved-snapshots'] as const) : []),
           ],
           capabilities: {
-            ...{ pause: true, snapshot: true, hotplugDisk: true, balloon: true },
+            pause: true,
+            snapshot: true,
+            hotplugDisk: true,
+            balloon: true,
             migrate: options.migrate ?? 'live',
           },
         },

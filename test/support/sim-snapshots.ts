@@ -9,7 +9,13 @@ export interface SimSnapshotParcel {
 }
 
 export const comingSnapshot = (put: SnapshotPut): SimSnapshot => ({
-  ...{ put, state: 'creating', memory: '', identity: '', disks: [], contents: new Map(), stays: false },
+  put,
+  state: 'creating',
+  memory: '',
+  identity: '',
+  disks: [],
+  contents: new Map(),
+  stays: false,
 })
 
 /** One step of what its wish says of a move; what to do with one that is no move's, undefined. */

@@ -78,8 +78,16 @@ export const running: ReadonlySet<VmState> = new Set(['running', 'paused'])
 
 export function newSimVm(wish: VmPut): SimVm {
   const vm = {
-    ...{ vmId: wish.vmId, wish, record: newRecord, stage: null, bringing: '', workload: 'running' as const },
-    ...{ healthy: false, disks: [], memory: '', identity: '' },
+    vmId: wish.vmId,
+    wish,
+    record: newRecord,
+    stage: null,
+    bringing: '',
+    workload: 'running' as const,
+    healthy: false,
+    disks: [],
+    memory: '',
+    identity: '',
     get state(): VmState {
       return observedOf(vm).state
     },
@@ -91,7 +99,12 @@ export function observedOf(vm: SimVm): VmObserved {
   const { wish, record, stage, healthy, disks } = vm
   const version = wish.spec.firewall?.version
   return observe({
-    ...{ wish, record, stage, healthy, disks, fault: null },
+    wish,
+    record,
+    stage,
+    healthy,
+    disks,
+    fault: null,
     firewall: version === undefined ? undefined : { version, state: 'applied', detail: null, healed: 0 },
   })
 }
@@ -113,9 +126,13 @@ export function crash(vm: SimVm): void {
 function factsOf({ wish, record, workload, disks }: SimVm, snapshots: SimWorld['snapshots']): VmFacts {
   const { want, spec } = wish
   return {
-    ...{ want, workload, machine: record.running === null ? 'none' : record.paused ? 'paused' : 'running' },
-    ...{ current: bootKey(spec) === record.bootKey, crashed: isCrashed(wish, record) },
-    ...{ restartsLeft: record.recentRestarts < spec.maxRestarts, migration: migrationFact(spec, record) },
+    want,
+    workload,
+    machine: record.running === null ? 'none' : record.paused ? 'paused' : 'running',
+    current: bootKey(spec) === record.bootKey,
+    crashed: isCrashed(wish, record),
+    restartsLeft: record.recentRestarts < spec.maxRestarts,
+    migration: migrationFact(spec, record),
     cleared: true, // a simulated process has no mounts
     kept: record.keptFor !== undefined && snapshots.get(record.keptFor)?.put.want === 'present',
     adjusted:
@@ -239,11 +256,9 @@ function inhabit(vm: SimVm): void {
   vm.workload = 'running'
   vm.record = {
     ...vm.record,
-    ...{
-      running: { prepared, process: { pid: 1, startTicks: 1 }, boot },
-      bootKey: bootKey(vm.wish.spec),
-      paused: false,
-    },
+    running: { prepared, process: { pid: 1, startTicks: 1 }, boot },
+    bootKey: bootKey(vm.wish.spec),
+    paused: false,
   }
 }
 
@@ -252,7 +267,11 @@ function moving({ hostId, wires, snapshots, pack, unpack }: SimWorld) {
   const note = (vm: SimVm, change: Pick<MigrationObserved, 'migrationId' | 'role' | 'phase' | 'uri' | 'ready'>) => {
     const percent = change.phase === 'switched' ? 100 : change.phase === 'copying' ? 50 : 0
     const migration: MigrationObserved = {
-      ...{ ...change, percent, transferredBytes: percent * 1024, totalBytes: 102_400, error: null },
+      ...change,
+      percent,
+      transferredBytes: percent * 1024,
+      totalBytes: 102_400,
+      error: null,
       downtimeMs: change.phase === 'switched' ? 12 : null,
     }
     vm.record = { ...vm.record, migration }

@@ -106,9 +106,12 @@ export function simVolumes(
   const snapshot = (snapshotId: string): VolumeSnapshotObserved => {
     const found = snapshots.get(snapshotId)
     return {
-      ...{ snapshotId, volumeId: found?.put.volumeId ?? '', generation: found?.put.generation ?? 0 },
+      snapshotId,
+      volumeId: found?.put.volumeId ?? '',
+      generation: found?.put.generation ?? 0,
       state: found === undefined ? 'absent' : found.put.want === 'absent' ? 'removing' : found.state,
-      ...{ sizeBytes: found?.state === 'ready' ? 4096 : 0, pauseMs: 1 },
+      sizeBytes: found?.state === 'ready' ? 4096 : 0,
+      pauseMs: 1,
       error: found?.state === 'failed' ? 'there is no such volume' : null,
     }
   }
@@ -123,7 +126,8 @@ export function simVolumes(
         return content === undefined ? [] : [[snapshotId, content] as const]
       }),
     ),
-    ...{ whole: false, taken: false },
+    whole: false,
+    taken: false,
   })
   const take = (volume: SimVolume, parcel: SimParcel, transferId: string) => {
     volume.content = parcel.content

@@ -42,7 +42,8 @@ beforeAll(async () => {
     output += text
   })
   const found = await until(() => /"api":"(http:[^"]+)"/.exec(output), {
-    ...{ timeoutMs: 60_000, what: 'the built cloud is up' },
+    timeoutMs: 60_000,
+    what: 'the built cloud is up',
   })
   url = found[1] ?? ''
 }, 120_000)

@@ -36,7 +36,9 @@ const deploymentIs = (status: string) =>
   until(async () => (await newest()).status === status, { what: `it is ${status}`, timeoutMs: 30_000, everyMs: 50 })
 const databaseIs = (status: string) =>
   until(async () => (await user.get('/v1/databases')).body[0]?.status === status, {
-    ...{ what: `the database is ${status}`, timeoutMs: 30_000, everyMs: 50 },
+    what: `the database is ${status}`,
+    timeoutMs: 30_000,
+    everyMs: 50,
   })
 
 /** One command: its words, what its JSON holds, and what has to be true before. */

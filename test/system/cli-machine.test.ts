@@ -36,7 +36,8 @@ afterAll(async () => {
 
 const opened = () =>
   until(async () => existsSync(join(home, 'opened')) && readFile(join(home, 'opened'), 'utf8'), {
-    ...{ what: 'the browser was asked', timeoutMs: 10_000 },
+    what: 'the browser was asked',
+    timeoutMs: 10_000,
   })
 const host = async (name: string) =>
   (await user.get('/v1/admin/hosts')).body.find((one: { name: string }) => one.name === name)
@@ -121,7 +122,8 @@ it('stops waiting for a database at Ctrl-C, with 130, and the database comes all
   const { code, out } = await mote.onTerminal(['db', 'create', 'main'], [[/Creating main/, '\u0003']])
   expect([code, out]).toEqual([130, expect.stringContaining('Interrupted')])
   await until(async () => (await user.get('/v1/databases')).body[0]?.status === 'running', {
-    ...{ what: 'the database runs', timeoutMs: 30_000 },
+    what: 'the database runs',
+    timeoutMs: 30_000,
   })
 })
 

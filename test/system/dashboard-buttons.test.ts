@@ -203,8 +203,12 @@ browserSuite('the buttons of the dashboard', () => {
     source.installations.set(9001, { login: 'shop' })
     source.codes.set('of-ada', { installations: [9001] })
     source.repositories.push({
-      ...{ id: 7, full_name: 'shop/site', private: true, default_branch: 'main' },
-      ...{ clone_url: 'https://github.com/shop/site.git', html_url: 'https://github.com/shop/site' },
+      id: 7,
+      full_name: 'shop/site',
+      private: true,
+      default_branch: 'main',
+      clone_url: 'https://github.com/shop/site.git',
+      html_url: 'https://github.com/shop/site',
     })
     // The page where the owner chooses is the source host's; it sends the browser back as GitHub does.
     await ada.page.route('https://github.com/**', route => {

@@ -127,7 +127,9 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.user.post('/v1/databases', { name: 'orders', engine: 'postgres' })
     const running = () =>
       until(async () => (await ada.user.get('/v1/databases')).body[0].status === 'running', {
-        ...{ what: 'the database runs', timeoutMs: 40_000, everyMs: 100 },
+        what: 'the database runs',
+        timeoutMs: 40_000,
+        everyMs: 100,
       })
     await running()
     const { id } = (await ada.user.get('/v1/databases')).body[0]
@@ -168,7 +170,8 @@ browserSuite('seldom pressed buttons of the dashboard', () => {
     await ada.page.getByRole('button').first().click()
     await ada.page.waitForURL('**/billing**')
     await until(async () => (await ada.user.get('/v1/billing')).body.tier_slug === 'pro', {
-      ...{ what: 'the plan is pro', timeoutMs: 20_000 },
+      what: 'the plan is pro',
+      timeoutMs: 20_000,
     })
     expect(ada.complaints.splice(0).every(one => one.includes('//localhost:7070/'))).toBe(true)
     await ada.open('/billing', 'Billing')

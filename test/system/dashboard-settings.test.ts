@@ -30,7 +30,9 @@ browserSuite('settings in the dashboard', () => {
 
   const databaseRuns = () =>
     until(async () => (await ada.user.get('/v1/databases')).body[0].status === 'running', {
-      ...{ what: 'the database runs', timeoutMs: 40_000, everyMs: 100 },
+      what: 'the database runs',
+      timeoutMs: 40_000,
+      everyMs: 100,
     })
 
   it('volume: schedules snapshots, takes one, goes back to it, deletes it and the volume', async () => {

@@ -67,7 +67,10 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     system = await testSystem({ agents: 0 })
     stack.defer(async () => system[Symbol.asyncDispose]())
     await system.addAgent({
-      ...{ hypervisor: 'qemu', network: 'tap', imageDir, cacheDir: join(homedir(), '.cache', 'mote') },
+      hypervisor: 'qemu',
+      network: 'tap',
+      imageDir,
+      cacheDir: join(homedir(), '.cache', 'mote'),
     })
     user = await system.user()
   }, 600_000)
@@ -108,13 +111,16 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     id = (await user.post('/v1/databases', { name: 'ledger', engine: 'postgres' })).body.id
     const target = { endpoint, bucket: 'backups', access_key: key.access, secret_key: key.secret }
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, {
-      ...{ ...target, ca_certificate: certificate },
+      ...target,
+      ca_certificate: certificate,
     })
     expect(put.body).toMatchObject({ target: 's3://backups/mote', status: 'pending' })
     await running('the database runs with its target')
     await sql('CREATE TABLE item (n int); INSERT INTO item SELECT generate_series(1, 1000)')
     await until(async () => (await backups()).newest_backup_at !== null, {
-      ...{ everyMs: 500, timeoutMs: slowMs, what: 'there is a whole backup' },
+      everyMs: 500,
+      timeoutMs: slowMs,
+      what: 'there is a whole backup',
     })
     expect(await backups()).toMatchObject({ target: 's3://backups/mote', error: null })
   })
@@ -123,7 +129,9 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     const before = (await user.get(`/v1/databases/${id}/connection`)).body.psql_command
     await user.post(`/v1/databases/${id}/rotate-password`)
     await until(async () => (await user.get(`/v1/databases/${id}/connection`)).status === 200, {
-      ...{ everyMs: 100, timeoutMs: 60_000, what: 'the server knows the new one' },
+      everyMs: 100,
+      timeoutMs: 60_000,
+      what: 'the server knows the new one',
     })
     expect(await sql('SELECT count(*) FROM item')).toBe('1000')
     const old = /mote:(\w+)@/.exec(before)?.[1] ?? ''
@@ -142,7 +150,8 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
       async () =>
         (
           await system.database.db.rows({
-            ...{ name: 'test.growing', text: 'SELECT id FROM volume WHERE grown_mib < size_mib' },
+            name: 'test.growing',
+            text: 'SELECT id FROM volume WHERE grown_mib < size_mib',
           })
         ).length === 0,
       { everyMs: 200, timeoutMs: 120_000, what: 'the disks have grown' },
@@ -160,7 +169,9 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
     expect(restored.body).toMatchObject({ success: true })
     expect((await status()).status).toBe('restoring')
     await until(async () => (await status()).status !== 'restoring', {
-      ...{ everyMs: 200, timeoutMs: slowMs, what: 'it has been restored' },
+      everyMs: 200,
+      timeoutMs: slowMs,
+      what: 'it has been restored',
     })
     await running('the restored database runs')
     const told = (await user.get('/v1/notifications')).body.notifications
@@ -174,7 +185,9 @@ describe.skipIf(missing.length > 0)(`a database with object storage ${reason}`, 
   it('leaves nothing here when it is deleted', async () => {
     await user.delete(`/v1/databases/${id}`)
     await until(async () => (await user.get('/v1/databases')).body.length === 0, {
-      ...{ everyMs: 200, timeoutMs: slowMs, what: 'it is gone' },
+      everyMs: 200,
+      timeoutMs: slowMs,
+      what: 'it is gone',
     })
     expect(await vmmsIn(system.dir)).toEqual([])
   })

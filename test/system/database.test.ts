@@ -49,7 +49,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     const sshPort = await freePort()
     keys = await mkdtemp(join(tmpdir(), 'mote-ssh-'))
     const { databases } = parseControlConfig({
-      ...{ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_SSH_HOST: '127.0.0.1', MOTE_SSH_PORT: String(sshPort) },
+      MOTE_SECRET_KEY: 'test-'.repeat(8),
+      MOTE_SSH_HOST: '127.0.0.1',
+      MOTE_SSH_PORT: String(sshPort),
     })
     const bastion = { host: '127.0.0.1', port: sshPort, hostKeyFile: join(keys, 'host_key') }
     // Emulated guests share two cores: what stands ready for nobody would be made beside what is tested.
@@ -266,7 +268,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     await addHost()
     const other = async () => (await hosts()).find(host => host.id !== source?.id)
     await until(async () => (await other())?.hypervisors[0]?.available === true, {
-      ...{ everyMs: 200, timeoutMs: slowMs, what: 'the other host offers QEMU' },
+      everyMs: 200,
+      timeoutMs: slowMs,
+      what: 'the other host offers QEMU',
     })
     const acknowledged: number[] = []
     const ended = new AbortController()
@@ -285,7 +289,9 @@ describe.skipIf(missing.length > 0)(`a managed database ${reason}`, { timeout: 1
     await user.post(`/v1/admin/hosts/${source?.id}/drain`)
     expect((await here()).leaving.length).toBeGreaterThan(0)
     await until(async () => (await here()).vms === 0, {
-      ...{ everyMs: 200, timeoutMs: slowMs, what: 'nothing is left on the first host' },
+      everyMs: 200,
+      timeoutMs: slowMs,
+      what: 'nothing is left on the first host',
     }).catch(async (cause: unknown) => {
       throw new Error(JSON.stringify((await here()).leaving), { cause })
     })

@@ -55,7 +55,11 @@ it('a dry run says where it would go, why not elsewhere, what it means for the p
   const [large, small] = [hosts.find(host => host.name === 'host-1'), hosts.find(host => host.name === 'host-2')]
   expect(answer.status).toBe(200)
   expect(answer.body).toMatchObject({
-    ...{ status: 'dry_run', deployment_id: '', job_id: '', vm_id: '', host_id: large?.id },
+    status: 'dry_run',
+    deployment_id: '',
+    job_id: '',
+    vm_id: '',
+    host_id: large?.id,
     message: 'It would go to host-1 on fake.',
     dry_run: {
       host_id: large?.id,

@@ -51,7 +51,8 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
     const up = await until(
       () => /"api":"http:\/\/localhost:(\d+)".*"gateway":"http:\/\/localhost:(\d+)"/.exec(output),
       {
-        ...{ timeoutMs: 60_000, what: 'mote is up' },
+        timeoutMs: 60_000,
+        what: 'mote is up',
       },
     )
     ports = { api: Number(up[1]), gateway: Number(up[2]) }
@@ -83,7 +84,8 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
     await start()
     await api(`http://127.0.0.1:${ports.api}`).post('/v1/auth/register', {
       ...account,
-      ...{ captcha_id: '', captcha_answer: '' },
+      captcha_id: '',
+      captcha_answer: '',
     })
     let user = await signIn()
     const hash = await git.push({ 'index.html': 'made after all' })
@@ -98,7 +100,9 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
     await start()
     user = await signIn()
     await until(async () => (await answer(app.hostname)) === '200 made after all', {
-      ...{ what: 'the page answers', timeoutMs: 180_000, everyMs: 100 },
+      what: 'the page answers',
+      timeoutMs: 180_000,
+      everyMs: 100,
     })
     expect(await builds()).toMatchObject([{ status: 'succeeded', job_id: job, git_commit_hash: hash, error: null }])
     const { body: live } = await user.get(`/v1/apps/site/deployments/${job}`)
@@ -107,7 +111,8 @@ describe.skipIf(missing.length > 0)(`a build that is interrupted ${reason}`, { t
     expect([others, strays.includes(running ?? 0)]).toEqual([[], false])
     const [{ id }] = await builds()
     await until(async () => !existsSync(join(dir, 'agent', 'builds', id, 'work')), {
-      ...{ what: 'nothing of the work is left', timeoutMs: 10_000 },
+      what: 'nothing of the work is left',
+      timeoutMs: 10_000,
     })
     expect(await readdir(join(dir, 'agent', 'vms'))).toEqual([live.vm_id])
     expect((await readdir(join(dir, 'images'))).filter(name => name.startsWith('app-'))).toEqual([`app-${app.id}`])

@@ -56,11 +56,16 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(await hook('site')).toEqual({ status: 'applied' })
     expect(await newest('site')).toMatchObject({ status: 'building', trigger_source: 'push' })
     await until(async () => (await answer(created.body.hostname)) === '200 the first page', {
-      ...{ what: 'the first page answers', timeoutMs: 120_000, everyMs: 100 },
+      what: 'the first page answers',
+      timeoutMs: 120_000,
+      everyMs: 100,
     })
     const live = await newest('site')
     expect(live).toMatchObject({
-      ...{ git_branch: 'main', git_commit_hash: first, git_commit_message: 'First page', trigger_source: 'push' },
+      git_branch: 'main',
+      git_commit_hash: first,
+      git_commit_message: 'First page',
+      trigger_source: 'push',
       image_tag: expect.stringMatching(/^sha256-[0-9a-f]{64}$/),
     })
 
@@ -80,7 +85,9 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(await hook('site')).toEqual({ status: 'applied' })
     expect(await hook('site')).toEqual({ status: 'ignored' })
     await until(async () => (await answer(created.body.hostname)) === '200 the second page', {
-      ...{ what: 'the second page answers', timeoutMs: 120_000, everyMs: 100 },
+      what: 'the second page answers',
+      timeoutMs: 120_000,
+      everyMs: 100,
     })
     expect(await newest('site')).toMatchObject({ git_commit_hash: second })
   })
@@ -109,7 +116,9 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(failed).toMatchObject({ job_id: failure, git_branch: 'main', error: expect.stringContaining('Dockerfile') })
     const logOf = (name: string, query = '') => user.get(`/v1/apps/site/builds/${name}/log${query}`)
     const kept = await until(async () => ((one: Log) => one.body.source === 'kept' && one)(await logOf(failed.id)), {
-      ...{ what: 'the log is kept', timeoutMs: 30_000, everyMs: 50 },
+      what: 'the log is kept',
+      timeoutMs: 30_000,
+      everyMs: 50,
     })
     expect(kept.body).toMatchObject({ build_id: failed.id, deployment_id: failed.deployment_id, status: 'failed' })
     expect(kept.body.lines.map(({ line }) => line)).toEqual([
@@ -135,18 +144,24 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     const refused = await user.post('/v1/apps/private/deploy', {})
     const statusOf = async (job: string) => (await user.get(`/v1/apps/private/deployments/${job}`)).body
     await until(async () => (await statusOf(refused.body.job_id)).error_message.includes('deploy key'), {
-      ...{ what: 'the host refuses a key that it does not know', timeoutMs: 60_000, everyMs: 100 },
+      what: 'the host refuses a key that it does not know',
+      timeoutMs: 60_000,
+      everyMs: 100,
     })
     await host.allow(made.public_key)
     await user.post('/v1/apps/private/deploy', {})
     await until(async () => (await answer(app.hostname)) === '200 over ssh', {
-      ...{ what: 'the page answers', timeoutMs: 120_000, everyMs: 100 },
+      what: 'the page answers',
+      timeoutMs: 120_000,
+      everyMs: 100,
     })
     expect(await newest('private')).toMatchObject({ git_branch: 'live', git_commit_hash: commit })
     await user.delete('/v1/apps/private')
     const left = { name: 'test.credentials', text: `SELECT 1 AS one FROM git_credential` }
     await until(async () => (await system.database.db.rows(left)).length === 0, {
-      ...{ what: 'the credential goes with its app', timeoutMs: 60_000, everyMs: 100 },
+      what: 'the credential goes with its app',
+      timeoutMs: 60_000,
+      everyMs: 100,
     })
   })
 
@@ -157,7 +172,9 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
     expect(cancelled.status).toBe(200)
     const statusIs = (job: string, status: string) =>
       until(async () => (await user.get(`/v1/apps/site/deployments/${job}`)).body.status === status, {
-        ...{ what: status, timeoutMs: 60_000, everyMs: 100 },
+        what: status,
+        timeoutMs: 60_000,
+        everyMs: 100,
       })
     await statusIs(body.job_id, 'cancelled')
     await user.post('/v1/apps/site/deploy', {})
@@ -167,7 +184,9 @@ describe.skipIf(missing.length > 0)(`a git push ${reason}`, { timeout: 240_000 }
       text: `SELECT 1 AS one FROM app UNION ALL SELECT 1 FROM build UNION ALL SELECT 1 FROM host WHERE used_vcpus > 0`,
     }
     await until(async () => (await system.database.db.rows(left)).length === 0, {
-      ...{ what: 'nothing is left, no room taken', timeoutMs: 60_000, everyMs: 100 },
+      what: 'nothing is left, no room taken',
+      timeoutMs: 60_000,
+      everyMs: 100,
     })
   })
 })

@@ -40,7 +40,9 @@ let job: string
 const started = (name: string, simulated: FakeHost) =>
   system.addAgent(
     {
-      ...{ hypervisor: 'fake', hostName: name, dataDir: join(system.dir, name) },
+      hypervisor: 'fake',
+      hostName: name,
+      dataDir: join(system.dir, name),
       pools: [{ name: 'ceph', kind: 'rbd', place: `rbd@${name}` }],
     },
     simulated,

@@ -45,7 +45,8 @@ interface Answer {
 }
 const send = async (body: NonNullable<RequestInit['body']>, { app = 'shop', token = user.token ?? '' } = {}) => {
   const response = await fetch(`${system.control.url}/v1/apps/${app}/source`, {
-    ...{ method: 'PUT', body },
+    method: 'PUT',
+    body,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/gzip' },
   })
   return { status: response.status, body: (await response.json()) as Answer }
@@ -137,7 +138,9 @@ describe('a source that is sent', () => {
       },
     })
     const asItComes = await fetch(`${system.control.url}/v1/apps/shop/source`, {
-      ...{ method: 'PUT', body: endless, duplex: 'half' },
+      method: 'PUT',
+      body: endless,
+      duplex: 'half',
       headers: { authorization: `Bearer ${user.token}` },
     } as RequestInit)
     expect([400, 413]).toContain(asItComes.status)
@@ -207,11 +210,11 @@ describe.skipIf(note !== '')(`a folder without a repository ${note}`, { timeout:
     const program = `const { existsSync } = require('node:fs')
       require('node:http').createServer((q, r) => r.end('shop ' + existsSync('notes.txt') + existsSync('.env'))).listen(process.env.PORT)`
     const files = {
-      ...{
-        'server.js': program,
-        'package.json': JSON.stringify({ name: 'my-shop', scripts: { start: 'node server.js' } }),
-      },
-      ...{ '.gitignore': 'notes.txt\n', 'notes.txt': 'private', '.env': 'KEY=1' },
+      'server.js': program,
+      'package.json': JSON.stringify({ name: 'my-shop', scripts: { start: 'node server.js' } }),
+      '.gitignore': 'notes.txt\n',
+      'notes.txt': 'private',
+      '.env': 'KEY=1',
     }
     for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
     const mote = cli({ home, env: { MOTE_URL: system.control.url, MOTE_TOKEN: user.token ?? '' } })

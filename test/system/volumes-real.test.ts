@@ -29,7 +29,9 @@ describe.skipIf(missing.length > 0)(`a real VM with a volume ${reason}`, { timeo
     const poolDir = await reflinks(dataDir)
     await writeSampleImage(join(dataDir, 'images', 'hello'))
     await system.addAgent({
-      ...{ dataDir, hypervisor: 'qemu', network: process.getuid?.() === 0 ? 'tap' : 'user' },
+      dataDir,
+      hypervisor: 'qemu',
+      network: process.getuid?.() === 0 ? 'tap' : 'user',
       pools: [{ name: 'local', kind: 'dir', place: poolDir }],
     })
     user = await system.user()

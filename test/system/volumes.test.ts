@@ -50,7 +50,11 @@ describe('volumes', () => {
     expect((await user.post('/v1/volumes', { name: 'data', size_mib: 64 })).body.code).toBe('name_taken')
     expect(await listed(made_.body.id)).toMatchObject({ attachments: [] })
     expect((await user.get(`/v1/volumes/${made_.body.id}/usage`)).body).toEqual({
-      ...{ volume_id: made_.body.id, size_bytes: 64 << 20, used_bytes: 0, snapshot_bytes: 0, measured_at: null },
+      volume_id: made_.body.id,
+      size_bytes: 64 << 20,
+      used_bytes: 0,
+      snapshot_bytes: 0,
+      measured_at: null,
     })
     expect(await onDisk()).toEqual([])
     expect((await user.delete(`/v1/volumes/${made_.body.id}`)).body).toEqual({ status: 'deleting' })
@@ -90,7 +94,8 @@ describe('volumes', () => {
     ])
     const theirs = (await poor.post('/v1/volumes', { name: 'small', size_mib: 32 })).body.id
     expect((await poor.call('PATCH', `/v1/volumes/${theirs}`, { size_mib: 11 * 1024 })).body).toMatchObject({
-      ...{ code: 'plan_limit_exceeded', limit: 'max_storage_gb_total' },
+      code: 'plan_limit_exceeded',
+      limit: 'max_storage_gb_total',
     })
     const audit = JSON.stringify((await user.get('/v1/audit-logs?action=volume.grow')).body)
     expect(audit).toContain('"before_mib":32')
@@ -282,8 +287,11 @@ describe('a running VM', () => {
     const fork = (await forkAs(`${name}-fork`)).body
     expect(fork.volumes).toEqual([
       {
-        ...{ volume_id: expect.any(String), name: `${name}-fork-v${made - 1}`, of: id },
-        ...{ mount_point: '/data', read_only: false },
+        volume_id: expect.any(String),
+        name: `${name}-fork-v${made - 1}`,
+        of: id,
+        mount_point: '/data',
+        read_only: false,
       },
     ])
     const [{ volume_id: own }] = fork.volumes
@@ -291,7 +299,8 @@ describe('a running VM', () => {
       (await user.get(`/v1/apps/${name}-fork/deployments/${fork.job_id}`)).body.status === 'running'
     await until(forkRuns, { timeoutMs: 15_000, what: 'the fork runs' })
     expect(await listed(own)).toMatchObject({
-      ...{ status: 'ready', size_mib: 32 },
+      status: 'ready',
+      size_mib: 32,
       attachments: [{ app_name: `${name}-fork`, mount_point: '/data', access_mode: 0 }],
     })
     expect(await onDisk()).toContain(`${own}.raw`)

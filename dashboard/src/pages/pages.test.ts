@@ -12,16 +12,47 @@ import { wordsOf } from './deployment/words.ts'
 import { placesOf } from './mesh-places.ts'
 
 const app: App = {
-  ...{ id: 'a', name: 'web', git_url: '', port: 80, health_check_path: '/', drain_timeout: 1, created_at: '' },
-  ...{ desired_replicas: 1, min_replicas: 1, max_replicas: 1, autoscaling_enabled: false },
-  ...{ cpu_threshold: 80, mem_threshold: 80, scale_state: 'active', active_deployment_id: 'd1' },
-  ...{ git_branch: '', git_submodules: false },
+  id: 'a',
+  name: 'web',
+  git_url: '',
+  port: 80,
+  health_check_path: '/',
+  drain_timeout: 1,
+  created_at: '',
+  desired_replicas: 1,
+  min_replicas: 1,
+  max_replicas: 1,
+  autoscaling_enabled: false,
+  cpu_threshold: 80,
+  mem_threshold: 80,
+  scale_state: 'active',
+  active_deployment_id: 'd1',
+  git_branch: '',
+  git_submodules: false,
 }
 const live: LiveDeploymentStatus = {
-  ...{ app_id: 'a', app_name: 'web', deployment_id: 'd1', job_id: 'j1', vm_id: 'v', host_id: 'h', hypervisor: 'qemu' },
-  ...{ image: 'i', ipv6_address: '', status: 'running', scale_state: 'active', cpu_usage: 1, memory_mib: 512 },
-  ...{ ram_used_bytes: 1, rx_bytes: 0, tx_bytes: 0, vcpus: 1, error_message: '', scheduled_at: 1, started_at: 2 },
-  ...{ stopped_at: 0, steps: [] },
+  app_id: 'a',
+  app_name: 'web',
+  deployment_id: 'd1',
+  job_id: 'j1',
+  vm_id: 'v',
+  host_id: 'h',
+  hypervisor: 'qemu',
+  image: 'i',
+  ipv6_address: '',
+  status: 'running',
+  scale_state: 'active',
+  cpu_usage: 1,
+  memory_mib: 512,
+  ram_used_bytes: 1,
+  rx_bytes: 0,
+  tx_bytes: 0,
+  vcpus: 1,
+  error_message: '',
+  scheduled_at: 1,
+  started_at: 2,
+  stopped_at: 0,
+  steps: [],
 }
 
 describe('verbs', () => {
@@ -66,9 +97,19 @@ describe('steps', () => {
   it('begin with those of the build, where there is one', () => {
     const waiting = { ...live, status: 'building', host_id: '', scheduled_at: 0, started_at: 0 }
     const build: Build = {
-      ...{ id: 'b', deployment_id: 'd1', job_id: 'j1', status: 'building', git_branch: 'main', git_commit_hash: 'c' },
-      ...{ git_commit_message: 'm', trigger_source: 'push', image: null, error: null, created_at: '' },
-      ...{ started_at: null, ended_at: null },
+      id: 'b',
+      deployment_id: 'd1',
+      job_id: 'j1',
+      status: 'building',
+      git_branch: 'main',
+      git_commit_hash: 'c',
+      git_commit_message: 'm',
+      trigger_source: 'push',
+      image: null,
+      error: null,
+      created_at: '',
+      started_at: null,
+      ended_at: null,
     }
     const first = (status: string, change: Partial<Build>) =>
       stepsOf({ ...waiting, status }, { ...build, ...change })

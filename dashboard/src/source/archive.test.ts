@@ -22,12 +22,10 @@ async function contentsOf(archive: Blob) {
 
 it('is an archive that others read, whatever the names are', async () => {
   const files = {
-    ...{
-      'index.html': 'hello',
-      empty: '',
-      'grüße/ö.txt': 'ü'.repeat(600),
-      [`${'a'.repeat(60)}/${'b'.repeat(80)}.txt`]: 'long',
-    },
+    'index.html': 'hello',
+    empty: '',
+    'grüße/ö.txt': 'ü'.repeat(600),
+    [`${'a'.repeat(60)}/${'b'.repeat(80)}.txt`]: 'long',
     [`${'x'.repeat(95)}.txt`]: 'nearly long',
   }
   const archive = await archiveOf(Object.entries(files).map(([path, content]) => picked(path, content)))

@@ -24,22 +24,20 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
   })
 
   const wish = (change: Partial<BuildPut['spec']> = {}): BuildPut => ({
-    ...{ buildId: `build-${++builds}`, generation: 1, want: 'present' },
+    buildId: `build-${++builds}`,
+    generation: 1,
+    want: 'present',
     spec: {
-      ...{
-        projectId: 'p1',
-        appId: 'a1',
-        deploymentId: 'd1',
-        hypervisor: 'qemu',
-        vcpus: 1,
-        memoryMib: 256,
-        diskMib: 256,
-      },
-      ...{
-        source: { url: git.url, branch: '', commit: '', allowPrivate: true },
-        timeLimitMs: 120_000,
-        repository: null,
-      },
+      projectId: 'p1',
+      appId: 'a1',
+      deploymentId: 'd1',
+      hypervisor: 'qemu',
+      vcpus: 1,
+      memoryMib: 256,
+      diskMib: 256,
+      source: { url: git.url, branch: '', commit: '', allowPrivate: true },
+      timeLimitMs: 120_000,
+      repository: null,
       ...change,
     },
   })
@@ -49,7 +47,9 @@ describe.skipIf(!tools)('builds (need qemu, umoci, git)', { timeout: 240_000 }, 
     })) as BuildObserved
   const over = (data: BuildPut) =>
     until(async () => ((seen: BuildObserved) => /succeeded|failed/.test(seen.state) && seen)(await put(data)), {
-      ...{ what: 'the build is over', timeoutMs: 120_000, everyMs: 50 },
+      what: 'the build is over',
+      timeoutMs: 120_000,
+      everyMs: 50,
     })
   const logOf = async ({ buildId }: BuildPut) =>
     (await agent.logs(buildId)).map(({ stream, line }) => `${stream} ${line}`)

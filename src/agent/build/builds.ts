@@ -177,7 +177,11 @@ async function work(
     const image = await build(
       { ...deps, driver, cachesDir: join(deps.dataDir, 'build-cache'), unprivileged: unprivilegedIn(deps.cacheDir) },
       {
-        ...{ buildId, spec, log, work: workDir, vmDir: deps.vmDir(buildId) },
+        buildId,
+        spec,
+        log,
+        work: workDir,
+        vmDir: deps.vmDir(buildId),
         onCommit: commit => publish({ commit }),
         onState: state => publish({ state }),
       },
@@ -217,7 +221,11 @@ const logAt = (
   publish: (batch: Omit<LogBatch, 'deploymentId'>) => Promise<void>,
 ) =>
   vmLog({
-    ...{ vmId, dir, publish, limits: deps.logLimits, stream: 'build' },
+    vmId,
+    dir,
+    publish,
+    limits: deps.logLimits,
+    stream: 'build',
     nowMs: () => performance.timeOrigin + performance.now(),
     onError: err => deps.log.error({ vmId, err }, 'cannot store log lines'),
   })

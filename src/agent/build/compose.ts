@@ -56,7 +56,9 @@ export async function composeImage(
   })
   const entry = {
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
-    ...{ ...manifest, platform, annotations: { [refName]: builtTag } },
+    ...manifest,
+    platform,
+    annotations: { [refName]: builtTag },
   }
   await writeFile(join(dir, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
   await writeFile(join(dir, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))

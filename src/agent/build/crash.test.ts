@@ -15,10 +15,20 @@ const tools = ['/usr/bin/qemu-system-x86_64', '/usr/bin/umoci', '/usr/bin/git'].
 const child = fileURLToPath(new URL('./crash-testing-child.ts', import.meta.url))
 
 const wishFor = (url: string): BuildPut => ({
-  ...{ buildId: 'build-1', generation: 1, want: 'present' },
+  buildId: 'build-1',
+  generation: 1,
+  want: 'present',
   spec: {
-    ...{ projectId: 'p1', appId: 'a1', deploymentId: 'd1', hypervisor: 'qemu', vcpus: 1, memoryMib: 256, diskMib: 256 },
-    ...{ source: { url, branch: '', commit: '', allowPrivate: true }, timeLimitMs: 120_000, repository: null },
+    projectId: 'p1',
+    appId: 'a1',
+    deploymentId: 'd1',
+    hypervisor: 'qemu',
+    vcpus: 1,
+    memoryMib: 256,
+    diskMib: 256,
+    source: { url, branch: '', commit: '', allowPrivate: true },
+    timeLimitMs: 120_000,
+    repository: null,
   },
 })
 

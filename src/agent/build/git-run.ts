@@ -83,7 +83,12 @@ export function gitEnvironment(
   ])
   return {
     ...Object.fromEntries(numbered),
-    ...{ GIT_CONFIG_COUNT: String(settings.length), GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
-    ...{ GIT_TERMINAL_PROMPT: '0', GIT_ASKPASS: '/bin/false', GIT_OPTIONAL_LOCKS: '0', HOME: '/nonexistent' },
+    GIT_CONFIG_COUNT: String(settings.length),
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '/bin/false',
+    GIT_OPTIONAL_LOCKS: '0',
+    HOME: '/nonexistent',
   }
 }

@@ -29,7 +29,10 @@ describe.skipIf(missing.length > 0)(`a fetch over ssh (missing: ${missing.join('
   afterAll(() => host?.[Symbol.asyncDispose]())
 
   const source = (change: Partial<Source> = {}): Source => ({
-    ...{ url: host.urlOf('private'), branch: '', commit: '', allowPrivate: true },
+    url: host.urlOf('private'),
+    branch: '',
+    commit: '',
+    allowPrivate: true,
     ssh: { privateKey: key.privateKey, knownHosts: host.knownHosts },
     ...change,
   })

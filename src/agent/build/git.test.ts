@@ -20,7 +20,10 @@ afterAll(() => server[Symbol.asyncDispose]())
 
 const limits = { maxBytes: 1 << 26, timeoutMs: 30_000, signal: new AbortController().signal }
 const source = (change: Partial<Source> = {}): Source => ({
-  ...{ url: server.url, branch: '', commit: '', allowPrivate: true },
+  url: server.url,
+  branch: '',
+  commit: '',
+  allowPrivate: true,
   ...change,
 })
 const fetched = async (change: Partial<Source> = {}) => {

@@ -167,7 +167,10 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal:
   const code = await runInVm(
     deps,
     {
-      ...{ vmId: buildId, dir: vmDir, spec: vmSpec(job, recipe, trust), say },
+      vmId: buildId,
+      dir: vmDir,
+      spec: vmSpec(job, recipe, trust),
+      say,
       drives: [
         { serial: 'source', file: disks.source, readOnly: true },
         { serial: 'output', file: disks.output, readOnly: false },
@@ -183,21 +186,24 @@ async function inVm(deps: JobDeps, job: Job, { recipe, trust }: Planned, signal:
 function vmSpec({ spec }: Job, recipe: Recipe, trust: Readonly<Record<string, string>>): VmSpec {
   const { projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib } = spec
   return {
-    ...{ projectId, appId, deploymentId, hypervisor, vcpus, memoryMib, diskMib, hostname: 'builder' },
-    ...{
-      image: toolReference(recipe.builder),
-      command: ['/bin/sh', '-c', recipe.script],
-      env: { ...trust, ...recipe.env },
-    },
-    ...{
-      port: 1,
-      healthCheckPath: null,
-      ipv6Address: '',
-      maxRestarts: 0,
-      restarts: 0,
-      balloonTargetMib: null,
-      disks: [],
-    },
+    projectId,
+    appId,
+    deploymentId,
+    hypervisor,
+    vcpus,
+    memoryMib,
+    diskMib,
+    hostname: 'builder',
+    image: toolReference(recipe.builder),
+    command: ['/bin/sh', '-c', recipe.script],
+    env: { ...trust, ...recipe.env },
+    port: 1,
+    healthCheckPath: null,
+    ipv6Address: '',
+    maxRestarts: 0,
+    restarts: 0,
+    balloonTargetMib: null,
+    disks: [],
   }
 }
 

@@ -81,7 +81,9 @@ function readPackage(text: string) {
   const isEmpty = (value: unknown) => Object.keys(objectOr(value)).length === 0
   const hasOnlyDependencies = isEmpty(parsed.devDependencies)
   return {
-    ...{ scripts, main, hasDependencies: !isEmpty(parsed.dependencies) || !hasOnlyDependencies },
+    scripts,
+    main,
+    hasDependencies: !isEmpty(parsed.dependencies) || !hasOnlyDependencies,
     // Each workspace has its own, in a file that is not looked at.
     mayHaveDevDependencies: !hasOnlyDependencies || parsed.workspaces !== undefined,
   }

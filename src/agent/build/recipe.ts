@@ -116,7 +116,9 @@ finish image
 const owner = { User: '1000:1000', WorkingDir: '/app' } as const
 const debianPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin'
 const webServer = {
-  ...{ User: '1000:1000', WorkingDir: '/app/www', Env: ['PATH=/bin', 'PORT=8080'] },
+  User: '1000:1000',
+  WorkingDir: '/app/www',
+  Env: ['PATH=/bin', 'PORT=8080'],
   Entrypoint: ['/bin/sh', '-c', 'exec httpd -f -v -p "$PORT" -h /app/www'],
 }
 
@@ -157,7 +159,9 @@ export function recipeOf(plan: Plan, plainHttp: readonly string[] = []): Recipe 
     }
     case 'go':
       return {
-        ...{ builder: 'builder', script, env: { SEED: goSeed } },
+        builder: 'builder',
+        script,
+        env: { SEED: goSeed },
         output: layer('web', { ...owner, Env: ['PATH=/bin', 'PORT=8080'], Cmd: ['/app/server'] }),
       }
     case 'dockerfile':

@@ -45,7 +45,9 @@ export async function sshGitHost(port = 20_000 + (process.pid % 20_000)): Promis
   const { username } = userInfo()
   const owned = stack.move()
   return {
-    ...{ address, port, knownHosts: `${name} ${kind} ${key}\n` },
+    address,
+    port,
+    knownHosts: `${name} ${kind} ${key}\n`,
     urlOf: repository => `ssh://${username}@${address}:${port}${at(repository)}.git`,
     // Relative to the home directory, as such addresses are.
     scpOf: repository => `${username}@${address}:${'../'.repeat(9)}${at(repository).slice(1)}.git`,

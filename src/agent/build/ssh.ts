@@ -42,7 +42,9 @@ export async function sshEnvironment(
   return {
     // A shell runs this: it is a constant, what differs is in the environment.
     GIT_SSH_COMMAND: 'exec ssh -F "$MOTE_SSH_CONFIG"',
-    ...{ GIT_SSH_VARIANT: 'ssh', MOTE_SSH_CONFIG: worker.path(config), SSH_AUTH_SOCK: '' },
+    GIT_SSH_VARIANT: 'ssh',
+    MOTE_SSH_CONFIG: worker.path(config),
+    SSH_AUTH_SOCK: '',
   }
 }
 
@@ -51,12 +53,28 @@ function configText({ hostname, port, address }: SshHost, key: string, known: st
   const quoted = (path: string) => `"${path.replaceAll('%', '%%')}"`
   const bare = hostname.replace(/^\[|\]$/g, '')
   const settings = {
-    ...{ HostName: address, HostKeyAlias: port === 22 ? bare : `[${bare}]:${port}`, Port: port },
-    ...{ IdentityFile: quoted(key), IdentitiesOnly: 'yes', IdentityAgent: 'none', BatchMode: 'yes' },
-    ...{ UserKnownHostsFile: quoted(known), GlobalKnownHostsFile: '/dev/null', StrictHostKeyChecking: 'yes' },
-    ...{ CheckHostIP: 'no', UpdateHostKeys: 'no', PreferredAuthentications: 'publickey', ProxyCommand: 'none' },
-    ...{ ForwardAgent: 'no', ForwardX11: 'no', PermitLocalCommand: 'no', ControlPath: 'none', LogLevel: 'ERROR' },
-    ...{ ConnectTimeout: 15, ServerAliveInterval: 10, ServerAliveCountMax: 3 },
+    HostName: address,
+    HostKeyAlias: port === 22 ? bare : `[${bare}]:${port}`,
+    Port: port,
+    IdentityFile: quoted(key),
+    IdentitiesOnly: 'yes',
+    IdentityAgent: 'none',
+    BatchMode: 'yes',
+    UserKnownHostsFile: quoted(known),
+    GlobalKnownHostsFile: '/dev/null',
+    StrictHostKeyChecking: 'yes',
+    CheckHostIP: 'no',
+    UpdateHostKeys: 'no',
+    PreferredAuthentications: 'publickey',
+    ProxyCommand: 'none',
+    ForwardAgent: 'no',
+    ForwardX11: 'no',
+    PermitLocalCommand: 'no',
+    ControlPath: 'none',
+    LogLevel: 'ERROR',
+    ConnectTimeout: 15,
+    ServerAliveInterval: 10,
+    ServerAliveCountMax: 3,
   }
   return `Host *\n${Object.entries(settings)
     .map(([name, value]) => `  ${name} ${value}\n`)

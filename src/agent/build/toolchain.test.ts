@@ -41,11 +41,20 @@ const built = async (
 ) => {
   await git.push(files)
   const put: BuildPut = {
-    ...{ buildId: `compiled-${++builds}`, generation: 1, want: 'present' },
+    buildId: `compiled-${++builds}`,
+    generation: 1,
+    want: 'present',
     spec: {
-      ...{ projectId: 'p1', appId: 'a1', deploymentId: 'd1', hypervisor: 'qemu', vcpus: 1, memoryMib: 1024 },
-      ...{ source: { url: git.url, branch: '', commit: '', allowPrivate: true }, diskMib: 4096 },
-      ...{ timeLimitMs: 540_000, repository },
+      projectId: 'p1',
+      appId: 'a1',
+      deploymentId: 'd1',
+      hypervisor: 'qemu',
+      vcpus: 1,
+      memoryMib: 1024,
+      source: { url: git.url, branch: '', commit: '', allowPrivate: true },
+      diskMib: 4096,
+      timeLimitMs: 540_000,
+      repository,
     },
   }
   const subject = subjects.hostIn(on.agent.hostId, 'build.put')
@@ -63,7 +72,9 @@ const answerOf = async (vmId: string, image: string, on: TestAgent = agent) => {
   await on.put({ vmId, generation: 1, want: 'running', spec })
   // A program of an interpreter takes its time to start under emulation.
   const seen = await until(async () => ((vm: VmObserved) => vm.healthy && vm)(await on.get(vmId)), {
-    ...{ what: `${vmId} is healthy`, timeoutMs: 240_000, everyMs: 100 },
+    what: `${vmId} is healthy`,
+    timeoutMs: 240_000,
+    everyMs: 100,
   }).catch(async (error: unknown) => {
     throw new Error((await on.logs(vmId)).map(({ line }) => line).join('\n'), { cause: error })
   })
@@ -78,11 +89,16 @@ describe('a build of', { timeout: 600_000 }, () => {
     const dependencies = { greeting: 'file:greeting' }
     const { image, log } = await built({
       'package.json': JSON.stringify({
-        ...{ name: 'shop', version: '1.0.0', dependencies },
+        name: 'shop',
+        version: '1.0.0',
+        dependencies,
         scripts: { start: 'node server.js', build: 'echo made > made.txt' },
       }),
       'package-lock.json': JSON.stringify({
-        ...{ name: 'shop', version: '1.0.0', lockfileVersion: 3, requires: true },
+        name: 'shop',
+        version: '1.0.0',
+        lockfileVersion: 3,
+        requires: true,
         packages: {
           '': { name: 'shop', version: '1.0.0', dependencies },
           greeting: { version: '1.0.0' },
@@ -117,7 +133,8 @@ class Handler(BaseHTTPRequestHandler):
 HTTPServer(("0.0.0.0", int(os.environ["PORT"])), Handler).serve_forever()
 `
     const { image, log } = await built({
-      ...{ 'app.py': server, 'requirements.txt': './greeting-1.0-py3-none-any.whl\n' },
+      'app.py': server,
+      'requirements.txt': './greeting-1.0-py3-none-any.whl\n',
       'greeting-1.0-py3-none-any.whl': wheel('greeting', '1.0', `word = 'hello'\n`),
     })
     expect(log).toContain('Successfully installed greeting-1.0')
@@ -151,7 +168,8 @@ func main() {
     skipWithout(context)
     const files = {
       Dockerfile: 'FROM scratch\nCOPY index.html /www/\nCOPY other /www/\nCMD ["/www"]\n',
-      ...{ 'index.html': 'from a Dockerfile', other: '1' },
+      'index.html': 'from a Dockerfile',
+      other: '1',
     }
     const first = await built(files)
     expect(first.log).toContain('found a Dockerfile')

@@ -36,7 +36,10 @@ export function dirPool(name: string, dir: string, encrypted = false): VolumePoo
     })
   }
   return {
-    ...{ name, kind: encrypted ? 'dir-luks' : 'dir', shared: false, encrypted },
+    name,
+    kind: encrypted ? 'dir-luks' : 'dir',
+    shared: false,
+    encrypted,
     async create(volumeId, sizeMib, from, key) {
       const file = fileOf(volumeId)
       if (existsSync(file)) return

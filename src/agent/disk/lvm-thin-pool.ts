@@ -68,7 +68,10 @@ export function lvmThinPool(options: LvmThinOptions): VolumePool {
   const bytes = ({ lv_size, data_percent }: Lv) => Math.round((Number(lv_size) * Number(data_percent || 0)) / 100)
 
   return {
-    ...{ name, kind: 'lvm-thin', shared: false, encrypted: false },
+    name,
+    kind: 'lvm-thin',
+    shared: false,
+    encrypted: false,
     async create(volumeId, sizeMib, from) {
       const [volume, making] = [lvName('volume', volumeId), lvName('making', volumeId)]
       const all = await settled(volumeId)

@@ -50,13 +50,18 @@ const onLoop = async (kind: LoopFileSystem): Promise<Kind> => ({
 
 const kinds: readonly Kind[] = [
   {
-    ...{ name: 'dir', missing: undefined, sharesBlocks: false },
+    name: 'dir',
+    missing: undefined,
+    sharesBlocks: false,
     open: async dir => inDirectory(dirPool('local', join(dir, 'pool')), dir, async () => undefined),
   },
   await onLoop('btrfs'),
   await onLoop('xfs'),
   {
-    ...{ name: 'zfs', missing: await whyNoZfs(), sharesBlocks: true, countsLate: true },
+    name: 'zfs',
+    missing: await whyNoZfs(),
+    sharesBlocks: true,
+    countsLate: true,
     async open(dir) {
       const place = await zfsPoolInFile(dir, 640)
       const { dataset } = place
@@ -70,7 +75,9 @@ const kinds: readonly Kind[] = [
     },
   },
   {
-    ...{ name: 'lvm-thin (strict fake)', missing: undefined, sharesBlocks: false },
+    name: 'lvm-thin (strict fake)',
+    missing: undefined,
+    sharesBlocks: false,
     async open(dir) {
       const lvm = fakeLvm(join(dir, 'dev'))
       const options = { name: 'fast', group: 'vg', thinPool: 'pool', run: lvm.run, devDir: join(dir, 'dev') }
@@ -82,7 +89,9 @@ const kinds: readonly Kind[] = [
     },
   },
   {
-    ...{ name: 'rbd (strict fake)', missing: undefined, sharesBlocks: false },
+    name: 'rbd (strict fake)',
+    missing: undefined,
+    sharesBlocks: false,
     async open(dir) {
       const cluster = fakeCluster(join(dir, 'cluster'))
       const pool = rbdPool({ ...rbdOptions(dir), run: cluster.client('here') })
@@ -311,7 +320,7 @@ describe('lvm-thin', () => {
       if (program === cut.before) throw new Error('the power went')
       return lvm.run(program, args)
     }
-    const pool = lvmThinPool({ ...{ name: 'fast', group: 'vg', thinPool: 'pool' }, run, devDir: join(dir.path, 'dev') })
+    const pool = lvmThinPool({ name: 'fast', group: 'vg', thinPool: 'pool', run, devDir: join(dir.path, 'dev') })
     await pool.create('v1', 16)
     await write(await pool.open('v1', 1), 0, 'then')
     await pool.snapshot('v1', 's1')

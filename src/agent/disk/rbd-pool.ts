@@ -126,7 +126,10 @@ export function rbdPool(options: RbdOptions): VolumePool {
   }
 
   return {
-    ...{ name, kind: 'rbd', shared: true, encrypted: false },
+    name,
+    kind: 'rbd',
+    shared: true,
+    encrypted: false,
     async create(volumeId, sizeMib, from) {
       const [spec, partial] = [image(volumeId), making(volumeId)]
       if (await has(spec)) return

@@ -75,7 +75,10 @@ export function zfsPool({ name, dataset, ...options }: ZfsOptions): VolumePool {
   }
 
   return {
-    ...{ name, kind: 'zfs', shared: false, encrypted: false },
+    name,
+    kind: 'zfs',
+    shared: false,
+    encrypted: false,
     async create(volumeId, sizeMib, from) {
       const volume = of('volume', volumeId)
       const known = await fileOf('volume', volumeId)

@@ -49,7 +49,9 @@ export function response(query: DecodedPacket, rcode: Rcode, answers: readonly A
 }
 
 const soa: Answer = {
-  ...{ type: 'SOA', name: privateDomain, ttl: ttlSeconds },
+  type: 'SOA',
+  name: privateDomain,
+  ttl: ttlSeconds,
   data: {
     mname: `ns.${privateDomain}`,
     rname: `mote.${privateDomain}`,

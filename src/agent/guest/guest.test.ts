@@ -47,7 +47,14 @@ test('a newline or percent sign in the environment survives the config disk', ()
   const disk = configDisk({
     argv: ['/bin/a', '100%'],
     env: { KEY: 'one\ntwo=%0A' },
-    ...{ cwd: '/', uid: 1, gid: 2, groups: [3], stopSignal: 15, hostname: 'h', machineId: 'm', baseType: 'erofs' },
+    cwd: '/',
+    uid: 1,
+    gid: 2,
+    groups: [3],
+    stopSignal: 15,
+    hostname: 'h',
+    machineId: 'm',
+    baseType: 'erofs',
     network: { ip: '10.0.0.1', prefix: 31, gateway: '10.0.0.0' },
     wait: false,
   })

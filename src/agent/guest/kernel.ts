@@ -77,7 +77,8 @@ async function initramfs(source: string, init: Buffer): Promise<Buffer> {
     { path: 'm', mode: 0o040755 },
     ...[...all.values()].map(module => ({ path: fileOf(module), mode: 0o100644, data: module.data })),
     ...lists.map(({ file, modules }, index) => ({
-      ...{ path: file, mode: 0o100644 },
+      path: file,
+      mode: 0o100644,
       data: listOf(modules.filter(({ name }) => index === 0 || !always.has(name))),
     })),
   ])

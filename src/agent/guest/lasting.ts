@@ -93,7 +93,8 @@ export function lastingGuest(
       acked = Math.max(acked, seq)
       current?.ack(seq)
     },
-    ...{ ready: ready.promise, closed: closed.promise },
+    ready: ready.promise,
+    closed: closed.promise,
     close() {
       ended = true
       current?.close()

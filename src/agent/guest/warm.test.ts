@@ -30,7 +30,8 @@ async function image() {
     await writeFile(at(path), text)
   }
   return {
-    ...{ at, put },
+    at,
+    put,
     /** Written out, and no more in memory. */
     async forget(path: string) {
       const file = await open(at(path), 'r+')

@@ -93,13 +93,15 @@ echo no > "$(disk source)" && exit 9
 (disk absent) || exit 7`
   try {
     const vm = {
-      ...{ vmId: 'builder', dir: join(dir.path, 'vm') },
+      vmId: 'builder',
+      dir: join(dir.path, 'vm'),
       spec: testSpec({ ...spec, command: ['/bin/sh', '-c', script], healthCheckPath: null }),
       drives: [
         { serial: 'source', file: source, readOnly: true },
         { serial: 'output', file: output, readOnly: false },
       ],
-      ...{ onFrames: () => undefined, say: () => undefined },
+      onFrames: () => undefined,
+      say: () => undefined,
     }
     const code = await runInVm({ driver, bootSlots: semaphore(1) }, vm, AbortSignal.timeout(100_000))
     expect(code).toBe(7)

@@ -21,7 +21,9 @@ describe.each(await driverCases())('driver $name', ({ config, spec, skip }) => {
     want: 'running' | 'paused' | 'stopped' | 'absent',
     change: Partial<VmSpec> = {},
   ) => ({
-    ...{ vmId: 'vm-1', generation, want },
+    vmId: 'vm-1',
+    generation,
+    want,
     spec: testSpec({ ...spec, ...change }),
   })
   const fetchText = async (endpoint: { host: string; port: number } | null) =>

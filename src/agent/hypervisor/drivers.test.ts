@@ -37,7 +37,7 @@ describe.each(fakedVmms)('$name, faked', fake => {
       const file = join(dir.path, 'volume')
       await writeFile(file, '')
       await truncate(file, 2 ** 20)
-      const disk = { ...{ volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21', pool: 'local', sizeMib: 1 } }
+      const disk = { volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21', pool: 'local', sizeMib: 1 }
       for (const readOnly of [false, true]) {
         const spec = { ...disk, generation: 1, mountPoint: '/data', readOnly }
         for (const _twice of [1, 2]) await machine.attachDisk?.(spec, file)
@@ -131,7 +131,9 @@ describe.each(fakedVmms)('$name, faked', fake => {
     await using dir = await testDir()
     const { driver } = await fakedHost(fake, dir.path)
     const drives = ['source', 'output'].map(serial => ({
-      ...{ serial, file: join(dir.path, serial), readOnly: serial === 'source' },
+      serial,
+      file: join(dir.path, serial),
+      readOnly: serial === 'source',
     }))
     for (const { file } of drives) await writeFile(file, 'x'.repeat(512))
     expect(driver.showsDrives).toBe(true)

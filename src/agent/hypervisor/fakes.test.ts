@@ -33,7 +33,10 @@ const cases = [
  * transcript was made refused (it saves no nested state, which Cloud Hypervisor asks for), there is nothing to compare.
  */
 const outline = ({ method, path, body, status, answer }: Exchange) => ({
-  ...{ method, path, body: body ?? null, status },
+  method,
+  path,
+  body: body ?? null,
+  status,
   answer: status < 300 ? answer : null,
 })
 /** Taking one that should work, and all that follows from there being one. */

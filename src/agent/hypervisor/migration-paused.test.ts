@@ -8,10 +8,18 @@ import { type TestAgent, testAgent, testSpec } from '../testing.ts'
 const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'
 const disk = (generation: number): DiskSpec => ({
-  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
 })
 const wish = (generation: number, want: VmWant, change: Partial<VmSpec> = {}) => ({
-  ...{ vmId: 'vm-1', generation, want, spec: testSpec(change) },
+  vmId: 'vm-1',
+  generation,
+  want,
+  spec: testSpec(change),
 })
 const sh = async (host: TestAgent, script: string) => (await host.exec('vm-1', ['sh', '-c', script])).stdout
 
@@ -32,7 +40,12 @@ test.skipIf(!hasQemu).each([
   if (count > 0) {
     const incoming = { transferId: 't-1', vmId: 'vm-1' }
     await target.request('volume.put', {
-      ...{ volumeId, generation: 2, want: 'present', pool: 'local', sizeMib: 32, incoming },
+      volumeId,
+      generation: 2,
+      want: 'present',
+      pool: 'local',
+      sizeMib: 32,
+      incoming,
     })
     const listens = async () =>
       ((await target.request('volume.get', { volumeId })) as VolumeObserved).transfer?.phase === 'listening'

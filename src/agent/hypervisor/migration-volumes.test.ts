@@ -17,15 +17,28 @@ const config = (kind: Kind) => ({
   pools: [{ name: 'local', kind, place: '' }],
 })
 const disk = (generation: number, kind: Kind): DiskSpec => ({
-  ...{ volumeId, pool: 'local', sizeMib: 64, generation, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 64,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
   ...(kind === 'dir' ? {} : { key }),
 })
 const wish = (generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
-  ...{ vmId: 'vm-1', generation, want, spec: testSpec(change) },
+  vmId: 'vm-1',
+  generation,
+  want,
+  spec: testSpec(change),
 })
 const putVolume = async (host: TestAgent, generation: number, kind: Kind, change: Partial<VolumePut> = {}) =>
   (await host.request('volume.put', {
-    ...{ volumeId, generation, want: 'present', pool: 'local', sizeMib: 64, ...(kind === 'dir' ? {} : { key }) },
+    volumeId,
+    generation,
+    want: 'present',
+    pool: 'local',
+    sizeMib: 64,
+    ...(kind === 'dir' ? {} : { key }),
     ...change,
   })) as VolumeObserved
 const seen = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved

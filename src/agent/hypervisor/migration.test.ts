@@ -10,7 +10,10 @@ const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
 const wish = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
-  ...{ vmId, generation, want, spec: testSpec(change) },
+  vmId,
+  generation,
+  want,
+  spec: testSpec(change),
 })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 test.skipIf(!hasQemu)(

@@ -102,7 +102,14 @@ function guestConfig({ vmId, spec }: VmHome, image: RunConfig, nic: Nic, ports: 
   return configDisk({
     argv,
     env: { ...env, PORT: String(spec.port), ...spec.env },
-    ...{ cwd, uid, gid, groups, stopSignal, baseType, hostname: spec.hostname, network: nic.guest },
+    cwd,
+    uid,
+    gid,
+    groups,
+    stopSignal,
+    baseType,
+    hostname: spec.hostname,
+    network: nic.guest,
     machineId: machineId(vmId),
     wait: spec.disks.length > 0,
     ...(ports ? { ports } : {}),
@@ -137,7 +144,12 @@ export function readNotes({ notes }: Prepared): VmNotes {
   const tap = notes.tap ? text('tap') : null
   const devices = notes.devices === 'command-line' ? 'command-line' : 'acpi'
   return {
-    ...{ base: text('base'), netdev: text('netdev'), mac: text('mac'), tap, guest: text('guest'), devices },
+    base: text('base'),
+    netdev: text('netdev'),
+    mac: text('mac'),
+    tap,
+    guest: text('guest'),
+    devices,
     baseType: text('baseType'),
   }
 }

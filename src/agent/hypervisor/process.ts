@@ -44,7 +44,10 @@ export async function spawnVmm(command: VmmCommand): Promise<VmmProcess> {
   const errors = openSync(join(dir, errorFile), 'w', 0o600)
   try {
     const child = spawn(program, args, {
-      ...{ cwd, env: { ...env }, detached: true, stdio: ['ignore', errors, errors] },
+      cwd,
+      env: { ...env },
+      detached: true,
+      stdio: ['ignore', errors, errors],
       ...(user ? { uid: user.uid, gid: user.gid } : {}),
     })
     const started = Promise.withResolvers<void>()

@@ -11,7 +11,10 @@ const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
 const wish = (generation: number, change: Partial<VmSpec> = {}, vmId = 'vm-1', want: VmWant = 'running') => ({
-  ...{ vmId, generation, want, spec: testSpec(change) },
+  vmId,
+  generation,
+  want,
+  spec: testSpec(change),
 })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 
@@ -30,7 +33,10 @@ test.skipIf(!hasQemu)(
     })
     const odd = ['sh', '-c', 'printf "%s|" "$@" "$GREETING"; pwd >&2; exit 7', 'sh', 'a b', '', '100%\n$(id)', 'ü']
     expect(await host.exec('vm-1', odd)).toEqual({
-      ...{ exitCode: 7, stdout: 'a b||100%\n$(id)|ü|good day|', stderr: '/app\n', truncated: false },
+      exitCode: 7,
+      stdout: 'a b||100%\n$(id)|ü|good day|',
+      stderr: '/app\n',
+      truncated: false,
     })
     expect((await host.exec('vm-1', ['no-such-program'])).exitCode).toBe(127)
     const loud = await host.exec(
@@ -90,8 +96,12 @@ test.skipIf(!hasQemu)(
 )
 
 const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
-  ...{ volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21', pool: 'local', sizeMib: 32, generation },
-  ...{ mountPoint: '/data', readOnly: false },
+  volumeId: '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21',
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
   ...change,
 })
 const attached = (host: TestAgent, generation: number) =>

@@ -24,7 +24,9 @@ const network = process.getuid?.() === 0 ? 'tap' : 'user'
 const qemu = { hypervisor: 'qemu', network } as const
 
 const wish = (vmId: string, change: Partial<VmSpec> = {}, generation = 1) => ({
-  ...{ vmId, generation, want: 'running' as const },
+  vmId,
+  generation,
+  want: 'running' as const,
   spec: testSpec({ hostname: vmId, ...change }),
 })
 const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
@@ -44,7 +46,8 @@ async function ownCache() {
   }
   const templates = () => readdir(join(dir.path, 'templates')).catch(() => [])
   return {
-    ...{ path: dir.path, templates },
+    path: dir.path,
+    templates,
     written: async () => {
       const complete = async () => (await templates()).find(name => !name.endsWith('.partial'))
       return join(dir.path, 'templates', await until(complete, { what: 'the template', timeoutMs: 20_000 }))

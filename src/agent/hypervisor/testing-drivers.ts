@@ -58,15 +58,28 @@ export async function fakedHost(
 /** As the agent would have it, without images and devices. */
 function depsIn(root: string, isolation: Isolation, network: Network): VmmDriverDeps {
   const config: RunConfig = {
-    ...{ digest: 'sha256:0', baseType: 'erofs', argv: { entrypoint: ['/bin/app'], cmd: [] }, env: {}, cwd: '/' },
-    ...{ uid: 1, gid: 1, groups: [], stopSignal: 15 },
+    digest: 'sha256:0',
+    baseType: 'erofs',
+    argv: { entrypoint: ['/bin/app'], cmd: [] },
+    env: {},
+    cwd: '/',
+    uid: 1,
+    gid: 1,
+    groups: [],
+    stopSignal: 15,
   }
   return {
-    ...{ cacheDir: root, isolation, bootLimitMs: 30_000, migrationHost: () => '127.0.0.1' },
+    cacheDir: root,
+    isolation,
+    bootLimitMs: 30_000,
+    migrationHost: () => '127.0.0.1',
     images: { base: async () => ({ file: join(root, 'base.erofs'), config }) },
     network,
     kernel: async () => ({
-      ...{ kernel: join(root, 'vmlinux'), initrd: join(root, 'init.cpio'), version: '0', devices: 'acpi' },
+      kernel: join(root, 'vmlinux'),
+      initrd: join(root, 'init.cpio'),
+      version: '0',
+      devices: 'acpi',
     }),
     ports: 'vsock',
   }
@@ -109,7 +122,8 @@ export function watcher(): Watcher & { lines: Frame[]; gone: string[] } {
   const lines: Frame[] = []
   const gone: string[] = []
   return {
-    ...{ lines, gone },
+    lines,
+    gone,
     onFrames: frames => void lines.push(...frames),
     onExit: () => undefined,
     onBroken: () => undefined,

@@ -11,8 +11,13 @@ export interface TapOfVmm extends AsyncDisposable {
 /** A tap in the network namespace of a VMM, as the driver makes it. @param owner a user id */
 export async function tapIn(pid: number, name: string, owner: number): Promise<TapOfVmm> {
   const device: Tap = {
-    ...{ tap: name, make: `tuntap add dev ${name} mode tap user ${owner}`, ipv6: null },
-    ...{ host: '192.0.2.2', guest: '192.0.2.3', mac: '52:54:00:12:34:56', gatewayMac: '52:54:00:12:34:57' },
+    tap: name,
+    make: `tuntap add dev ${name} mode tap user ${owner}`,
+    ipv6: null,
+    host: '192.0.2.2',
+    guest: '192.0.2.3',
+    mac: '52:54:00:12:34:56',
+    gatewayMac: '52:54:00:12:34:57',
   }
   await makeTapIn(pid, device)
   return {

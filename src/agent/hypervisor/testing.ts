@@ -75,12 +75,16 @@ export async function driverCases(): Promise<readonly DriverCase[]> {
   return [
     { name: 'fake', skip: false, config: { hypervisor: 'fake' }, spec: { hypervisor: 'fake' } },
     {
-      ...{ name: `qemu, user network${qemuSkip}`, skip: !hasQemu, spec: {} },
+      name: `qemu, user network${qemuSkip}`,
+      skip: !hasQemu,
+      spec: {},
       config: { hypervisor: 'qemu', network: 'user' },
     },
     // With a pool: those that go on from a template or a snapshot are processes that have waited, the others are started.
     {
-      ...{ name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`, skip: !hasQemu || !root, spec: {} },
+      name: `qemu, tap${root ? qemuSkip : ' (skipped: needs root)'}`,
+      skip: !hasQemu || !root,
+      spec: {},
       config: { hypervisor: 'qemu', network: 'tap', vmmPool: 2 },
     },
     await realVmm('firecracker'),

@@ -57,9 +57,14 @@ function exchange(
   const data = body === undefined ? undefined : JSON.stringify(body)
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const request = send({
-    ...{ method, path, createConnection: () => socket, signal: AbortSignal.timeout(timeoutMs) },
+    method,
+    path,
+    createConnection: () => socket,
+    signal: AbortSignal.timeout(timeoutMs),
     headers: {
-      ...{ host: 'localhost', accept: 'application/json', connection: 'close' },
+      host: 'localhost',
+      accept: 'application/json',
+      connection: 'close',
       ...(data === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(data) }),
     },
   })

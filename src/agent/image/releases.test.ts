@@ -52,7 +52,9 @@ async function makeRelease(dir: string): Promise<Release> {
   return {
     name: 'Test 1',
     archives: [{ uri: `file:${join(dir, 'repository')}`, suites: './' }],
-    ...{ components: '', keyring, keyringPackage: 'test-keyring' },
+    components: '',
+    keyring,
+    keyringPackage: 'test-keyring',
   }
 }
 

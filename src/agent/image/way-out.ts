@@ -23,7 +23,9 @@ const asIs: WayOut['command'] = (program, args) => ({ program, args })
 
 /** To a registry that an operator has named. */
 export const directly: WayOut = {
-  ...{ environment: {}, refused: [], command: asIs },
+  environment: {},
+  refused: [],
+  command: asIs,
   [Symbol.asyncDispose]: () => Promise.resolve(),
 }
 

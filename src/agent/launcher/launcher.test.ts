@@ -97,7 +97,12 @@ describe('a program that lasts', () => {
       await using dir = await testDir()
       const errorFile = join(dir.path, 'errors')
       const started = await launcher.start?.({
-        ...{ program: 'sleep', args: ['60'], cwd: dir.path, env: {}, errorFile, cgroup: group },
+        program: 'sleep',
+        args: ['60'],
+        cwd: dir.path,
+        env: {},
+        errorFile,
+        cgroup: group,
       })
       const cgroups = await readFile(`/proc/${started?.pid}/cgroup`, 'utf8')
       process.kill(started?.pid ?? 0, 'SIGKILL')

@@ -71,7 +71,12 @@ describe.skipIf(why !== '')(`the mesh ${why}`, { timeout: 60_000 }, () => {
     await becomeGuest(guest, nic)
     await guest.listen(8080)
     return {
-      ...{ id: `host-${number}`, place: where, guest, nic, dir, address: `${hosts}::${number}` },
+      id: `host-${number}`,
+      place: where,
+      guest,
+      nic,
+      dir,
+      address: `${hosts}::${number}`,
       ask: async <T>(verb: string, data?: unknown) => (await ask(verb, data)) as T,
       observed: async () => (await ask('observed')) as Observed,
     }

@@ -14,11 +14,16 @@ for (const dir of ['/run/wireguard', '/run/mote']) {
 }
 let guestPlace = ''
 const network = await tapNetwork({
-  ...{ dataDir, subnet },
+  dataDir,
+  subnet,
   makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${guestPlace}`,
 })
 const mesh: Mesh = await openMesh({
-  ...{ dataDir, endpoint, device: 'wg-mote', rotateAfterMs: 3_600_000, ipv4: () => network.ipv4 },
+  dataDir,
+  endpoint,
+  device: 'wg-mote',
+  rotateAfterMs: 3_600_000,
+  ipv4: () => network.ipv4,
   onError: error => process.stderr.write(`${String(error)}\n`),
 })
 

@@ -31,7 +31,13 @@ interface Guest extends Place {
 }
 
 const rule = (change: Partial<FirewallRule>, at: number): FirewallRule => ({
-  ...{ id: `r${at}`, direction: 'inbound', protocol: 'tcp', portStart: 0, portEnd: 65_535, action: 'deny', cidr: null },
+  id: `r${at}`,
+  direction: 'inbound',
+  protocol: 'tcp',
+  portStart: 0,
+  portEnd: 65_535,
+  action: 'deny',
+  cidr: null,
   ...change,
 })
 
@@ -82,7 +88,9 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const dir = stack.use(await testDir())
     const make = new Map<string, string>()
     const network = await tapNetwork({
-      ...{ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 100 },
+      dataDir: dir.path,
+      subnet: '10.213.0.0/16',
+      healEveryMs: 100,
       makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${make.get('next')}`,
     })
     stack.defer(() => network.close())
@@ -216,15 +224,20 @@ describe.skipIf(why !== '')(`isolation ${why}`, () => {
     const ports = [appPort, otherPort]
     const edges = fc.constantFrom(0, appPort, otherPort, 65_535)
     const anyRule = fc.record({
-      ...{ protocol: fc.constantFrom('tcp', 'udp', 'icmp', 'any'), action: fc.constantFrom('allow', 'deny') },
-      ...{ portStart: edges, portEnd: edges, direction: fc.constantFrom('inbound', 'inbound', 'outbound') },
+      protocol: fc.constantFrom('tcp', 'udp', 'icmp', 'any'),
+      action: fc.constantFrom('allow', 'deny'),
+      portStart: edges,
+      portEnd: edges,
+      direction: fc.constantFrom('inbound', 'inbound', 'outbound'),
       cidr: fc.constantFrom(null, `${sibling.nic.guest.ip6}/128`, 'fd77:1:1:1::/64', '10.0.0.0/8'),
     })
     const sets = fc.sample(fc.array(anyRule, { minLength: 2, maxLength: 5 }), { numRuns: 8, seed: 1 })
     const seen: string[] = []
     for (const set of sets) {
       const rules = set.map(({ portStart, portEnd, ...rest }) => ({
-        ...{ ...rest, portStart: Math.min(portStart, portEnd), portEnd: Math.max(portStart, portEnd) },
+        ...rest,
+        portStart: Math.min(portStart, portEnd),
+        portEnd: Math.max(portStart, portEnd),
       }))
       await one.rules(...rules)
       const packets = [sibling, cousin].flatMap(from =>

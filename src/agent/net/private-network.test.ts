@@ -8,7 +8,9 @@ import { fakeNetwork } from './fake.ts'
 import { openPrivateNetwork } from './private-network.ts'
 
 const view = (version: number, hash: string): HostNetwork => ({
-  ...{ version, hash, address: 'fd00::1' },
+  version,
+  hash,
+  address: 'fd00::1',
   peers: [
     {
       hostId: 'b',

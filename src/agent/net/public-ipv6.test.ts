@@ -21,7 +21,8 @@ it.skipIf(process.getuid?.() !== 0)(
     await outside.ip('route', 'add', '2001:db8:77::/48', 'via', '2001:db8:fffe::1')
     await outside.listen(internet.port)
     const network = await tapNetwork({
-      ...{ dataDir: dir.path, subnet: '10.213.0.0/16' },
+      dataDir: dir.path,
+      subnet: '10.213.0.0/16',
       makeDevice: name => `link add dev ${name} type veth peer name eth0 netns ${guest.name}`,
     })
     stack.defer(() => network.close())

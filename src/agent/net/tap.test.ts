@@ -175,7 +175,11 @@ test.skipIf(process.getuid?.() !== 0)(
         : run(program, args, options)
     const errors: unknown[] = []
     const network = await tapNetwork({
-      ...{ dataDir: dir.path, subnet: '10.213.0.0/16', healEveryMs: 1e9, ownerOf, runs },
+      dataDir: dir.path,
+      subnet: '10.213.0.0/16',
+      healEveryMs: 1e9,
+      ownerOf,
+      runs,
       onError: error => errors.push(error),
     })
     const [bad, good] = [await network.connect('a', 80), await network.connect('b', 80)]

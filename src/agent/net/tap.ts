@@ -206,7 +206,11 @@ export async function tapNetwork(options: TapOptions): Promise<Network> {
         netdev: `tap,id=n0,ifname=${tap},script=no,downscript=no`,
         mac,
         guest: {
-          ...{ ip: guest, prefix: 31, gateway: host, gatewayMac: macOf(`host of ${vmId}`), dns: resolver },
+          ip: guest,
+          prefix: 31,
+          gateway: host,
+          gatewayMac: macOf(`host of ${vmId}`),
+          dns: resolver,
           ...v6,
         },
         endpoint: { host: guest, port: appPort },

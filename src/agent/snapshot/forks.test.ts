@@ -9,10 +9,18 @@ const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
 const disk = (volumeId: string, generation: number): DiskSpec => ({
-  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
 })
 const wish = (vmId: string, generation: number, change: Partial<VmSpec>) => ({
-  ...{ vmId, generation, want: 'running' as const, spec: testSpec({ hostname: vmId, ...change }) },
+  vmId,
+  generation,
+  want: 'running' as const,
+  spec: testSpec({ hostname: vmId, ...change }),
 })
 const healthy = (host: TestAgent, vmId: string) => host.until(vmId, 'healthy', vm => vm.healthy)
 const sh = async (host: TestAgent, vmId: string, script: string) => {

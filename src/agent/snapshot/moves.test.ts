@@ -16,7 +16,12 @@ const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
 const disk = (volumeId: string, generation: number): DiskSpec => ({
-  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
 })
 const filesOf = (host: TestAgent) => join(host.config.dataDir, 'snapshots/snap-1/files')
 /** A VM that has written to its volume, kept, and has written since. */

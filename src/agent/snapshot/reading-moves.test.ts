@@ -9,7 +9,12 @@ const hasQemu = existsSync('/usr/bin/qemu-system-x86_64')
 const network = process.getuid?.() === 0 ? 'tap' : 'user'
 
 const disk = (readOnly: boolean, generation = 1): DiskSpec => ({
-  ...{ volumeId: 'vol-1', pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly },
+  volumeId: 'vol-1',
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly,
 })
 const sh = async (host: TestAgent, vmId: string, script: string) => {
   const { stdout, stderr } = await host.exec(vmId, ['sh', '-c', script])

@@ -277,7 +277,14 @@ function absent({
   generation,
 }: Pick<SnapshotPut, 'snapshotId' | 'vmId' | 'generation'>): SnapshotObserved {
   return {
-    ...{ snapshotId, vmId, generation, state: 'absent', sizeBytes: 0, sha256: null },
-    ...{ madeBy: null, pauseMs: null, error: null },
+    snapshotId,
+    vmId,
+    generation,
+    state: 'absent',
+    sizeBytes: 0,
+    sha256: null,
+    madeBy: null,
+    pauseMs: null,
+    error: null,
   }
 }

@@ -13,10 +13,19 @@ const qemu = { hypervisor: 'qemu', network } as const
 const limit = { timeout: 120_000 }
 
 const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
-  ...{ volumeId: 'vol-1', pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false, ...change },
+  volumeId: 'vol-1',
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
+  ...change,
 })
 const wish = (generation: number, change: Partial<VmSpec>, vmId = 'vm-1', want: VmWant = 'running') => ({
-  ...{ vmId, generation, want, spec: testSpec(change) },
+  vmId,
+  generation,
+  want,
+  spec: testSpec(change),
 })
 const healthy = (host: TestAgent, vmId = 'vm-1') => host.until(vmId, 'healthy', vm => vm.healthy)
 const sh = async (host: TestAgent, script: string, vmId = 'vm-1') => {

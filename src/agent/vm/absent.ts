@@ -12,7 +12,17 @@ export function unseen(vmId: string, hypervisor: HypervisorName): VmObserved {
 
 export function absent(vmId: string, generation: number): VmObserved {
   return {
-    ...{ vmId, generation, state: 'absent', healthy: false, endpoint: null, imageDigest: null, hypervisor: 'qemu' },
-    ...{ error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [] },
+    vmId,
+    generation,
+    state: 'absent',
+    healthy: false,
+    endpoint: null,
+    imageDigest: null,
+    hypervisor: 'qemu',
+    error: null,
+    exitCode: null,
+    restartCount: 0,
+    startedAtMs: null,
+    steps: [],
   }
 }

@@ -49,13 +49,22 @@ export class VmActor {
       onError: err => deps.log.error({ err }, 'cannot close a volume'),
     })
     this.#body = new Body({
-      ...{ ...deps, vmId: wish.vmId, notebook, spec: () => this.#wish.spec, onChange },
+      ...deps,
+      vmId: wish.vmId,
+      notebook,
+      spec: () => this.#wish.spec,
+      onChange,
       onFact: () => this.#poke(),
       onBroken: reason => void this.#afterwards(this.#steps.crash('guest_protocol', reason)),
       onGone: () => void this.#afterwards(this.#steps.gone()),
     })
     this.#steps = new Steps({
-      ...{ ...deps, notebook, body: this.#body, adjuster: this.#adjuster, onChange, ending: this.#end.signal },
+      ...deps,
+      notebook,
+      body: this.#body,
+      adjuster: this.#adjuster,
+      onChange,
+      ending: this.#end.signal,
       wish: () => this.#wish,
       nextChange: () => this.#wake.promise,
       onStage: stage => this.#enter(stage),
@@ -77,8 +86,12 @@ export class VmActor {
 
   observed(): VmObserved {
     const seen = observe({
-      ...{ wish: this.#wish, record: this.#notebook.record, stage: this.#stage, healthy: this.#body.healthy },
-      ...{ fault: this.#retry.fault, disks: this.#adjuster.observed() },
+      wish: this.#wish,
+      record: this.#notebook.record,
+      stage: this.#stage,
+      healthy: this.#body.healthy,
+      fault: this.#retry.fault,
+      disks: this.#adjuster.observed(),
       firewall: this.#deps.guard.guarded(this.#wish.vmId),
     })
     // Grows as long as the agent runs, whatever becomes of the clock.
@@ -271,9 +284,13 @@ export class VmActor {
     const { record } = this.#notebook
     const { machine, workload } = this.#body
     return {
-      ...{ want, workload, machine: machine === undefined ? 'none' : record.paused ? 'paused' : 'running' },
-      ...{ current: bootKey(spec) === record.bootKey, crashed: isCrashed(this.#wish, record) },
-      ...{ restartsLeft: this.#notebook.restartsLeft(spec.maxRestarts), migration: migrationFact(spec, record) },
+      want,
+      workload,
+      machine: machine === undefined ? 'none' : record.paused ? 'paused' : 'running',
+      current: bootKey(spec) === record.bootKey,
+      crashed: isCrashed(this.#wish, record),
+      restartsLeft: this.#notebook.restartsLeft(spec.maxRestarts),
+      migration: migrationFact(spec, record),
       adjusted: this.#adjuster.isDone(spec),
       kept: this.#steps.isKept(),
       cleared: this.#steps.cleared,

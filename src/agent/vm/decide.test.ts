@@ -13,18 +13,16 @@ const every: VmFacts[] = wants.flatMap(want =>
           flags.flatMap(restartsLeft =>
             flags.flatMap(adjusted =>
               migrations.map(migration => ({
-                ...{
-                  want,
-                  machine,
-                  workload,
-                  current,
-                  crashed,
-                  restartsLeft,
-                  adjusted,
-                  migration,
-                  kept: false,
-                  cleared: false,
-                },
+                want,
+                machine,
+                workload,
+                current,
+                crashed,
+                restartsLeft,
+                adjusted,
+                migration,
+                kept: false,
+                cleared: false,
               })),
             ),
           ),

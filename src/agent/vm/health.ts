@@ -58,7 +58,9 @@ export interface ProbePath {
 }
 
 const socketOf = ({ to, from }: ProbePath, tries: number) => ({
-  ...{ host: to.host, port: to.port, timeout: connectMs(tries) },
+  host: to.host,
+  port: to.port,
+  timeout: connectMs(tries),
   ...(from === undefined ? {} : { localAddress: from }),
 })
 

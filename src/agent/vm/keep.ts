@@ -75,5 +75,9 @@ async function keepStill(
 }
 
 const keptDisk = ({ volumeId, generation, mountPoint, readOnly }: DiskSpec, copied: boolean): SnapshotDisk => ({
-  ...{ volumeId, generation, mountPoint, readOnly, copied },
+  volumeId,
+  generation,
+  mountPoint,
+  readOnly,
+  copied,
 })

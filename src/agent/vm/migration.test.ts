@@ -13,8 +13,15 @@ import { Notebook } from './notebook.ts'
 import { newRecord } from './record.ts'
 
 const migration: MigrationObserved = {
-  ...{ migrationId: 'm-1', role: 'target', phase: 'listening', uri: 'tcp://here', percent: 0 },
-  ...{ transferredBytes: 0, totalBytes: 0, downtimeMs: null, error: null },
+  migrationId: 'm-1',
+  role: 'target',
+  phase: 'listening',
+  uri: 'tcp://here',
+  percent: 0,
+  transferredBytes: 0,
+  totalBytes: 0,
+  downtimeMs: null,
+  error: null,
 }
 const prepared = { imageDigest: 'sha256:0', endpoint: { host: '127.0.0.1', port: 1 }, notes: {} }
 const instant = { imageMs: 0, bootMs: 0, healthyMs: 0, stopMs: 0, logEveryMs: 0 }
@@ -27,7 +34,10 @@ describe('a newer wish', () => {
     const [abort, ending, listening] = [new AbortController(), new AbortController(), Promise.withResolvers<void>()]
     const cancelled: string[] = []
     const arrival: Arrival = {
-      ...{ running, uri: 'tcp://here', arrived: coming.promise, hasRun: () => hasRun },
+      running,
+      uri: 'tcp://here',
+      arrived: coming.promise,
+      hasRun: () => hasRun,
       cancel: async () => void cancelled.push('cancelled'),
     }
     const dir = await testDir()
@@ -35,8 +45,11 @@ describe('a newer wish', () => {
     const driver = fakeDriver(createFakeHost(instant), dir.path)
     const machine = receive(
       {
-        ...{ driver, notebook, volumes: { leaving: () => ({ send: async () => undefined }) } },
-        ...{ onLeft: () => undefined, onLost: () => undefined },
+        driver,
+        notebook,
+        volumes: { leaving: () => ({ send: async () => undefined }) },
+        onLeft: () => undefined,
+        onLost: () => undefined,
         wish: () => ({ spec: testSpec() }),
         nextChange: () => Promise.resolve(),
         onChange: () => (notebook.record.migration?.phase === 'listening' ? listening.resolve() : undefined),

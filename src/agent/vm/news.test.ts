@@ -6,8 +6,19 @@ beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
 const seen = (change: Partial<VmObserved> = {}): VmObserved => ({
-  ...{ vmId: 'vm-1', generation: 1, state: 'preparing', healthy: false, endpoint: null, imageDigest: null },
-  ...{ hypervisor: 'fake', error: null, exitCode: null, restartCount: 0, startedAtMs: null, steps: [], ...change },
+  vmId: 'vm-1',
+  generation: 1,
+  state: 'preparing',
+  healthy: false,
+  endpoint: null,
+  imageDigest: null,
+  hypervisor: 'fake',
+  error: null,
+  exitCode: null,
+  restartCount: 0,
+  startedAtMs: null,
+  steps: [],
+  ...change,
 })
 const steps = (n: number) => Array.from({ length: n }, (_, at) => ({ name: `s${at}`, ms: 1 }))
 

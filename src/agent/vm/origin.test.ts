@@ -3,10 +3,21 @@ import type { DiskSpec, SnapshotDisk } from '../../contract/agent.ts'
 import { obstacleOf } from './origin.ts'
 
 const then = (change: Partial<SnapshotDisk> = {}): SnapshotDisk => ({
-  ...{ volumeId: 'vol-1', generation: 4, mountPoint: '/data', readOnly: false, copied: false, ...change },
+  volumeId: 'vol-1',
+  generation: 4,
+  mountPoint: '/data',
+  readOnly: false,
+  copied: false,
+  ...change,
 })
 const now = (change: Partial<DiskSpec> = {}): DiskSpec => ({
-  ...{ volumeId: 'vol-1', pool: 'local', sizeMib: 32, generation: 5, mountPoint: '/data', readOnly: false, ...change },
+  volumeId: 'vol-1',
+  pool: 'local',
+  sizeMib: 32,
+  generation: 5,
+  mountPoint: '/data',
+  readOnly: false,
+  ...change,
 })
 
 test('a VM that slept goes on with a volume that only its own start has raised', () => {

@@ -47,8 +47,17 @@ export const VmRecord = Type.Object({
 export type VmRecord = Static<typeof VmRecord>
 
 export const newRecord: VmRecord = {
-  ...{ boot: 0, running: null, bootKey: '', paused: false, imageDigest: null, startedAtMs: null },
-  ...{ restartCount: 0, recentRestarts: 0, exitCode: null, crash: null, steps: [] },
+  boot: 0,
+  running: null,
+  bootKey: '',
+  paused: false,
+  imageDigest: null,
+  startedAtMs: null,
+  restartCount: 0,
+  recentRestarts: 0,
+  exitCode: null,
+  crash: null,
+  steps: [],
 }
 
 /** Changes when the VM has to boot again for the spec to be true; the other fields are followed while it runs. */

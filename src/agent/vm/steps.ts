@@ -149,7 +149,8 @@ export class Steps {
     const watcher = this.#deps.body.watcher(boot)
     this.#deps.body.expect()
     const come = await receive(this.#migration(), incoming.migrationId, {
-      ...{ signal: context.signal, ending: this.#deps.ending },
+      signal: context.signal,
+      ending: this.#deps.ending,
       prepare: () => driver.prepare(home, context),
       listen: async prepared => driver.receive?.(home, prepared, boot, watcher, context),
     })

@@ -37,5 +37,9 @@ export function observe(entry: VolumeFacts, transfer?: Transfer): VolumeObserved
 }
 
 export const absent = (volumeId: string, generation: number): VolumeObserved => ({
-  ...{ volumeId, generation, state: 'absent', restored: 0, error: null },
+  volumeId,
+  generation,
+  state: 'absent',
+  restored: 0,
+  error: null,
 })

@@ -67,7 +67,11 @@ export function createStorage({
   }
   const lookSoon = () => void look().catch((err: unknown) => log.warn({ err }, 'cannot measure the volumes'))
   const volumes = createVolumes({
-    ...{ ...shared, grow, contentOf, migrationHost, isGone },
+    ...shared,
+    grow,
+    contentOf,
+    migrationHost,
+    isGone,
     onSeen: seen => {
       publish(subjects.volume(hostId), seen)
       if (seen.state === 'ready') lookSoon()
@@ -76,7 +80,9 @@ export function createStorage({
     },
   })
   const snapshots = createVolumeSnapshots({
-    ...{ ...shared, still, copierOf },
+    ...shared,
+    still,
+    copierOf,
     onSeen: seen => {
       publish(subjects.volumeSnapshot(hostId), seen)
       if (seen.state === 'ready' || seen.state === 'absent') lookSoon()

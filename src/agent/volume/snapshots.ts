@@ -216,5 +216,11 @@ function observe({ wish, done }: Entry): VolumeSnapshotObserved {
 }
 
 const absent = ({ snapshotId, volumeId, generation }: VolumeSnapshotPut): VolumeSnapshotObserved => ({
-  ...{ snapshotId, volumeId, generation, state: 'absent', sizeBytes: 0, pauseMs: null, error: null },
+  snapshotId,
+  volumeId,
+  generation,
+  state: 'absent',
+  sizeBytes: 0,
+  pauseMs: null,
+  error: null,
 })

@@ -22,11 +22,19 @@ import { volumeStore } from './store.ts'
 const fake = { hypervisor: 'fake' } as const
 const volumeId = '0b6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b21'
 const disk = (generation: number, change: Partial<DiskSpec> = {}): DiskSpec => ({
-  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
   ...change,
 })
 const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
-  ...{ vmId, generation, want, spec: testSpec({ hypervisor: 'fake', ...change }) },
+  vmId,
+  generation,
+  want,
+  spec: testSpec({ hypervisor: 'fake', ...change }),
 })
 const fileOf = (host: TestAgent, id = volumeId) => join(host.config.dataDir, 'volumes', 'local', `${id}.raw`)
 /** What was written to it: a copy is as large as the volume, and zeros where nothing was written. */
@@ -426,7 +434,8 @@ test('a volume grows beside its VM, with a clone and a restore of when it was sm
   expect(await sizeMib()).toBe(48)
   await host.restart()
   expect(await host.request('volume.put', { ...put, generation: 2, sizeMib: 48 })).toMatchObject({
-    ...{ state: 'ready', sizeMib: 48 },
+    state: 'ready',
+    sizeMib: 48,
   })
 
   const clone = '7f6f6a5e-7d1c-4f0e-9d5b-3c1f4e8a9b22'

@@ -88,15 +88,17 @@ export function createVolumes(deps: VolumesDeps): Volumes {
     if (generation > (await checkFence(disk))) await store.saveAttachGeneration(volumeId, generation)
   }
   const { moves, withVms } = moveHooks({
-    ...{
-      turns,
-      holders,
-      log,
-      migrationHost: deps.migrationHost,
-      isGone: deps.isGone,
-      poolOf: name => poolOf(deps.pools, name),
-    },
-    ...{ find: volumeId => entries.get(volumeId), finish, tell, fence, keyOf: volumeId => keys.get(volumeId) },
+    turns,
+    holders,
+    log,
+    migrationHost: deps.migrationHost,
+    isGone: deps.isGone,
+    poolOf: name => poolOf(deps.pools, name),
+    find: volumeId => entries.get(volumeId),
+    finish,
+    tell,
+    fence,
+    keyOf: volumeId => keys.get(volumeId),
   })
   /** What cannot be opened waits until control tells the key, with its next wish. */
   const isLocked = ({ wish }: Entry) => deps.pools.get(wish.pool)?.encrypted === true && !keys.has(wish.volumeId)
@@ -206,7 +208,11 @@ export function createVolumes(deps: VolumesDeps): Volumes {
   }
 
   const opener = volumeOpener({
-    ...{ pools: deps.pools, holders, checkFence, fence, keyOf: volumeId => keys.get(volumeId) },
+    pools: deps.pools,
+    holders,
+    checkFence,
+    fence,
+    keyOf: volumeId => keys.get(volumeId),
     find: volumeId => entries.get(volumeId),
   })
 

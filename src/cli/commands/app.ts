@@ -43,7 +43,9 @@ const create: Verb = {
   async run({ client, args: [name = ''], flags }) {
     const app = await client.createApp({
       body: {
-        ...{ name, git_url: text(flags, 'gitUrl') ?? '', health_check_path: text(flags, 'health') },
+        name,
+        git_url: text(flags, 'gitUrl') ?? '',
+        health_check_path: text(flags, 'health'),
         port: wholeNumber(flags, 'port'),
       },
     })
@@ -58,9 +60,15 @@ const show: Verb = {
     const app = await client.getApp({ app_name: name })
     const autoscaling = `${app.min_replicas} to ${app.max_replicas}, cpu ${app.cpu_threshold} %, memory ${app.mem_threshold} %`
     const text = facts({
-      ...{ name: app.name, hostname: app.hostname, state: status(app.scale_state), port: app.port },
-      ...{ health: app.health_check_path, source: app.git_url, replicas: app.desired_replicas },
-      ...{ autoscaling: app.autoscaling_enabled ? autoscaling : 'off', created: app.created_at },
+      name: app.name,
+      hostname: app.hostname,
+      state: status(app.scale_state),
+      port: app.port,
+      health: app.health_check_path,
+      source: app.git_url,
+      replicas: app.desired_replicas,
+      autoscaling: app.autoscaling_enabled ? autoscaling : 'off',
+      created: app.created_at,
     })
     return said(app, text)
   },
@@ -107,15 +115,19 @@ const statusOf: Verb = {
     if (!active) return { json: { app, deployment: null }, text: `${app} is not deployed.`, code: 1 }
     const live = await call.client.getDeployment({ app_name: app, job_id: active.job_id })
     const text = facts({
-      ...{ app, hostname, status: status(live.status), scale: live.scale_state, image: live.image },
-      ...{
-        cpu: `${live.cpu_usage.toFixed(1)} % of ${live.vcpus} vCPU`,
-        host: live.host_id,
-        hypervisor: live.hypervisor,
-      },
+      app,
+      hostname,
+      status: status(live.status),
+      scale: live.scale_state,
+      image: live.image,
+      cpu: `${live.cpu_usage.toFixed(1)} % of ${live.vcpus} vCPU`,
+      host: live.host_id,
+      hypervisor: live.hypervisor,
       memory: `${bytes(live.ram_used_bytes)} of ${live.memory_mib} MiB`,
       network: `${bytes(live.rx_bytes)} in, ${bytes(live.tx_bytes)} out`,
-      ...{ address: live.ipv6_address, deployment: live.job_id, message: live.error_message },
+      address: live.ipv6_address,
+      deployment: live.job_id,
+      message: live.error_message,
     })
     return said(live, text)
   },
@@ -171,12 +183,11 @@ const scale: Verb = {
     const app_name = await appOf(call)
     const replicas = args[0] ? wholeNumber({ replicas: args[0] }, 'replicas') : undefined
     const body = {
-      ...{
-        desired_replicas: replicas,
-        min_replicas: wholeNumber(flags, 'min'),
-        max_replicas: wholeNumber(flags, 'max'),
-      },
-      ...{ cpu_threshold: wholeNumber(flags, 'cpu'), mem_threshold: wholeNumber(flags, 'memory') },
+      desired_replicas: replicas,
+      min_replicas: wholeNumber(flags, 'min'),
+      max_replicas: wholeNumber(flags, 'max'),
+      cpu_threshold: wholeNumber(flags, 'cpu'),
+      mem_threshold: wholeNumber(flags, 'memory'),
       autoscaling_enabled: typeof flags.auto === 'boolean' ? flags.auto : undefined,
     }
     const asked = Object.values(body).some(value => value !== undefined)

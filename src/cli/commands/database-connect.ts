@@ -143,8 +143,12 @@ export const connection: Verb = {
   async run(call) {
     const at = await call.client.getDatabaseConnection({ id: (await databaseOf(call)).id })
     const text = facts({
-      ...{ host: at.database_host, port: at.database_port, user: at.database_user, database: at.database_name },
-      ...{ tunnel: at.ssh_tunnel_command, psql: at.psql_command },
+      host: at.database_host,
+      port: at.database_port,
+      user: at.database_user,
+      database: at.database_name,
+      tunnel: at.ssh_tunnel_command,
+      psql: at.psql_command,
     })
     return said(at, text)
   },

@@ -45,8 +45,11 @@ const create: Verb = {
   async run(call) {
     const [name = ''] = call.args
     const body = {
-      ...{ name, engine: 'postgres', postgres_version: wholeNumber(call.flags, 'version') },
-      ...{ memory_mib: wholeNumber(call.flags, 'memory'), vcpus: wholeNumber(call.flags, 'vcpus') },
+      name,
+      engine: 'postgres',
+      postgres_version: wholeNumber(call.flags, 'version'),
+      memory_mib: wholeNumber(call.flags, 'memory'),
+      vcpus: wholeNumber(call.flags, 'vcpus'),
       disk_mib: wholeNumber(call.flags, 'disk'),
     }
     const made = await call.client.createDatabase({ body })
@@ -106,7 +109,8 @@ const update: Verb = {
       }),
     )
     const body = {
-      ...{ memory_mib: wholeNumber(call.flags, 'memory'), vcpus: wholeNumber(call.flags, 'vcpus') },
+      memory_mib: wholeNumber(call.flags, 'memory'),
+      vcpus: wholeNumber(call.flags, 'vcpus'),
       settings: call.rest.length > 0 ? settings : undefined,
       suspended: call.flags.suspend === true ? true : call.flags.resume === true ? false : undefined,
     }

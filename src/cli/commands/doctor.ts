@@ -15,7 +15,9 @@ export function doctorCommand(): Command {
       const { readSettings, vmmProgramsOf } = await import('../../programs/settings.ts')
       const settings = readSettings({}, process.env)
       const config = agentConfig({
-        ...{ dataDir: '.mote/agent', hostName: 'this', programs: vmmProgramsOf(settings) },
+        dataDir: '.mote/agent',
+        hostName: 'this',
+        programs: vmmProgramsOf(settings),
         ...(settings.cache ? { cacheDir: settings.cache } : {}),
       })
       const findings = await createTerminal().step('Looking at this machine', () => inspectHost(config))

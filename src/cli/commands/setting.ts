@@ -90,11 +90,11 @@ const addRule: Verb = {
     if (!action || !protocol) throw new Error('A rule is: allow or deny, then tcp, udp, icmp or any, then ports.')
     const [first = '', last = first] = ports === '' ? (protocol === 'icmp' ? ['0'] : ['0', '65535']) : ports.split('-')
     const body = {
-      ...{ action, protocol, priority: wholeNumber(call.flags, 'priority') },
-      ...{
-        port_start: wholeNumber({ ports: first }, 'ports') ?? 0,
-        port_end: wholeNumber({ ports: last }, 'ports') ?? 0,
-      },
+      action,
+      protocol,
+      priority: wholeNumber(call.flags, 'priority'),
+      port_start: wholeNumber({ ports: first }, 'ports') ?? 0,
+      port_end: wholeNumber({ ports: last }, 'ports') ?? 0,
     }
     const rule = await call.client.createSecurityRule({ app_name: await appOf(call), body })
     return said(rule, `Rule ${rule.id} has priority ${rule.priority}.`)

@@ -63,8 +63,11 @@ const usage: Verb = {
     const { id, name } = await volumeOf(call, call.args[0] ?? '')
     const used = await call.client.getVolumeUsage({ volume_id: id })
     const text = facts({
-      ...{ volume: name, size: bytes(used.size_bytes), used: bytes(used.used_bytes) },
-      ...{ snapshots: bytes(used.snapshot_bytes), measured: used.measured_at ?? 'not yet' },
+      volume: name,
+      size: bytes(used.size_bytes),
+      used: bytes(used.used_bytes),
+      snapshots: bytes(used.snapshot_bytes),
+      measured: used.measured_at ?? 'not yet',
     })
     return said(used, text)
   },
@@ -78,7 +81,8 @@ const attach: Verb = {
   async run(call) {
     const volume = await volumeOf(call, call.args[0] ?? '')
     const body = {
-      ...{ volume_id: volume.id, mount_point: text(call.flags, 'at') },
+      volume_id: volume.id,
+      mount_point: text(call.flags, 'at'),
       access_mode: call.flags.readOnly === true ? 1 : undefined,
     }
     const attached = await call.client.attachVolume({ app_id: await appId(call), body })

@@ -61,9 +61,15 @@ function answer({ dir, onPush }: GitHostOptions, request: IncomingMessage, respo
   const encoding = field('content-encoding')
   const child = spawn('git', ['http-backend'], {
     env: {
-      ...{ PATH: process.env.PATH ?? '', GIT_PROJECT_ROOT: dir, GIT_HTTP_EXPORT_ALL: '1', PATH_INFO: pathname },
-      ...{ REQUEST_METHOD: request.method ?? 'GET', QUERY_STRING: search.slice(1), REMOTE_USER: 'dev' },
-      ...{ CONTENT_TYPE: field('content-type'), GIT_PROTOCOL: field('git-protocol') },
+      PATH: process.env.PATH ?? '',
+      GIT_PROJECT_ROOT: dir,
+      GIT_HTTP_EXPORT_ALL: '1',
+      PATH_INFO: pathname,
+      REQUEST_METHOD: request.method ?? 'GET',
+      QUERY_STRING: search.slice(1),
+      REMOTE_USER: 'dev',
+      CONTENT_TYPE: field('content-type'),
+      GIT_PROTOCOL: field('git-protocol'),
       ...(encoding === '' ? {} : { HTTP_CONTENT_ENCODING: encoding }),
     },
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -103,11 +109,15 @@ export async function pushDelivery(dir: string, name: string, branch: string, se
   const after = (await git('rev-parse', `refs/heads/${branch}`)).trim()
   const message = (await git('show', '--no-patch', '--format=%B', after)).trim()
   const body = JSON.stringify({
-    ...{ ref: `refs/heads/${branch}`, after, head_commit: { id: after, message } },
+    ref: `refs/heads/${branch}`,
+    after,
+    head_commit: { id: after, message },
     repository: { id: 1, name, default_branch: branch },
   })
   const headers = {
-    ...{ 'content-type': 'application/json', 'x-gitea-event': 'push', 'x-gitea-delivery': randomUUID() },
+    'content-type': 'application/json',
+    'x-gitea-event': 'push',
+    'x-gitea-delivery': randomUUID(),
     'x-gitea-signature': createHmac('sha256', secret).update(body).digest('hex'),
   }
   return { body, headers, after }

@@ -110,7 +110,9 @@ export const VolumePut = Type.Object({
    */
   outgoing: Type.Optional(
     Type.Object({
-      ...{ transferId: Type.String(), uri: Type.String(), final: Type.Boolean() },
+      transferId: Type.String(),
+      uri: Type.String(),
+      final: Type.Boolean(),
       snapshots: Type.Array(Type.String()),
     }),
   ),

@@ -60,7 +60,9 @@ export const VmSpec = Type.Object({
    */
   from: Type.Optional(
     Type.Object({
-      ...{ snapshotId: Type.String(), renew: Type.Boolean(), alone: Type.Optional(Type.Boolean()) },
+      snapshotId: Type.String(),
+      renew: Type.Boolean(),
+      alone: Type.Optional(Type.Boolean()),
       /** Volumes of its own with the content that the snapshot has of others: each takes the place of one that its guest knows. */
       clones: Type.Optional(Type.Array(Type.Object({ volumeId: Type.String(), of: Type.String() }))),
     }),
@@ -70,7 +72,8 @@ export const VmSpec = Type.Object({
   /** This host shall hand the running VM over. Taken away again: the migration is cancelled and the VM stays here. */
   outgoing: Type.Optional(
     Type.Object({
-      ...{ migrationId: Type.String(), uri: Type.String() },
+      migrationId: Type.String(),
+      uri: Type.String(),
       /** The host reports `ready` before the guest stands still, and goes on once this is gone. */
       waits: Type.Optional(Type.Boolean()),
       /** Its volumes that go along, with their snapshots, oldest first. */

@@ -112,20 +112,22 @@ export async function createSystemApp(deps: Pick<Deps, 'vault'>, tx: Tx, app: Sy
   const name = `${app.owner}--${app.ownerId}`
   const made = await store.insert(tx, {
     ...initialScale,
-    ...{
-      id: newId(),
-      projectId: app.projectId,
-      name,
-      gitUrl: '',
-      gitBranch: '',
-      gitSubmodules: false,
-      port: app.port,
-      healthCheckPath: '',
-      drainTimeout: 0,
-    },
-    ...{ hostname: `${name}.invalid`, scmInstallationId: null, scmRepoFullName: null, scmRepoId: null },
+    id: newId(),
+    projectId: app.projectId,
+    name,
+    gitUrl: '',
+    gitBranch: '',
+    gitSubmodules: false,
+    port: app.port,
+    healthCheckPath: '',
+    drainTimeout: 0,
+    hostname: `${name}.invalid`,
+    scmInstallationId: null,
+    scmRepoFullName: null,
+    scmRepoId: null,
     scmWebhookSecret: deps.vault.seal('app.webhook', randomBytes(32).toString('base64url')),
-    ...{ owner: app.owner, ownerId: app.ownerId },
+    owner: app.owner,
+    ownerId: app.ownerId,
   })
   await setSystemEnv(deps, tx, made.id, app.env)
   return made

@@ -187,9 +187,14 @@ async function followRepository(
 }
 
 const keep = {
-  ...{ port: undefined, healthCheckPath: undefined, drainTimeout: undefined, scmInstallationId: undefined },
-  ...{ gitBranch: undefined, gitSubmodules: undefined },
-  ...{ scmRepoFullName: undefined, scmRepoId: undefined },
+  port: undefined,
+  healthCheckPath: undefined,
+  drainTimeout: undefined,
+  scmInstallationId: undefined,
+  gitBranch: undefined,
+  gitSubmodules: undefined,
+  scmRepoFullName: undefined,
+  scmRepoId: undefined,
 }
 
 function listHandler({ db }: Pick<Deps, 'db'>): Pick<Handlers<typeof appOperations>, 'listApps'> {

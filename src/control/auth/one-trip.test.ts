@@ -10,8 +10,14 @@ import { authFeature } from './index.ts'
 const rowOf = statement<{ name: string }>('test.row', 'SELECT name FROM project WHERE id = $1')
 const testOperations = operations({
   readRow: {
-    ...{ method: 'GET', path: '/v1/test/row', tag: 'Test', summary: 'One row', auth: 'bearer' },
-    ...{ scope: 'write', project: 'selected', answer: 'free' },
+    method: 'GET',
+    path: '/v1/test/row',
+    tag: 'Test',
+    summary: 'One row',
+    auth: 'bearer',
+    scope: 'write',
+    project: 'selected',
+    answer: 'free',
   },
 })
 const testFeature = ({ db }: Pick<Deps, 'db'>) =>

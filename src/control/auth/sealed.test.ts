@@ -67,7 +67,8 @@ it('seals everything with the new key, once', async () => {
   )
 
   await api.call('PUT', `/v1/databases/${params['id']}/backups/target`, {
-    ...{ token, body: { endpoint: 'https://s3.example', bucket: 'backups', access_key: 'a', secret_key: 'b' } },
+    token,
+    body: { endpoint: 'https://s3.example', bucket: 'backups', access_key: 'a', secret_key: 'b' },
   })
 
   const [old = ''] = deps.config.secrets

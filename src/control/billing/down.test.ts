@@ -30,7 +30,8 @@ it('deploys, limits, webhooks and the summary go on while the billing provider i
     api.call('POST', '/v1/deploy', { token, body: { app_name: name, image: 'example.com/a:1' } })
   expect((await named('one')).status).toBe(200)
   const event = {
-    ...{ type: 'subscription.active', timestamp: api.clock.now().toISOString() },
+    type: 'subscription.active',
+    timestamp: api.clock.now().toISOString(),
     data: subscriptionData(projectId, api.clock.now()),
   }
   expect((await deliver(api, 'evt_while_down', event)).body).toEqual({ status: 'applied' })

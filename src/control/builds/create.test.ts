@@ -61,7 +61,8 @@ describe('a deploy from source', () => {
 
   it.each(['git@git.example:a/b.git', 'ssh://git@git.example/a'])('of %s needs a deploy key', async url => {
     await expect(ask(await app(url))).rejects.toMatchObject({
-      ...{ status: 409, message: expect.stringContaining('deploy key for git.example') },
+      status: 409,
+      message: expect.stringContaining('deploy key for git.example'),
     })
   })
 

@@ -60,9 +60,16 @@ export async function deployFromSource(
   const answer = await deploy(deps, call, tx, app, body, { buildId, commit })
   if (answer.deployment_id === '') return answer
   await store.insert(tx, {
-    ...{ id: buildId, projectId: call.project.id, appId: app.id, deploymentId: answer.deployment_id },
-    ...{ gitUrl: app.gitUrl, gitBranch: commit.branch, gitCommit: commit.isExact ? commit.hash : '' },
-    ...{ scmInstallationId: app.scmInstallationId, gitSubmodules: app.gitSubmodules, ...buildSize },
+    id: buildId,
+    projectId: call.project.id,
+    appId: app.id,
+    deploymentId: answer.deployment_id,
+    gitUrl: app.gitUrl,
+    gitBranch: commit.branch,
+    gitCommit: commit.isExact ? commit.hash : '',
+    scmInstallationId: app.scmInstallationId,
+    gitSubmodules: app.gitSubmodules,
+    ...buildSize,
   })
   await createMachine(tx, 'build', buildId, 'queueing', { deadlineMs: hours(2) })
   return answer

@@ -29,7 +29,9 @@ export function buildHost(deps: BuildDeps): BuildHost {
       await bus.request(subjects.hostIn(hostId, 'build.put'), put, { timeoutMs: answerMs, signal }),
     )
   const wish = (build: Build, credential: SourceCredential | undefined): BuildPut['spec'] => ({
-    ...{ projectId: build.projectId, appId: build.appId, deploymentId: build.deploymentId },
+    projectId: build.projectId,
+    appId: build.appId,
+    deploymentId: build.deploymentId,
     hypervisor: placed(build).hypervisor,
     source: {
       ...sourceOf(build),
@@ -37,7 +39,9 @@ export function buildHost(deps: BuildDeps): BuildHost {
       submodules: build.gitSubmodules,
       allowPrivate: config.privateGitHosts,
     },
-    ...{ vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib },
+    vcpus: build.vcpus,
+    memoryMib: build.memoryMib,
+    diskMib: build.diskMib,
     timeLimitMs: minutes(config.buildTimeoutMinutes),
     repository: config.registry === '' ? null : `${config.registry}/${build.appId}`,
   })

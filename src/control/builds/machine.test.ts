@@ -77,12 +77,18 @@ const check =
 
 const ways: Record<string, CrashCase[]> = {
   succeeded: crashMatrix<Subject>({
-    ...{ db, machine, advance: move, remove },
+    db,
+    machine,
+    advance: move,
+    remove,
     makeSubject: async () => push(await app()),
     check: check(['succeeded', 'cancelled']),
   }),
   failed: crashMatrix<Subject>({
-    ...{ db, machine, advance: move, remove },
+    db,
+    machine,
+    advance: move,
+    remove,
     makeSubject: async () => push(await app('https://git.example/team/broken')),
     check: check(['failed', 'cancelled']),
     unreachable: { pushing: 'it fails before' },

@@ -54,7 +54,10 @@ export const buildMachine = (deps: BuildDeps) => {
         if (await store.running(deps.db, build.appId)) return wait(seconds(30))
         const size = { vcpus: build.vcpus, memoryMib: build.memoryMib, diskMib: build.diskMib }
         const { host: found } = place(await listHosts(deps.db, deps.config.hostTimeoutSeconds), {
-          ...{ ...size, hypervisor: undefined, siblings: new Set<string>(), needs: ['raw-drives'] },
+          ...size,
+          hypervisor: undefined,
+          siblings: new Set<string>(),
+          needs: ['raw-drives'],
         })
         if (!found) return wait(placementRetryMs)
         return go('fetching', async tx => {

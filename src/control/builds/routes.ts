@@ -22,7 +22,9 @@ export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log' | 'config'>) 
         const taken = await keepSource(deps.config.sourceDir, app.id, call.body, call.signal).finally(release)
         return async () => {
           call.audit({
-            ...{ action: 'app.source', resourceType: 'app', resourceId: app.id },
+            action: 'app.source',
+            resourceType: 'app',
+            resourceId: app.id,
             details: { name: call.params.app_name, source: `sha256:${taken.digest}`, size_bytes: taken.sizeBytes },
           })
           return { source: `sha256:${taken.digest}`, size_bytes: taken.sizeBytes, files: taken.files }
@@ -41,7 +43,11 @@ export const buildFeature = (deps: Pick<Deps, 'db' | 'bus' | 'log' | 'config'>) 
         if (!build) throw notFound()
         const { source, lines } = await linesOf(deps, build, query.tail ?? keptLines)
         return {
-          ...{ build_id: build.id, deployment_id: build.deploymentId, status: build.state, error: build.error, source },
+          build_id: build.id,
+          deployment_id: build.deploymentId,
+          status: build.state,
+          error: build.error,
+          source,
           lines: lines.map(({ atUs, line }) => ({ at: new Date(atUs / 1000).toISOString(), line })),
         }
       },
@@ -66,9 +72,16 @@ async function linesOf(
 }
 
 const view = (build: builds.ListedBuild): Build => ({
-  ...{ id: build.id, deployment_id: build.deploymentId, job_id: build.jobId, status: build.state },
-  ...{ git_branch: build.branch, git_commit_hash: build.commit, git_commit_message: build.message },
-  ...{ trigger_source: build.triggerSource, image: build.image, error: build.error },
+  id: build.id,
+  deployment_id: build.deploymentId,
+  job_id: build.jobId,
+  status: build.state,
+  git_branch: build.branch,
+  git_commit_hash: build.commit,
+  git_commit_message: build.message,
+  trigger_source: build.triggerSource,
+  image: build.image,
+  error: build.error,
   created_at: build.createdAt.toISOString(),
   started_at: build.startedAt?.toISOString() ?? null,
   ended_at: build.endedAt?.toISOString() ?? null,

@@ -29,7 +29,9 @@ export async function simBuilds(bus: Bus, hostId: string): Promise<SimBuilds> {
     const { branch = '', commit = '' } = build?.put.spec.source ?? {}
     const isFetched = build !== undefined && build.state !== 'fetching'
     return {
-      ...{ buildId, generation: build?.put.generation ?? gone.get(buildId) ?? 0, state: build?.state ?? 'absent' },
+      buildId,
+      generation: build?.put.generation ?? gone.get(buildId) ?? 0,
+      state: build?.state ?? 'absent',
       image: build?.state === 'succeeded' ? `registry.example/app@sha256:${'ab'.repeat(32)}` : null,
       commit: isFetched
         ? { branch: branch || 'main', hash: commit || 'c0ffee'.repeat(7).slice(0, 40), message: 'm' }

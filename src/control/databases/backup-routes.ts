@@ -63,7 +63,9 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
         throw invalidState(`A database has at most ${mostSnapshots} snapshots. Delete one first.`)
       const made = await takeSnapshot(tx, current, { name, kind: 'user' })
       call.audit({
-        ...{ action: 'database.snapshot', resourceType: 'database', resourceId: database.id },
+        action: 'database.snapshot',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name, snapshot: name },
       })
       return snapshotView(made, current.name)
@@ -85,7 +87,9 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
         throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
       await poke(tx, 'database', current.id)
       call.audit({
-        ...{ action: 'database.restore', resourceType: 'database', resourceId: database.id },
+        action: 'database.restore',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name, snapshot: name },
       })
       return { message: `Going back to ${name}. What it was before is kept as a snapshot.`, success: true }
@@ -107,7 +111,9 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
           throw new ApiError('operation_in_progress', `The database is ${statusOf(current)}. Wait until that is done.`)
         await poke(tx, 'database', current.id)
         call.audit({
-          ...{ action: 'database.restore', resourceType: 'database', resourceId: database.id },
+          action: 'database.restore',
+          resourceType: 'database',
+          resourceId: database.id,
           details: { name: database.name, at: call.body.at },
         })
         return { message: `Going back to ${moment}. What it was before is kept as a snapshot.`, success: true }
@@ -121,7 +127,9 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       return async tx => {
         const { database, view } = await changeTarget(deps, tx, call, sealTarget(deps.vault, target))
         call.audit({
-          ...{ action: 'database.backup_target', resourceType: 'database', resourceId: database.id },
+          action: 'database.backup_target',
+          resourceType: 'database',
+          resourceId: database.id,
           details: { name: database.name, target: targetName(target), endpoint: call.body.endpoint },
         })
         return view
@@ -133,7 +141,9 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
     write: async call => async tx => {
       const { database, view } = await changeTarget(deps, tx, call, null)
       call.audit({
-        ...{ action: 'database.backup_target', resourceType: 'database', resourceId: database.id },
+        action: 'database.backup_target',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name, target: 'volume' },
       })
       return view
@@ -151,7 +161,9 @@ export const backupHandlers = (deps: Deps): Handlers<BackupOperations> => ({
       await snapshots.wishGone(tx, snapshot.id)
       await poke(tx, 'database-snapshot', snapshot.id)
       call.audit({
-        ...{ action: 'database.snapshot_delete', resourceType: 'database', resourceId: database.id },
+        action: 'database.snapshot_delete',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name, snapshot: name },
       })
       return { message: `Snapshot ${name} is deleted.`, success: true }

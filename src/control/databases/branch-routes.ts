@@ -42,7 +42,9 @@ export const branchHandlers = (deps: Deps): Handlers<BranchOperations> => ({
             : { parentId: current.id, fromMoment: moment }
         const made = await createBranch(deps, tx, { ...of, ...source })
         call.audit({
-          ...{ action: 'database.branch', resourceType: 'database', resourceId: database.id },
+          action: 'database.branch',
+          resourceType: 'database',
+          resourceId: database.id,
           details: {
             name: database.name,
             branch: name,
@@ -62,7 +64,9 @@ export const branchHandlers = (deps: Deps): Handlers<BranchOperations> => ({
         throw invalidState(`${branch.name} is the current branch. Promote another one first, or delete the database.`)
       await startDeletingBranch(tx, branch.id)
       call.audit({
-        ...{ action: 'database.branch_delete', resourceType: 'database', resourceId: database.id },
+        action: 'database.branch_delete',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name, branch: branch.name },
       })
       return branchView((await store.branch(tx, branch.id)) ?? branch)
@@ -74,7 +78,9 @@ export const branchHandlers = (deps: Deps): Handlers<BranchOperations> => ({
       const { database, branch } = await lockedBranch(tx, call)
       if (!(await store.promote(tx, database.id, branch.id))) throw invalidState(`${branch.name} is being deleted.`)
       call.audit({
-        ...{ action: 'database.promote', resourceType: 'database', resourceId: database.id },
+        action: 'database.promote',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name, branch: branch.name },
       })
       return branchView((await store.branch(tx, branch.id)) ?? branch)

@@ -199,8 +199,11 @@ describe('size, password and backups', { timeout: 200_000 }, () => {
   })
 
   const target = {
-    ...{ endpoint: 'https://s3.example.com:9000', bucket: 'backups', prefix: 'mote/eu' },
-    ...{ access_key: 'AKEXAMPLE', secret_key: 'never to be seen again'.replaceAll(' ', '-') },
+    endpoint: 'https://s3.example.com:9000',
+    bucket: 'backups',
+    prefix: 'mote/eu',
+    access_key: 'AKEXAMPLE',
+    secret_key: 'never to be seen again'.replaceAll(' ', '-'),
   }
   it('has its backups where it is told, and says where without the key', async () => {
     const put = await user.call('PUT', `/v1/databases/${id}/backups/target`, target)

@@ -35,8 +35,12 @@ async function begin(deps: DatabaseDeps, branchId: string): Promise<void> {
   try {
     await deps.db.tx(async tx => {
       const made = await createBranch(deps, tx, {
-        ...{ databaseId: branch.databaseId, projectId: branch.projectId, name: `drill-${branch.name}`.slice(0, 40) },
-        ...{ kind: 'drill', parentId: branch.id, fromMoment: 'latest' },
+        databaseId: branch.databaseId,
+        projectId: branch.projectId,
+        name: `drill-${branch.name}`.slice(0, 40),
+        kind: 'drill',
+        parentId: branch.id,
+        fromMoment: 'latest',
       })
       if (!(await backups.startDrill(tx, branch.id, made.id))) throw new Error('another drill has begun meanwhile')
     })

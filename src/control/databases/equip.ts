@@ -56,7 +56,10 @@ async function envOf(deps: Pick<DatabaseDeps, 'vault' | 'config'>, b: Branch): P
 export async function equip(deps: DatabaseDeps, tx: Tx, b: Branch, disks: Disks): Promise<void> {
   const { projectId } = b
   const app = await createSystemApp(deps, tx, {
-    ...{ projectId, owner: 'database', ownerId: b.id, port: programOf(deps, b).port },
+    projectId,
+    owner: 'database',
+    ownerId: b.id,
+    port: programOf(deps, b).port,
     env: await envOf(deps, b),
   })
   const mounts = [
@@ -82,7 +85,15 @@ export async function startVm(deps: DatabaseDeps, tx: Tx, b: Branch): Promise<vo
 async function deploy(deps: DatabaseDeps, tx: Tx, b: Branch, appId: string): Promise<void> {
   const { vcpus, memoryMib } = b.database
   await createDeployment(tx, {
-    ...{ projectId: b.projectId, appId, ...programOf(deps, b), hypervisor: 0, vcpus, memoryMib, diskMib: scratchMib },
-    ...{ replicas: 1, ipv6Prefix: b.ipv6Prefix, triggerSource: 'api' as const },
+    projectId: b.projectId,
+    appId,
+    ...programOf(deps, b),
+    hypervisor: 0,
+    vcpus,
+    memoryMib,
+    diskMib: scratchMib,
+    replicas: 1,
+    ipv6Prefix: b.ipv6Prefix,
+    triggerSource: 'api' as const,
   })
 }

@@ -73,10 +73,15 @@ async function nothingLeft({ id, databaseId }: Subject): Promise<void> {
 const machine = world.machines.branch
 const shared = { db, machine, remove, check: nothingLeft }
 const whole = crashMatrix<Subject>({
-  ...{ ...shared, makeSubject: database, advance: live },
+  ...shared,
+  makeSubject: database,
+  advance: live,
   unreachable: {
-    ...{ preparing: 'begins empty', failing: 'its VM works' },
-    ...{ replaying: 'is in another story', undoing: 'is in another story', standing: 'is in another story' },
+    preparing: 'begins empty',
+    failing: 'its VM works',
+    replaying: 'is in another story',
+    undoing: 'is in another story',
+    standing: 'is in another story',
   },
 })
 
@@ -91,7 +96,8 @@ async function branchOfBackups(): Promise<Subject> {
 }
 const elsewhere = 'is in another story'
 const played = crashMatrix<Subject>({
-  ...{ ...shared, makeSubject: branchOfBackups },
+  ...shared,
+  makeSubject: branchOfBackups,
   advance: async s => {
     await othersMove()
     const b = await store.branch(db, s.id)
@@ -110,7 +116,8 @@ const played = crashMatrix<Subject>({
 
 /** It goes back to an instant in place; the first time its VM cannot, and it is what it was before. */
 const replayed = crashMatrix<Subject>({
-  ...{ ...shared, makeSubject: database },
+  ...shared,
+  makeSubject: database,
   advance: async s => {
     const b = await store.branch(db, s.id)
     if (!b || statusOf(b) === 'deleting') return othersMove()
@@ -161,7 +168,8 @@ async function spare(): Promise<Subject> {
   return { id, databaseId, chapter: 0 }
 }
 const stood = crashMatrix<Subject>({
-  ...{ ...shared, makeSubject: spare },
+  ...shared,
+  makeSubject: spare,
   advance: async (s, phase) => {
     await othersMove()
     const b = await store.branch(db, s.id)
@@ -230,7 +238,10 @@ describe('crash matrix of a snapshot of a database', async () => {
     })
   }
   const cases = crashMatrix<{ id: string; rounds: number }>({
-    ...{ db, machine: world.machines.databaseSnapshot, makeSubject: subject, remove: drop },
+    db,
+    machine: world.machines.databaseSnapshot,
+    makeSubject: subject,
+    remove: drop,
     advance: async (s, phase) => {
       await world.hostsMove()
       await world.run('volume', 'volumeSnapshot')

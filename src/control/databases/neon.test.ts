@@ -15,8 +15,10 @@ beforeAll(async () => {
   server = await recordedPageserver()
   secondServer = await recordedPageserver()
   const { databases } = parseControlConfig({
-    ...{ MOTE_SECRET_KEY: 'test-'.repeat(8), MOTE_DATABASE_BACKEND: 'neon' },
-    ...{ MOTE_PAGESERVER_URL: server.url, MOTE_NEON_IMAGE: 'example/compute:15' },
+    MOTE_SECRET_KEY: 'test-'.repeat(8),
+    MOTE_DATABASE_BACKEND: 'neon',
+    MOTE_PAGESERVER_URL: server.url,
+    MOTE_NEON_IMAGE: 'example/compute:15',
     // Node 3 may attach again, and gets nothing new.
     MOTE_STORAGE_NODES: `2=${secondServer.url},3`,
   })

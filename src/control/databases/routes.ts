@@ -81,7 +81,9 @@ const databaseHandlers = (
         const id = await createDatabase(deps, tx, { ...shape, projectId: project.id, name })
         const { engine, version, vcpus, memoryMib, diskMib } = shape
         call.audit({
-          ...{ action: 'database.create', resourceType: 'database', resourceId: id },
+          action: 'database.create',
+          resourceType: 'database',
+          resourceId: id,
           details: { name, engine, version, vcpus, memory_mib: memoryMib, disk_mib: diskMib },
         })
         return viewOf(tx, await found(tx, project.id, id))
@@ -111,7 +113,9 @@ const databaseHandlers = (
         await store.tryAgain(tx, now.id)
         for (const id of branches) await poke(tx, 'database', id)
         call.audit({
-          ...{ action: 'database.update', resourceType: 'database', resourceId: now.id },
+          action: 'database.update',
+          resourceType: 'database',
+          resourceId: now.id,
           details: {
             name: now.name,
             vcpus: sizes.vcpus,
@@ -132,7 +136,9 @@ const databaseHandlers = (
       if (!database) throw notFound()
       await rotatePassword(deps, tx, database)
       call.audit({
-        ...{ action: 'database.rotate_password', resourceType: 'database', resourceId: database.id },
+        action: 'database.rotate_password',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name },
       })
       return viewOf(tx, await found(tx, call.project.id, database.id))
@@ -145,7 +151,9 @@ const databaseHandlers = (
       if (!database) throw notFound()
       await startDeletingDatabase(tx, database.id)
       call.audit({
-        ...{ action: 'database.delete', resourceType: 'database', resourceId: database.id },
+        action: 'database.delete',
+        resourceType: 'database',
+        resourceId: database.id,
         details: { name: database.name },
       })
       return null

@@ -20,7 +20,11 @@ import { scramVerifier } from './scram.ts'
 import { backupStatusOf } from './view.ts'
 
 const running: BranchFacts = {
-  ...{ databaseWant: 'running', want: 'live', phase: 'running', restores: 0, restored: 0 },
+  databaseWant: 'running',
+  want: 'live',
+  phase: 'running',
+  restores: 0,
+  restored: 0,
   readyAt: new Date(0),
   healthy: true,
   answers: true,
@@ -146,8 +150,17 @@ describe('backups', () => {
 
   it('is verified only by a drill', () => {
     const known = {
-      ...{ branchId: '', newestAt: now, backups: 1, sizeBytes: 1, startedAt: null, error: null, drillBranchId: null },
-      ...{ drillStartedAt: null, drilledAt: null, drillPassed: null, drillError: null },
+      branchId: '',
+      newestAt: now,
+      backups: 1,
+      sizeBytes: 1,
+      startedAt: null,
+      error: null,
+      drillBranchId: null,
+      drillStartedAt: null,
+      drilledAt: null,
+      drillPassed: null,
+      drillError: null,
     }
     expect(backupStatusOf(undefined)).toBe('pending')
     expect(backupStatusOf(known)).toBe('ready')

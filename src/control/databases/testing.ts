@@ -37,8 +37,14 @@ export async function recordedPageserver(): Promise<RecordedPageserver> {
   const calls: Recorded[] = []
   const faults: { method: string; status: number }[] = []
   const info = (tenant: string, id: string) => ({
-    ...{ tenant_id: tenant, timeline_id: id, last_record_lsn: '0/169AD58', prev_record_lsn: '0/169AD20' },
-    ...{ current_logical_size: 22_953_984, state: 'Active', pg_version: 15, remote_consistent_lsn: '0/0' },
+    tenant_id: tenant,
+    timeline_id: id,
+    last_record_lsn: '0/169AD58',
+    prev_record_lsn: '0/169AD20',
+    current_logical_size: 22_953_984,
+    state: 'Active',
+    pg_version: 15,
+    remote_consistent_lsn: '0/0',
   })
   const answer = (method: string, path: string, body: Record<string, unknown>): [status: number, body: unknown] => {
     const at = faults.findIndex(fault => fault.method === method)

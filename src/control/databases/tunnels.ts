@@ -70,7 +70,12 @@ async function logIn(deps: TunnelDeps, login: TunnelLogin): Promise<string | nul
   const { accountId, via, viaId } = person
   const expiresMs = deps.clock.now().getTime() + (proven ? grantMs : 0)
   return writeGrant(deps.vault, {
-    ...{ accountId, via, viaId, expiresMs, projectId: target.projectId, target: login.user },
+    accountId,
+    via,
+    viaId,
+    expiresMs,
+    projectId: target.projectId,
+    target: login.user,
   })
 }
 
@@ -127,7 +132,9 @@ async function recordLogin(
     tx,
     { ...actor, via: credentialOf(via, viaId) },
     {
-      ...{ action: 'database.tunnel', resourceType: 'database', resourceId: target.databaseId },
+      action: 'database.tunnel',
+      resourceType: 'database',
+      resourceId: target.databaseId,
       details: {
         name: target.databaseName,
         branch: target.branchName,

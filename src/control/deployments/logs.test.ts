@@ -58,7 +58,10 @@ it('gathers what one message of the bus cannot hold, and sends it no faster than
   expect(slow.bytes()).toBeLessThan(300 * 1024)
   // What is said meanwhile comes after the past, once.
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
-    ...{ vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines: [line(4_999, 200), line(5_000)] },
+    vmId: 'vm_1',
+    deploymentId: 'dep_1',
+    dropped: 0,
+    lines: [line(4_999, 200), line(5_000)],
   })
   slow.reads()
   await until(() => slow.ids().length === 4_501, { what: 'all of them' })
@@ -70,7 +73,10 @@ it('gathers what one message of the bus cannot hold, and sends it no faster than
       id: String(line(5_000).atUs),
       data: {
         at: new Date(line(5_000).atUs / 1000).toISOString(),
-        ...{ stream: 'stdout', line: line(5_000).line, deployment_id: 'dep_1', vm_id: 'vm_1' },
+        stream: 'stdout',
+        line: line(5_000).line,
+        deployment_id: 'dep_1',
+        vm_id: 'vm_1',
       },
     }),
   )
@@ -93,7 +99,10 @@ it('hands on the pages that a host has made, one at a time, and repeats nothing 
   await until(() => slow.ids().length > 0, { what: 'the first page' })
   expect(slow.bytes()).toBeLessThan(10_000)
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
-    ...{ vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines: [line(39), line(40)] },
+    vmId: 'vm_1',
+    deploymentId: 'dep_1',
+    dropped: 0,
+    lines: [line(39), line(40)],
   })
   slow.reads()
   await until(() => slow.ids().length === 41, { what: 'all of them' })
@@ -142,7 +151,10 @@ it('asks a host no more that says the same place again', async () => {
   reader.reads()
   const running = streamLogs({ bus, log: pino({ level: 'silent' }) }, reader.stream, scope, [vm], 100)
   await bus.publish('log.host-1.prj_1.app_1.dep_1.vm_1', {
-    ...{ vmId: 'vm_1', deploymentId: 'dep_1', dropped: 0, lines: [line(900)] },
+    vmId: 'vm_1',
+    deploymentId: 'dep_1',
+    dropped: 0,
+    lines: [line(900)],
   })
   await until(() => reader.ids().includes(900), { what: 'what comes after the past' })
   expect(asked).toEqual([0, 5])

@@ -57,7 +57,10 @@ const check =
 const asleep = ['suspending', 'sleeping', 'waking'] as const
 const ways: Record<string, CrashCase[]> = {
   stopped: crashMatrix<Subject>({
-    ...{ db, machine: world.machines.deployment, remove, unreachable: all(['draining', 'failing', ...asleep]) },
+    db,
+    machine: world.machines.deployment,
+    remove,
+    unreachable: all(['draining', 'failing', ...asleep]),
     makeSubject: () => subject(),
     advance: async (s, phase) => {
       await move()
@@ -66,12 +69,10 @@ const ways: Record<string, CrashCase[]> = {
     check: check(['stopped', 'cancelled', undefined]),
   }),
   superseded: crashMatrix<Subject>({
-    ...{
-      db,
-      machine: world.machines.deployment,
-      remove,
-      unreachable: all(['rolling', 'serving', 'failing', 'stopping', ...asleep]),
-    },
+    db,
+    machine: world.machines.deployment,
+    remove,
+    unreachable: all(['rolling', 'serving', 'failing', 'stopping', ...asleep]),
     makeSubject: () => subject(),
     advance: async (s, phase) => {
       await move()
@@ -82,12 +83,10 @@ const ways: Record<string, CrashCase[]> = {
     check: check(['superseded', undefined]),
   }),
   'put to sleep and woken': crashMatrix<Subject>({
-    ...{
-      db,
-      machine: world.machines.deployment,
-      remove,
-      unreachable: all(['rolling', 'serving', 'draining', 'failing', 'stopping']),
-    },
+    db,
+    machine: world.machines.deployment,
+    remove,
+    unreachable: all(['rolling', 'serving', 'draining', 'failing', 'stopping']),
     makeSubject: () => subject(),
     advance: async (s, phase) => {
       if (phase === 'serving' && s.rounds++ === 0) {
@@ -114,7 +113,9 @@ const ways: Record<string, CrashCase[]> = {
     },
   }),
   built: crashMatrix<Subject>({
-    ...{ db, machine: world.machines.deployment, remove },
+    db,
+    machine: world.machines.deployment,
+    remove,
     unreachable: Object.fromEntries(
       Object.keys(world.machines.deployment.phases).flatMap(phase =>
         phase === 'building' ? [] : [[phase, 'another way ends there']],
@@ -141,12 +142,10 @@ const ways: Record<string, CrashCase[]> = {
     check: check(['stopped', 'cancelled', undefined]),
   }),
   failed: crashMatrix<Subject>({
-    ...{
-      db,
-      machine: world.machines.deployment,
-      remove,
-      unreachable: all(['serving', 'draining', 'rolling', 'stopping', ...asleep]),
-    },
+    db,
+    machine: world.machines.deployment,
+    remove,
+    unreachable: all(['serving', 'draining', 'rolling', 'stopping', ...asleep]),
     makeSubject: () => subject('example/broken:1'),
     advance: move,
     check: check(['failed', undefined]),

@@ -179,8 +179,12 @@ type ReplicaChanges = { readonly are: 'none' } | ({ readonly are: 'some' } & Rep
 function replicaChanges(d: Deployment, mayReplace: boolean): ReplicaChanges {
   const good = (vm: DeploymentVm) => (d.want === 'paused' ? vm.seenState === 'paused' : vm.healthy)
   const replicas = kept(d).map(vm => ({
-    ...{ id: vm.id, good: good(vm), crashed: crashed(vm) },
-    ...{ leaving: vm.leaving, movable: vm.canMove, moving: vm.migrating === true },
+    id: vm.id,
+    good: good(vm),
+    crashed: crashed(vm),
+    leaving: vm.leaving,
+    movable: vm.canMove,
+    moving: vm.migrating === true,
   }))
   // None at all is scale to zero, which has its own way.
   const plan = planReplicas(Math.max(d.desiredReplicas, 1), replicas, mayReplace)

@@ -84,8 +84,10 @@ export interface Bed {
  */
 export async function wakeNow(tx: Tx, bed: Bed, afterMs: number): Promise<PlacedVm | undefined> {
   const isMine = await advanceMachine(tx, 'deployment', bed.deploymentId, {
-    ...{ from: 'sleeping', to: 'waking' },
-    ...{ afterMs, deadlineMs: wakeDeadlineMs },
+    from: 'sleeping',
+    to: 'waking',
+    afterMs,
+    deadlineMs: wakeDeadlineMs,
   })
   if (!isMine) return undefined
   const from = { snapshotId: bed.snapshotId, hostId: bed.hostId, required: false }

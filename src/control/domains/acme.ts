@@ -39,8 +39,11 @@ export function createIssuer(deps: Pick<Deps, 'db' | 'config' | 'vault'>): Issue
     const acme = await library()
     const newKey = await acme.crypto.createPrivateEcdsaKey('P-256')
     const client = new acme.Client({
-      ...{ directoryUrl: acmeDirectory, accountKey: await accountKey() },
-      ...{ backoffAttempts: 12, backoffMin: 500, backoffMax: 10_000 },
+      directoryUrl: acmeDirectory,
+      accountKey: await accountKey(),
+      backoffAttempts: 12,
+      backoffMin: 500,
+      backoffMax: 10_000,
     })
     await signIn(client, acmeEmail)
     const [key, csr] = await acme.crypto.createCsr({ commonName: hostname, altNames: [hostname] }, newKey)

@@ -34,8 +34,13 @@ async function startAuthority(dir: string, dns: string, httpPort: number) {
   const config = {
     listenAddress: `127.0.0.1:${api}`,
     managementListenAddress: `127.0.0.1:${management}`,
-    ...{ certificate: crt, privateKey: key, httpPort, tlsPort: httpPort, ocspResponderURL: '' },
-    ...{ externalAccountBindingRequired: false, certificateValidityPeriod: 86_400 },
+    certificate: crt,
+    privateKey: key,
+    httpPort,
+    tlsPort: httpPort,
+    ocspResponderURL: '',
+    externalAccountBindingRequired: false,
+    certificateValidityPeriod: 86_400,
   }
   const file = join(dir, 'pebble.json')
   await writeFile(file, JSON.stringify({ pebble: config }))

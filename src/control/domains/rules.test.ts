@@ -29,7 +29,9 @@ describe('names', () => {
 describe('after a look', () => {
   const now = new Date('2026-01-15T00:00:00Z')
   const domain = (change: Partial<Watched> = {}): Watched => ({
-    ...{ state: 'pending', misses: 0, createdAt: new Date(now.getTime() - minutes(4)) },
+    state: 'pending',
+    misses: 0,
+    createdAt: new Date(now.getTime() - minutes(4)),
     ...change,
   })
   const missing: Found = { kind: 'missing', message: 'none' }
@@ -37,7 +39,10 @@ describe('after a look', () => {
 
   it.each(['pending', 'lost', 'verified'] as const)('%s becomes verified when the record is there', state =>
     expect(decide(domain({ state, misses: 2 }), { kind: 'proven' }, now)).toEqual({
-      ...{ state: 'verified', misses: 0, message: null, nextCheckMs: hours(6) },
+      state: 'verified',
+      misses: 0,
+      message: null,
+      nextCheckMs: hours(6),
     }),
   )
   it.each([

@@ -45,7 +45,11 @@ async function announce(tx: Tx, domain: store.Domain): Promise<void> {
 async function tellLoss(tx: Tx, { id, projectId, appId, name, message }: store.Domain): Promise<void> {
   const app = await store.appName(tx, appId)
   await notify(tx, {
-    ...{ projectId, kind: 'domain.lost', entityName: name, resourceId: id, route: `/apps/${app}/network` },
+    projectId,
+    kind: 'domain.lost',
+    entityName: name,
+    resourceId: id,
+    route: `/apps/${app}/network`,
     title: `${name} no longer leads to ${app}`,
     body: `${message ?? 'Its TXT record has gone.'} The app is still reached at its own hostname; when the record is back, the domain is served again.`,
   })

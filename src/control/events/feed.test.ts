@@ -126,8 +126,14 @@ it('says so when the table does not have it any more', async () => {
 })
 
 const row = (projectId: string, position: number, size = 0) => ({
-  ...{ projectId, position, previous: position - 1, kind: 'thing', appId: null, deploymentId: null },
-  ...{ data: { text: 'x'.repeat(size) }, at: new Date(0) },
+  projectId,
+  position,
+  previous: position - 1,
+  kind: 'thing',
+  appId: null,
+  deploymentId: null,
+  data: { text: 'x'.repeat(size) },
+  at: new Date(0),
 })
 
 it('sends what comes together in few messages, of one project each, in order, and none larger than a bus takes', () => {

@@ -65,7 +65,9 @@ const alerts = async (id: string) => {
 }
 
 const cases = crashMatrix({
-  ...{ db, machine: world.machines.host, makeSubject: lost },
+  db,
+  machine: world.machines.host,
+  makeSubject: lost,
   remove: async ({ id }) => void (await db.tx(tx => removeHost(tx, id))),
   advance: async ({ id }) => void (await touchHosts(db, [id])),
   check: async ({ id }) => {
@@ -107,7 +109,11 @@ describe('a lost host', () => {
     if (!subject) throw new Error('BUG: no host')
     const now = new Date()
     const next = await missing({
-      ...{ subject, phase: 'missing', attempt: 0, enteredAt: now, now },
+      subject,
+      phase: 'missing',
+      attempt: 0,
+      enteredAt: now,
+      now,
       signal: new AbortController().signal,
     })
     await world.rows(`UPDATE host SET lost_at = now() WHERE id = $1 RETURNING id`, id)

@@ -95,11 +95,20 @@ export const hostFeature = (deps: Pick<Deps, 'db' | 'config'>) => {
 }
 
 const leavingView = ({ vmId, projectId, appName, jobId, state, reason }: Leaving) => ({
-  ...{ vm_id: vmId, project_id: projectId, app_name: appName, job_id: jobId, state, reason },
+  vm_id: vmId,
+  project_id: projectId,
+  app_name: appName,
+  job_id: jobId,
+  state,
+  reason,
 })
 
 const leavingVolumeView = ({ volumeId, projectId, name, state, reason }: LeavingVolume) => ({
-  ...{ volume_id: volumeId, project_id: projectId, name, state, reason },
+  volume_id: volumeId,
+  project_id: projectId,
+  name,
+  state,
+  reason,
 })
 
 const statusOf = (host: HostRow): Host['status'] => (host.lostAt ? 'lost' : host.up ? 'up' : 'suspected')

@@ -3,8 +3,18 @@ import type { HostView } from '../scheduler/place.ts'
 import { createCandidates } from './candidates.ts'
 
 const host = (id: string): HostView => ({
-  ...{ id, name: id, arch: 'x64', hypervisors: [], cordoned: false, up: true },
-  ...{ vcpus: 10, memoryMib: 1000, diskMib: 1000, usedVcpus: 0, usedMemoryMib: 0, usedDiskMib: 0 },
+  id,
+  name: id,
+  arch: 'x64',
+  hypervisors: [],
+  cordoned: false,
+  up: true,
+  vcpus: 10,
+  memoryMib: 1000,
+  diskMib: 1000,
+  usedVcpus: 0,
+  usedMemoryMib: 0,
+  usedDiskMib: 0,
 })
 const room = { vcpus: 1, memoryMib: 100, diskMib: 10 }
 

@@ -80,7 +80,10 @@ async function isNowhere(volumeId: string): Promise<void> {
 }
 
 const moved = crashMatrix<Subject>({
-  ...{ db, machine: world.machines.volumeMove, makeSubject: () => move(), advance },
+  db,
+  machine: world.machines.volumeMove,
+  makeSubject: () => move(),
+  advance,
   remove: async s => void (await db.tx(tx => cancelMove(tx, s.id))),
   unreachable: { cancelling: 'reached by those that are cancelled', dropping: 'reached by those that are cancelled' },
   check: async s => {
@@ -90,7 +93,9 @@ const moved = crashMatrix<Subject>({
   },
 })
 const cancelled = crashMatrix<Subject>({
-  ...{ db, machine: world.machines.volumeMove, makeSubject: () => move() },
+  db,
+  machine: world.machines.volumeMove,
+  makeSubject: () => move(),
   advance: async (s, phase) => {
     if (phase === 'copying') await db.tx(tx => cancelMove(tx, s.id))
     await advance()

@@ -154,7 +154,13 @@ async function pokeMigration(tx: Tx, m: VolumeMove): Promise<void> {
 }
 
 const nothingYet: Transfer = {
-  ...{ transferId: '', role: 'source', phase: 'preparing', uri: null, percent: 0, transferredBytes: 0, totalBytes: 0 },
+  transferId: '',
+  role: 'source',
+  phase: 'preparing',
+  uri: null,
+  percent: 0,
+  transferredBytes: 0,
+  totalBytes: 0,
   error: null,
 }
 
@@ -185,7 +191,10 @@ async function isGone(deps: MoveDeps, m: VolumeMove, side: Side, signal: AbortSi
 }
 
 const wishOf = ({ vault }: MoveDeps, m: VolumeMove, side: Side): VolumePut => ({
-  ...{ volumeId: m.volumeId, generation: m.generation, want: 'present', sizeMib: m.sizeMib },
+  volumeId: m.volumeId,
+  generation: m.generation,
+  want: 'present',
+  sizeMib: m.sizeMib,
   pool: side === 'source' ? m.sourcePool : m.targetPool,
   ...(m.key ? { key: vault.open('volume.key', m.key) } : {}),
 })

@@ -67,7 +67,8 @@ async function goesOn({ snapshotId, volumeId, memory }: Reading) {
     const snapshot = (await snapshots.byId(tx, snapshotId))!
     assertReady(snapshot)
     return startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockKept(tx, snapshot), {
-      ...{ app, replicas: 1 },
+      app,
+      replicas: 1,
     })
   })
   await world.until(async () => (await vms.byId(db, vmIds[0]!))?.healthy === true)

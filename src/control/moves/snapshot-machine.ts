@@ -174,7 +174,10 @@ const pokeWhoWaits = (tx: Tx, m: SnapshotMove) => poke(tx, 'vm-snapshot', m.snap
 type Side = 'source' | 'target'
 const hostOf = (m: SnapshotMove, side: Side) => (side === 'source' ? m.sourceHostId : m.targetHostId)
 const wishOf = (m: SnapshotMove): SnapshotPut => ({
-  ...{ snapshotId: m.snapshotId, vmId: m.vmId, generation: m.generation, want: 'present' },
+  snapshotId: m.snapshotId,
+  vmId: m.vmId,
+  generation: m.generation,
+  want: 'present',
 })
 
 /** What the host says of the snapshot, and of this transfer of it. What it will never do counts as failed. */

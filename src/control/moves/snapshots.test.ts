@@ -68,7 +68,7 @@ async function running(): Promise<Kept> {
   host.storage.write(volumeId, 'then')
   const snapshotId = await snapshotOf(vmId, deploymentId)
   host.storage.write(volumeId, 'now')
-  return { ...{ appId: app.id, deploymentId, vmId, volumeId, snapshotId }, memory: host.vms.get(vmId)!.memory }
+  return { appId: app.id, deploymentId, vmId, volumeId, snapshotId, memory: host.vms.get(vmId)!.memory }
 }
 async function atRest(): Promise<Kept> {
   const one = await running()
@@ -136,11 +136,20 @@ const check = async (s: Subject, { fault }: { fault: string }) => {
   }
 }
 const moved = crashMatrix<Subject>({
-  ...{ db, machine: world.machines.snapshotMove, makeSubject: leave, advance, remove, check },
+  db,
+  machine: world.machines.snapshotMove,
+  makeSubject: leave,
+  advance,
+  remove,
+  check,
   unreachable: { cancelling: 'reached by those that are cancelled', dropping: 'reached by those that are cancelled' },
 })
 const cancelled = crashMatrix<Subject>({
-  ...{ db, machine: world.machines.snapshotMove, makeSubject: leave, remove, check },
+  db,
+  machine: world.machines.snapshotMove,
+  makeSubject: leave,
+  remove,
+  check,
   advance: async (s, phase) => {
     if (phase === 'copying') await db.tx(async tx => cancelMove(tx, (await newestMove(tx, s.volumeId))!.id))
     await advance()
@@ -217,11 +226,13 @@ describe('a VM with a volume of which snapshots have copies', () => {
     await world.until(async () => hostOf(first.source).snapshots.get(one.snapshotId)?.transfer?.phase === 'copying')
     hostOf(first.source).snapshots.get(one.snapshotId)!.transfer = {
       ...hostOf(first.source).snapshots.get(one.snapshotId)!.transfer!,
-      ...{ phase: 'failed', error: 'the wire broke' },
+      phase: 'failed',
+      error: 'the wire broke',
     }
     await ends(first.id)
     expect(await migrationOf(first.id)).toMatchObject({
-      ...{ state: 'failed', error: expect.stringContaining('the wire broke') },
+      state: 'failed',
+      error: expect.stringContaining('the wire broke'),
     })
     await isOn(first.source, one)
     expect((await vms.byId(db, one.vmId))?.hostId).toBe(first.source)

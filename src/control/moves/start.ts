@@ -25,7 +25,12 @@ export async function startMove(tx: Tx, request: MoveRequest): Promise<string | 
   const how = request.with?.how ?? 'copied'
   const { with: companion, groupId = null } = request
   const move = {
-    ...{ id, volumeId, targetHostId, targetPool, how, groupId },
+    id,
+    volumeId,
+    targetHostId,
+    targetPool,
+    how,
+    groupId,
     migrationId: companion?.migrationId ?? null,
   }
   if (!(await store.begin(tx, { ...move, final: companion === undefined }))) return undefined

@@ -90,7 +90,10 @@ export async function lockWorld(txConnections: number) {
   )
   const forkApp = await appOfOne()
   return {
-    ...{ db, world, hosts, one },
+    db,
+    world,
+    hosts,
+    one,
     /** Two VMs without volumes. */
     pair,
     /** Its VM has gone. */

@@ -28,7 +28,9 @@ export function meshStatus(input: MeshInput): MeshStatus {
     const links = linksOf(input, host.id)
     const secret = input.isAdmin && known ? known : undefined
     return {
-      ...{ host_id: host.id, name: host.name, status: statusOf(input, host.id, links) },
+      host_id: host.id,
+      name: host.name,
+      status: statusOf(input, host.id, links),
       address: secret ? meshAddress(input.prefix, host.id) : null,
       public_key: secret?.publicKey ?? null,
       endpoint: secret?.endpoint ?? null,

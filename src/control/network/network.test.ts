@@ -15,7 +15,8 @@ import { adoptPrefix } from './network-store.ts'
 
 const prefix = 'fd12:3456:789a::/48'
 const state: NetworkState = {
-  ...{ version: 1, prefix },
+  version: 1,
+  prefix,
   vms: [
     { projectId: 'p1', hostId: 'a', address: 'fd12:3456:789a:1::1' },
     { projectId: 'p1', hostId: 'b', address: 'fd12:3456:789a:1::2' },
@@ -27,7 +28,9 @@ const state: NetworkState = {
     { projectId: 'p2', name: 'web', addresses: ['fd12:3456:789a:2::1'] },
   ],
   meshHosts: ['a', 'b'].map((hostId, n) => ({
-    ...{ hostId, publicKey: `key of ${hostId}`, endpoint: `${hostId}:51820` },
+    hostId,
+    publicKey: `key of ${hostId}`,
+    endpoint: `${hostId}:51820`,
     ipv4: { guests: `10.2${n}.0.0/20`, gateway: `10.2${n}.15.255` },
     assigned: null,
   })),
@@ -143,11 +146,17 @@ describe('networks for guests', () => {
 
 describe('the mesh as a whole', () => {
   const peers = (latencies: Record<string, number | null>): NetworkObserved => ({
-    ...{ hash: '', error: null },
+    hash: '',
+    error: null,
     mesh: {
-      ...{ publicKey: 'k', endpoint: 'e' },
+      publicKey: 'k',
+      endpoint: 'e',
       peers: Object.entries(latencies).map(([hostId, latencyMs]) => ({
-        ...{ hostId, latencyMs, lastHandshakeAtMs: 1_000, rxBytes: 10, txBytes: 20 },
+        hostId,
+        latencyMs,
+        lastHandshakeAtMs: 1_000,
+        rxBytes: 10,
+        txBytes: 20,
       })),
     },
   })
@@ -284,15 +293,31 @@ async function simulated(system: TestSystem, name: string) {
     id,
     latencyMs: 2 as number | null,
     beat: (): HostBeat => ({
-      ...{ hostId: id, name, incarnation: 'i', version: '0', arch: 'x64', vcpus: 1, memoryMib: 1, diskMib: 1 },
-      ...{ hypervisors: [], network: 'tap', vms: null, stats: [] },
+      hostId: id,
+      name,
+      incarnation: 'i',
+      version: '0',
+      arch: 'x64',
+      vcpus: 1,
+      memoryMib: 1,
+      diskMib: 1,
+      hypervisors: [],
+      network: 'tap',
+      vms: null,
+      stats: [],
       privateNetwork: {
-        ...{ hash: told?.hash ?? '', error: null },
+        hash: told?.hash ?? '',
+        error: null,
         mesh: {
-          ...{ publicKey: `key of ${name}`, endpoint: `${name}:51820` },
+          publicKey: `key of ${name}`,
+          endpoint: `${name}:51820`,
           ipv4: { gateway: '10.30.0.1', guests: `10.3${name.length}.0.0/20` },
           peers: (told?.peers ?? []).map(peer => ({
-            ...{ hostId: peer.hostId, lastHandshakeAtMs: 1, rxBytes: 7, txBytes: 8, latencyMs: host.latencyMs },
+            hostId: peer.hostId,
+            lastHandshakeAtMs: 1,
+            rxBytes: 7,
+            txBytes: 8,
+            latencyMs: host.latencyMs,
           })),
         },
       },

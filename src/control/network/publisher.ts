@@ -121,6 +121,8 @@ async function giveNetworks(
 
 /** With its members in one order, to be compared. */
 const meshHost = ({ hostId, publicKey, endpoint, ipv4 }: Omit<MeshHost, 'assigned'>): Omit<MeshHost, 'assigned'> => ({
-  ...{ hostId, publicKey, endpoint },
+  hostId,
+  publicKey,
+  endpoint,
   ipv4: ipv4 && { guests: ipv4.guests, gateway: ipv4.gateway },
 })

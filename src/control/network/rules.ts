@@ -31,7 +31,11 @@ export function checkRule(request: RuleRequest): Omit<RuleShape, 'priority'> & {
   if ((protocol === 'tcp' || protocol === 'udp') && portEnd === 0)
     throw invalidField('port_end', `no program uses port 0: give a port, or 0 to ${lastPort} for all`)
   return {
-    ...{ protocol, portStart, portEnd, action: request.action, direction: request.direction ?? 'inbound' },
+    protocol,
+    portStart,
+    portEnd,
+    action: request.action,
+    direction: request.direction ?? 'inbound',
     cidr: checkCidr(request.cidr ?? null),
     ...(request.priority == null ? {} : { priority: request.priority }),
   }

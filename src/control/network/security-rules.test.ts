@@ -5,7 +5,10 @@ import { until } from '../../../test/support/wait.ts'
 import { checkRule, enforcement, mostRules, nextPriority, type RuleRequest } from './rules.ts'
 
 const request = (change: Partial<RuleRequest> = {}): RuleRequest => ({
-  ...{ protocol: 'tcp', port_start: 80, port_end: 90, action: 'allow' },
+  protocol: 'tcp',
+  port_start: 80,
+  port_end: 90,
+  action: 'allow',
   ...change,
 })
 

@@ -6,9 +6,17 @@ import type { Rule } from './store.ts'
 /** @param version of the app's rules; @param seen what hosts say of its VMs */
 export function ruleView(rule: Rule, version: number, seen: readonly (FirewallObserved | null)[]): SecurityRule {
   return {
-    ...{ id: rule.id, app_id: rule.appId, protocol: rule.protocol, port_start: rule.portStart, port_end: rule.portEnd },
-    ...{ action: rule.action, priority: rule.priority, direction: rule.direction, cidr: rule.cidr },
-    ...{ created_at: rule.createdAt.toISOString(), updated_at: rule.updatedAt.toISOString() },
+    id: rule.id,
+    app_id: rule.appId,
+    protocol: rule.protocol,
+    port_start: rule.portStart,
+    port_end: rule.portEnd,
+    action: rule.action,
+    priority: rule.priority,
+    direction: rule.direction,
+    cidr: rule.cidr,
+    created_at: rule.createdAt.toISOString(),
+    updated_at: rule.updatedAt.toISOString(),
     ...enforcement(version, seen),
   }
 }

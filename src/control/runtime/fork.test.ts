@@ -68,7 +68,10 @@ const contentOf = (id: string) => host.storage.volumes.get(id)?.content
 const snapshotId = await kept('then')
 const remove = ({ id }: { id: string }) => db.tx(tx => wishVm(tx, id, 'absent'))
 const vmCases = crashMatrix({
-  ...{ db, machine: world.machines.vm, makeSubject: () => fork(snapshotId), remove },
+  db,
+  machine: world.machines.vm,
+  makeSubject: () => fork(snapshotId),
+  remove,
   advance: async (s, phase) => {
     await world.hostsMove()
     await world.run('volume')
@@ -94,11 +97,9 @@ describe('crash matrix of the VM of a fork', () => {
 })
 
 const snapshotCases = crashMatrix<{ id: string; rounds: number; fork?: Awaited<ReturnType<typeof fork>> }>({
-  ...{
-    db,
-    machine: world.machines.snapshot,
-    unreachable: { creating: 'nothing is forked before there is a snapshot' },
-  },
+  db,
+  machine: world.machines.snapshot,
+  unreachable: { creating: 'nothing is forked before there is a snapshot' },
   makeSubject: async () => ({ id: await kept('for one'), rounds: 0 }),
   remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
   advance: async (s, phase) => {
@@ -164,7 +165,8 @@ describe('a snapshot that a fork is made of', () => {
         world.rows(`SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
       await until(async () => (await waits()).length > 0, { what: 'somebody waits' })
       await startFork(tx, { ...shape, ipv6Prefix: 'fd00:1:2:3::/64' }, snapshot, await lockKept(tx, snapshot), {
-        ...{ app, replicas: 1 },
+        app,
+        replicas: 1,
       })
       return [deleted]
     })

@@ -38,7 +38,9 @@ export const forkHandlers = (deps: Deps): Handlers<ForkOperations> => ({
         const app = await create(tx)
         await assertSizesFit(tx, call.project.id, app.id, snapshot, replicas)
         const { volumes, ...made } = await startFork(tx, d, snapshot, kept, {
-          ...{ app, replicas, traceparent: call.traceparent },
+          app,
+          replicas,
+          traceparent: call.traceparent,
         })
         const details = { name: snapshot.name, replicas, volumes: volumes.map(one => one.volume.name) }
         call.audit({ action: 'snapshot.fork', resourceType: 'app', resourceId: app.id, details })
@@ -77,8 +79,18 @@ export async function startFork(
   const volumes = await forkVolumes(tx, snapshot, kept, app)
   const { projectId, vcpus, memoryMib, diskMib } = snapshot
   const made = await createDeployment(tx, {
-    ...{ hypervisor, image, port, ipv6Prefix, vcpus, memoryMib, diskMib, replicas, triggerSource: 'api' },
-    ...{ projectId, appId: app.id, ...(traceparent ? { traceparent } : {}) },
+    hypervisor,
+    image,
+    port,
+    ipv6Prefix,
+    vcpus,
+    memoryMib,
+    diskMib,
+    replicas,
+    triggerSource: 'api',
+    projectId,
+    appId: app.id,
+    ...(traceparent ? { traceparent } : {}),
     from: { snapshotId: snapshot.id, hostId: snapshot.hostId, required: true },
   })
   return { ...made, volumes }
@@ -94,5 +106,9 @@ function assertOneWriter({ name, disks }: Snapshot, replicas: number): void {
 }
 
 const volumeView = ({ volume, of, mountPoint, readOnly }: ForkedVolume) => ({
-  ...{ volume_id: volume.id, name: volume.name, of, mount_point: mountPoint, read_only: readOnly },
+  volume_id: volume.id,
+  name: volume.name,
+  of,
+  mount_point: mountPoint,
+  read_only: readOnly,
 })

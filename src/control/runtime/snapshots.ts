@@ -124,7 +124,9 @@ const snapshotView = (s: Snapshot) => ({
   pause_ms: s.pauseMs,
   error: s.error,
   volumes: s.disks.map(({ volumeId, mountPoint, readOnly }) => ({
-    ...{ volume_id: volumeId, mount_point: mountPoint, read_only: readOnly },
+    volume_id: volumeId,
+    mount_point: mountPoint,
+    read_only: readOnly,
   })),
   created_at: s.createdAt.toISOString(),
 })

@@ -19,8 +19,13 @@ export const volumeHandlers = (deps: Pick<Deps, 'db' | 'config'>): Handlers<Volu
       const { volume_id: volumeId, mount_point: mountPoint, read_only: readOnly = false } = call.body
       if (!isUuid(volumeId)) throw invalidField('volume_id', 'must be the id of a volume; see GET /v1/volumes')
       const { volume, attachment } = await attachVolume(tx, {
-        ...{ projectId: d.projectId, appId: d.appId, deploymentId: d.id, volumeId, mountPoint },
-        ...{ accessMode: readOnly ? 1 : 0, by: 'user' },
+        projectId: d.projectId,
+        appId: d.appId,
+        deploymentId: d.id,
+        volumeId,
+        mountPoint,
+        accessMode: readOnly ? 1 : 0,
+        by: 'user',
       })
       for (const vm of d.vms) {
         if (vm.want === 'absent' || vm.hostId === null) continue

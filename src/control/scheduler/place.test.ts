@@ -163,7 +163,8 @@ describe('place', () => {
         const features = (closed: boolean): HypervisorFeature[] => (closed ? [] : ['private-network'])
         const hosts = list.map((h, i) =>
           host(String(i), {
-            ...{ usedVcpus: h.used, cordoned: h.cordoned },
+            usedVcpus: h.used,
+            cordoned: h.cordoned,
             hypervisors: [{ name: 'qemu', available: true, features: features(h.closed) }],
           }),
         )

@@ -177,9 +177,13 @@ async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: numbe
     deps,
     { id: app.projectId, slug: app.projectSlug },
     {
-      ...{ name: previewName(app.name, number), git_url: app.gitUrl, port: app.port },
-      ...{ git_branch: branch, git_submodules: app.gitSubmodules },
-      ...{ health_check_path: app.healthCheckPath, scm_installation_id: app.scmInstallationId },
+      name: previewName(app.name, number),
+      git_url: app.gitUrl,
+      port: app.port,
+      git_branch: branch,
+      git_submodules: app.gitSubmodules,
+      health_check_path: app.healthCheckPath,
+      scm_installation_id: app.scmInstallationId,
     },
   )
   const preview = await create(tx)
@@ -190,7 +194,9 @@ async function createPreview(deps: ApplyDeps, tx: Tx, app: ScmApp, number: numbe
     tx,
     app.projectId,
   )({
-    ...{ action: 'app.create', resourceType: 'app', resourceId: preview.id },
+    action: 'app.create',
+    resourceType: 'app',
+    resourceId: preview.id,
     details: { name: preview.name, previews: app.name, pull_request: number },
   })
   return preview.id

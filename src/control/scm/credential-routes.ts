@@ -78,6 +78,10 @@ function placeOf(gitUrl: string, transport: 'http' | 'ssh') {
 }
 
 const view = (one: store.StoredCredential): Static<typeof GitCredential> => ({
-  ...{ kind: one.kind, host: one.host, username: one.username },
-  ...{ public_key: one.publicKey, known_hosts: one.knownHosts, updated_at: one.updatedAt.toISOString() },
+  kind: one.kind,
+  host: one.host,
+  username: one.username,
+  public_key: one.publicKey,
+  known_hosts: one.knownHosts,
+  updated_at: one.updatedAt.toISOString(),
 })

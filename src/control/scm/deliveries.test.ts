@@ -44,8 +44,12 @@ describe('deliveries', () => {
     const found = await world.deploymentsOf(person, app.name)
     expect(found).toHaveLength(1)
     expect(found[0]).toMatchObject({
-      ...{ status: 'building', git_branch: 'main', git_commit_hash: commitOf(7), git_commit_message: 'commit 0000' },
-      ...{ trigger_source: 'push', build_id: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+      status: 'building',
+      git_branch: 'main',
+      git_commit_hash: commitOf(7),
+      git_commit_message: 'commit 0000',
+      trigger_source: 'push',
+      build_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
     })
   })
 
@@ -98,7 +102,8 @@ describe('deliveries', () => {
     const raw = Buffer.from(JSON.stringify(push(5, commitOf(10), undefined)))
     const signed = (key: string) => ({
       'x-gitea-event': 'push',
-      ...{ 'x-gitea-delivery': newId(), 'x-gitea-signature': createHmac('sha256', key).update(raw).digest('hex') },
+      'x-gitea-delivery': newId(),
+      'x-gitea-signature': createHmac('sha256', key).update(raw).digest('hex'),
     })
     expect((await deliverToApp(api, app.name, raw, signed('guess'))).status).toBe(401)
     expect((await deliverToApp(api, 'no-such-app', raw, signed(secret))).status).toBe(401)
@@ -198,9 +203,13 @@ describe('pull requests', () => {
     second: number,
     change: { foreign?: boolean } = {},
   ) => ({
-    ...{ action: state === 'open' ? 'synchronize' : 'closed', number: 12, repository: { id: repoId } },
+    action: state === 'open' ? 'synchronize' : 'closed',
+    number: 12,
+    repository: { id: repoId },
     pull_request: {
-      ...{ state, title: 'A change', updated_at: new Date(1_800_000_000_000 + second * 1000).toISOString() },
+      state,
+      title: 'A change',
+      updated_at: new Date(1_800_000_000_000 + second * 1000).toISOString(),
       head: { ref: 'topic', sha: commitOf(second), repo: { id: change.foreign ? 1 : repoId } },
     },
   })

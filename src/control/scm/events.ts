@@ -108,7 +108,11 @@ function push(payload: unknown): ScmEvent {
   if (!found || branch === undefined || isNothing(found.after)) return other
   const { repository: repo, after, head_commit: head } = found
   return {
-    ...{ kind: 'push', repoId: repo.id, branch, isDefault: branch === repo.default_branch, commit: after },
+    kind: 'push',
+    repoId: repo.id,
+    branch,
+    isDefault: branch === repo.default_branch,
+    commit: after,
     message: (head?.message ?? '').slice(0, 2000),
     pushedAt: repo.pushed_at == null ? null : instant(repo.pushed_at),
   }
@@ -127,8 +131,13 @@ function gitlabPush(payload: unknown): ScmEvent {
   if (!found || branch === undefined || isNothing(found.after)) return other
   const message = found.commits?.find(({ id }) => id === found.after)?.message ?? ''
   return {
-    ...{ kind: 'push', repoId: null, branch, isDefault: branch === found.project.default_branch },
-    ...{ commit: found.after, message: message.slice(0, 2000), pushedAt: null },
+    kind: 'push',
+    repoId: null,
+    branch,
+    isDefault: branch === found.project.default_branch,
+    commit: found.after,
+    message: message.slice(0, 2000),
+    pushedAt: null,
   }
 }
 
@@ -158,8 +167,13 @@ function installation(payload: unknown): ScmEvent {
   if (!found || state === undefined) return other
   const { id, account, updated_at: at } = found.installation
   return {
-    ...{ kind: 'installation', id, state, login: account.login, accountType: account.type },
-    ...{ avatarUrl: account.avatar_url ?? null, changedAt: instant(at) },
+    kind: 'installation',
+    id,
+    state,
+    login: account.login,
+    accountType: account.type,
+    avatarUrl: account.avatar_url ?? null,
+    changedAt: instant(at),
   }
 }
 
@@ -200,8 +214,14 @@ function pullRequest(payload: unknown): ScmEvent {
   if (!found) return other
   const { state, title, head, updated_at: at } = found.pull_request
   return {
-    ...{ kind: 'pull-request', repoId: found.repository.id, number: found.number, state, branch: head.ref },
-    ...{ commit: head.sha, title: title.slice(0, 500), isForeign: head.repo?.id !== found.repository.id },
+    kind: 'pull-request',
+    repoId: found.repository.id,
+    number: found.number,
+    state,
+    branch: head.ref,
+    commit: head.sha,
+    title: title.slice(0, 500),
+    isForeign: head.repo?.id !== found.repository.id,
     changedAt: instant(at),
   }
 }

@@ -37,8 +37,13 @@ describe('installing', () => {
     const person = await owner(api)
     const id = await world.install(person)
     host.repositories.push({
-      ...{ id: 1, full_name: 'team/app', private: true, default_branch: 'main', owner: { login: 'team' } },
-      ...{ clone_url: 'https://github.com/team/app.git', html_url: 'https://github.com/team/app' },
+      id: 1,
+      full_name: 'team/app',
+      private: true,
+      default_branch: 'main',
+      owner: { login: 'team' },
+      clone_url: 'https://github.com/team/app.git',
+      html_url: 'https://github.com/team/app',
     })
     expect((await api.call('GET', '/v1/scm/accounts', { token: person.token })).body).toEqual([
       { installation_id: id, login: `org-${id}`, type: 'Organization', avatar_url: null },

@@ -38,18 +38,22 @@ describe('1,000 deliveries, doubled and shuffled', () => {
       const id = newId()
       if (n % 5 === 0)
         return {
-          ...{ id, event: 'repository' },
+          id,
+          event: 'repository',
           payload: {
             action: 'renamed',
             repository: {
-              ...{ id: repoId, full_name: `team/app-${n}`, clone_url: `https://github.com/team/app-${n}.git` },
+              id: repoId,
+              full_name: `team/app-${n}`,
+              clone_url: `https://github.com/team/app-${n}.git`,
               updated_at: new Date(at(n) * 1000).toISOString(),
             },
           },
         }
       if (n % 5 === 1)
         return {
-          ...{ id, event: 'installation' },
+          id,
+          event: 'installation',
           payload: {
             action: n % 10 === 1 ? 'unsuspend' : 'new_permissions_accepted',
             installation: { id: installationId, updated_at: at(n), account: { login: `org-${n}`, type: 'User' } },
@@ -59,11 +63,16 @@ describe('1,000 deliveries, doubled and shuffled', () => {
         const open = n % 20 < 10
         const updated_at = new Date(at(n) * 1000).toISOString()
         return {
-          ...{ id, event: 'pull_request' },
+          id,
+          event: 'pull_request',
           payload: {
-            ...{ action: open ? 'opened' : 'closed', number: 1 + (n % 4), repository: { id: repoId } },
+            action: open ? 'opened' : 'closed',
+            number: 1 + (n % 4),
+            repository: { id: repoId },
             pull_request: {
-              ...{ state: open ? 'open' : 'closed', title: 't', updated_at },
+              state: open ? 'open' : 'closed',
+              title: 't',
+              updated_at,
               head: { ref: `topic-${n % 4}`, sha: commitOf(n), repo: { id: repoId } },
             },
           },

@@ -104,9 +104,12 @@ export function githubHost(config: ScmConfig, clock: Deps['clock']): SourceHost 
       if (!found) return undefined
       const data = Value.Parse(InstallationAnswer, found.data)
       return {
-        ...{ id: data.id, login: data.account.login, accountType: data.account.type },
+        id: data.id,
+        login: data.account.login,
+        accountType: data.account.type,
         avatarUrl: data.account.avatar_url ?? null,
-        ...{ state: data.suspended_at ? 'suspended' : 'active', changedAt: new Date(data.updated_at) },
+        state: data.suspended_at ? 'suspended' : 'active',
+        changedAt: new Date(data.updated_at),
       }
     },
     async isControlledBy(code, installationId) {

@@ -73,7 +73,9 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
           await store.bindTo(tx, id, state.projectId)
           call.audit(
             {
-              ...{ action: 'scm.installed', resourceType: 'scm_installation', resourceId: String(id) },
+              action: 'scm.installed',
+              resourceType: 'scm_installation',
+              resourceId: String(id),
               details: { login: found.login },
             },
             { userId: state.userId, projectId: state.projectId },
@@ -120,7 +122,9 @@ export const scmFeature = (deps: Deps, host: SourceHost | undefined) =>
       read: async ({ project }) =>
         (await store.installations(deps.db, project.id)).map(
           (one): ScmAccount => ({
-            ...{ installation_id: one.id, login: one.login, type: one.accountType },
+            installation_id: one.id,
+            login: one.login,
+            type: one.accountType,
             avatar_url: one.avatarUrl,
           }),
         ),

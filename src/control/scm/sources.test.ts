@@ -112,7 +112,13 @@ describe('the branch of an app', () => {
     expect(others).toEqual([])
     expect(deployment).toMatchObject({ git_branch: 'production', git_commit_hash: commitOf(2) })
     const entry = (id: string, status: string, reason: unknown, branch: string, n: number) => ({
-      ...{ id, event: 'push', status, reason, branch, commit_hash: commitOf(n), received_at: expect.any(String) },
+      id,
+      event: 'push',
+      status,
+      reason,
+      branch,
+      commit_hash: commitOf(n),
+      received_at: expect.any(String),
     })
     expect((await call('GET', `${app.path}/deliveries`)).body).toEqual([
       entry(again.id, 'ignored', 'This commit was taken already.', 'production', 2),

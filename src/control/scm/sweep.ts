@@ -88,7 +88,10 @@ const said = { pending: 'On its way', success: 'It serves', failure: 'It failed'
 function statusOf(due: DueReport, publicUrl: string): CommitStatus {
   const { fullName, commit, state, appName, jobId } = due
   return {
-    ...{ fullName, commit, state, context: `mote/${appName}` },
+    fullName,
+    commit,
+    state,
+    context: `mote/${appName}`,
     // The source host takes 140 characters.
     description: (due.error?.split('\n')[0] ?? said[state]).slice(0, 140),
     url: `${publicUrl}/apps/${appName}/deployments/${jobId}`,

@@ -105,13 +105,13 @@ export async function fakeHost(): Promise<FakeHost> {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return Object.assign(host, {
     env: {
-      ...{ MOTE_GITHUB_APP_ID: '4711', MOTE_GITHUB_APP_SLUG: 'mote-test', MOTE_GITHUB_PRIVATE_KEY: privateKey },
-      ...{
-        MOTE_GITHUB_WEBHOOK_SECRET: webhookSecret,
-        MOTE_GITHUB_API_URL: origin,
-        MOTE_GITHUB_URL: 'https://github.com',
-        ...oauth,
-      },
+      MOTE_GITHUB_APP_ID: '4711',
+      MOTE_GITHUB_APP_SLUG: 'mote-test',
+      MOTE_GITHUB_PRIVATE_KEY: privateKey,
+      MOTE_GITHUB_WEBHOOK_SECRET: webhookSecret,
+      MOTE_GITHUB_API_URL: origin,
+      MOTE_GITHUB_URL: 'https://github.com',
+      ...oauth,
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -128,7 +128,9 @@ export interface Sent {
 
 const post = async (api: Identity, url: string, raw: Buffer, headers: Record<string, string>): Promise<Reply> => {
   const answer = await api.app.inject({
-    ...{ method: 'POST', url, payload: raw },
+    method: 'POST',
+    url,
+    payload: raw,
     headers: { 'content-type': 'application/json', ...headers },
   })
   return { status: answer.statusCode, body: JSON.parse(answer.body), headers: answer.headers }
@@ -138,7 +140,8 @@ const post = async (api: Identity, url: string, raw: Buffer, headers: Record<str
 export function deliver(api: Identity, { id, event, payload }: Sent, secret = webhookSecret): Promise<Reply> {
   const raw = Buffer.from(JSON.stringify(payload))
   return post(api, '/v1/webhooks/scm', raw, {
-    ...{ 'x-github-event': event, 'x-github-delivery': id },
+    'x-github-event': event,
+    'x-github-delivery': id,
     'x-hub-signature-256': `sha256=${createHmac('sha256', secret).update(raw).digest('hex')}`,
   })
 }
@@ -148,7 +151,9 @@ export const deliverToApp = (api: Identity, app: string, raw: Buffer, headers: R
   post(api, `/v1/webhooks/scm/${app}`, raw, headers)
 
 export const push = (repoId: number, commit: string, pushedAt: number | undefined, ref = 'refs/heads/main') => ({
-  ...{ ref, after: commit, head_commit: { message: `commit ${commit.slice(0, 4)}` } },
+  ref,
+  after: commit,
+  head_commit: { message: `commit ${commit.slice(0, 4)}` },
   repository: { id: repoId, default_branch: 'main', ...(pushedAt === undefined ? {} : { pushed_at: pushedAt }) },
 })
 export const commitOf = (n: number) => n.toString(16).padStart(40, '0')

@@ -119,7 +119,12 @@ async function tell(tx: Tx, projectId: string, state: BudgetState, graceHours: n
   if (state === 'fine') return
   const [title, body] = texts[state]
   await notify(tx, {
-    ...{ projectId, kind: 'billing.trouble', title, resourceId: projectId, entityName: 'Budget', route: '/billing' },
+    projectId,
+    kind: 'billing.trouble',
+    title,
+    resourceId: projectId,
+    entityName: 'Budget',
+    route: '/billing',
     body: state === 'grace' ? `${body} That is in ${graceHours} hours.` : body,
   })
 }

@@ -8,7 +8,8 @@ import * as store from './store.ts'
 import { budgetKeeping, keepBudget, usageCounting } from './sweep.ts'
 
 const world = await computeWorld({
-  ...{ idleSeconds: 0, budgetGraceHours: 1 },
+  idleSeconds: 0,
+  budgetGraceHours: 1,
   prices: { vcpuHour: 3600, gibHour: 0, storageGbMonth: 0, egressGb: 0 },
 })
 afterAll(async () => world[Symbol.asyncDispose]())

@@ -132,13 +132,18 @@ const matrices = ({ world, db, migrate, stateOf, advance, runsOn }: typeof live,
   const machine = world.machines.migration
   const elsewhere = Object.fromEntries(unused.map(phase => [phase, 'the target has it from the commit on']))
   const moved = crashMatrix<Subject>({
-    ...{ db, machine, makeSubject: migrate, advance },
+    db,
+    machine,
+    makeSubject: migrate,
+    advance,
     remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
     unreachable: { ...elsewhere, cancelling: 'reached by those that are cancelled' },
     check: async s => runsOn(s, (await stateOf(s)) === 'completed' ? [s.target] : [s.source]),
   })
   const cancelled = crashMatrix<Subject>({
-    ...{ db, machine, makeSubject: migrate },
+    db,
+    machine,
+    makeSubject: migrate,
     advance: async (s, phase) => {
       if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
       await advance(s)

@@ -31,14 +31,16 @@ async function migrate(vmId?: string): Promise<Subject> {
   const migrationId = await db.tx(async tx => {
     expect(await reserve(tx, target.id, vm)).toBe(true)
     return startMigration(tx, {
-      ...{ projectId: vm.projectId, appId: vm.appId, deploymentId: vm.deploymentId, vmId: id, method: 'live' },
-      ...{
-        sourceHostId: vm.hostId!,
-        targetHostId: target.id,
-        vcpus: vm.vcpus,
-        memoryMib: vm.memoryMib,
-        diskMib: vm.diskMib,
-      },
+      projectId: vm.projectId,
+      appId: vm.appId,
+      deploymentId: vm.deploymentId,
+      vmId: id,
+      method: 'live',
+      sourceHostId: vm.hostId!,
+      targetHostId: target.id,
+      vcpus: vm.vcpus,
+      memoryMib: vm.memoryMib,
+      diskMib: vm.diskMib,
     })
   })
   return {
@@ -75,7 +77,10 @@ async function runsOnce(s: Subject, on: readonly string[]): Promise<void> {
 }
 
 const moved = crashMatrix<Subject>({
-  ...{ db, machine: world.machines.migration, makeSubject: () => migrate(), advance },
+  db,
+  machine: world.machines.migration,
+  makeSubject: () => migrate(),
+  advance,
   remove: async s => void (await db.tx(tx => cancelMigration(tx, s.id))),
   unreachable: { cancelling: 'reached by those that are cancelled' },
   check: async s => {
@@ -84,7 +89,9 @@ const moved = crashMatrix<Subject>({
   },
 })
 const cancelled = crashMatrix<Subject>({
-  ...{ db, machine: world.machines.migration, makeSubject: () => migrate() },
+  db,
+  machine: world.machines.migration,
+  makeSubject: () => migrate(),
   advance: async (s, phase) => {
     if (phase === 'copying') await db.tx(tx => cancelMigration(tx, s.id))
     await advance(s)

@@ -162,7 +162,10 @@ function requestFor(
 ): PlacementRequest {
   return {
     hypervisor: hypervisorName(vm.requestedHypervisor),
-    ...{ vcpus: vm.vcpus, memoryMib: vm.memoryMib, diskMib: vm.diskMib, siblings },
+    vcpus: vm.vcpus,
+    memoryMib: vm.memoryMib,
+    diskMib: vm.diskMib,
+    siblings,
     ...(needs ? storageRequest(needs, hosts) : {}),
     ...(vm.appOwner === 'database' && vm.image.startsWith('oci:')
       ? { databaseImage: vm.image.slice('oci:'.length) }

@@ -54,7 +54,9 @@ const restore = (id: string, before = `before-${++made}`) =>
   })
 
 const cases = crashMatrix({
-  ...{ db, machine: world.machines.snapshot, makeSubject: snapshot },
+  db,
+  machine: world.machines.snapshot,
+  makeSubject: snapshot,
   remove: async ({ id }) => void (await db.tx(tx => dropSnapshot(tx, id))),
   advance: async (s, phase) => {
     await world.hostsMove()
@@ -95,7 +97,8 @@ describe('a VM with a volume that is restored', () => {
     const keptId = await restore(id)
     host.storage.snapshots.set(keptId, {
       put: { snapshotId: keptId, volumeId: one.volumeId, pool: 'local', generation: 1, want: 'present' },
-      ...{ state: 'failed', content: '' },
+      state: 'failed',
+      content: '',
     })
     await world.until(async () => (await findVolumeSnapshot(db, keptId))?.state === 'failed' && (await healthy()))
     expect((await store.byId(db, one.vmId))?.fromSnapshotId).toBeNull()

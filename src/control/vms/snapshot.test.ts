@@ -27,7 +27,10 @@ async function snapshot() {
 const drop = ({ id }: { id: string }) => db.tx(tx => dropSnapshot(tx, id))
 
 const cases = crashMatrix({
-  ...{ db, machine: world.machines.snapshot, makeSubject: snapshot, remove: drop },
+  db,
+  machine: world.machines.snapshot,
+  makeSubject: snapshot,
+  remove: drop,
   advance: async (s, phase) => {
     await world.hostsMove()
     if (phase === 'keeping' && ++s.rounds > 2) await drop(s)

@@ -26,7 +26,11 @@ export const attachHandlers = (deps: Pick<Deps, 'db'>): AttachHandlers => ({
     write: async call => async tx => {
       const { volume_id: volumeId, mount_point: mountPoint = '/data', access_mode } = call.body
       const { volume, attachment } = await attachVolume(tx, {
-        ...{ projectId: call.project.id, appId: call.params.app_id, volumeId, mountPoint, by: 'user' },
+        projectId: call.project.id,
+        appId: call.params.app_id,
+        volumeId,
+        mountPoint,
+        by: 'user',
         accessMode: access_mode === 1 ? 1 : 0,
       })
       const details = { name: volume.name, app: attachment.appName, mount_point: mountPoint, access_mode }

@@ -56,7 +56,9 @@ async function placed(content = 'one') {
 
 const remove = ({ id }: { id: string }) => db.tx(tx => deleteVolume(tx, id))
 const volumeCases = crashMatrix<{ id: string; snapshotId: string; rounds: number }>({
-  ...{ db, machine: world.machines.volume, remove: ({ id }) => db.tx(tx => wishVolumeGone(tx, id)) },
+  db,
+  machine: world.machines.volume,
+  remove: ({ id }) => db.tx(tx => wishVolumeGone(tx, id)),
   makeSubject: async () => {
     const { id } = await create()
     const snapshot = await snapshotOf(id)
@@ -93,7 +95,9 @@ describe('crash matrix of a volume: restored whole or not at all (I43)', () => {
 
 const dropSnapshot = ({ id }: { id: string }) => db.tx(tx => deleteVolumeSnapshot(tx, id))
 const snapshotCases = crashMatrix({
-  ...{ db, machine: world.machines.volumeSnapshot, remove: dropSnapshot },
+  db,
+  machine: world.machines.volumeSnapshot,
+  remove: dropSnapshot,
   makeSubject: async () => {
     const { id } = await create()
     const snapshot = await snapshotOf(id)

@@ -23,7 +23,11 @@ type VolumeDeps = PlaceDeps & Pick<Deps, 'bus' | 'vault'>
 
 /** The wish as the host gets it. */
 const wishOf = ({ vault }: VolumeDeps, v: Volume): VolumePut => ({
-  ...{ volumeId: v.id, generation: v.generation, want: v.want, pool: v.poolName, sizeMib: v.sizeMib },
+  volumeId: v.id,
+  generation: v.generation,
+  want: v.want,
+  pool: v.poolName,
+  sizeMib: v.sizeMib,
   ...(v.fromVolumeId && v.fromSnapshotId ? { from: { volumeId: v.fromVolumeId, snapshotId: v.fromSnapshotId } } : {}),
   ...(v.image === '' ? {} : { image: v.image }),
   ...(v.key ? { key: vault.open('volume.key', v.key) } : {}),

@@ -22,7 +22,10 @@ interface VolumeCall {
 
 export const volumeFeature = (deps: Pick<Deps, 'db' | 'config'>) =>
   feature(volumeOperations, {
-    ...{ ...volumeHandlers(deps), ...snapshotHandlers(deps), ...attachHandlers(deps), ...moveHandlers(deps) },
+    ...volumeHandlers(deps),
+    ...snapshotHandlers(deps),
+    ...attachHandlers(deps),
+    ...moveHandlers(deps),
   })
 
 /** @throws ApiError 404 for what is missing, foreign, or not the user's own */

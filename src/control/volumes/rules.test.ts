@@ -39,8 +39,17 @@ describe('attaching', () => {
   const volume = { name: 'data', state: 'ready' } as const
   const app = { id: 'app', name: 'web', maxReplicas: 1, autoscaling: false }
   const at = (change: Partial<Attachment>): Attachment => ({
-    ...{ id: 't', volumeId: 'v', appId: 'other', appName: 'other', deploymentId: null, mountPoint: '/data' },
-    ...{ accessMode: 0, want: 'attached', vms: 0, attached: 0, trouble: null },
+    id: 't',
+    volumeId: 'v',
+    appId: 'other',
+    appName: 'other',
+    deploymentId: null,
+    mountPoint: '/data',
+    accessMode: 0,
+    want: 'attached',
+    vms: 0,
+    attached: 0,
+    trouble: null,
     ...change,
   })
   const attempt = (
@@ -78,10 +87,18 @@ describe('attaching', () => {
 
 describe('where volumes go', () => {
   const pool = (hostId: string, name: string, roomMib: number, shared = false): PoolView => ({
-    ...{ hostId, name, roomMib, shared, encrypted: false },
+    hostId,
+    name,
+    roomMib,
+    shared,
+    encrypted: false,
   })
   const need = (change: Partial<VolumeNeed> = {}): VolumeNeed => ({
-    ...{ volumeId: 'v', poolName: '', sizeMib: 100, hostId: null, bound: true },
+    volumeId: 'v',
+    poolName: '',
+    sizeMib: 100,
+    hostId: null,
+    bound: true,
     ...change,
   })
   const nameOf = (pools: readonly PoolView[], hostId: string, wanted: VolumeNeed) =>

@@ -19,8 +19,11 @@ const lookAgainMs = seconds(15)
 
 /** The wish as the host gets it. Its removal is a later generation than its making. */
 const wishOf = (s: VolumeSnapshot): VolumeSnapshotPut => ({
-  ...{ snapshotId: s.id, volumeId: s.volumeId, pool: s.poolName },
-  ...{ generation: s.want === 'present' ? 1 : 2, want: s.want },
+  snapshotId: s.id,
+  volumeId: s.volumeId,
+  pool: s.poolName,
+  generation: s.want === 'present' ? 1 : 2,
+  want: s.want,
 })
 
 export const volumeSnapshotMachine = (deps: Pick<Deps, 'db' | 'bus' | 'config'>) =>

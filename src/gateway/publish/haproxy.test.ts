@@ -137,7 +137,12 @@ it.skipIf(!existsSync(haproxy))(
 
 const shape = { backends: 2, servers: 2, socket: '', mapFile: 'm' }
 const route = (appId: string, addresses: readonly string[], change: Partial<Route> = {}): Route => ({
-  ...{ hostname: `${appId}.example`, projectId: 'p', appId, state: 'live', drainSeconds: 1, version: 1 },
+  hostname: `${appId}.example`,
+  projectId: 'p',
+  appId,
+  state: 'live',
+  drainSeconds: 1,
+  version: 1,
   backends: addresses.map(address => ({ vmId: address, host: address, port: 80 })),
   ...change,
 })

@@ -47,7 +47,12 @@ const Configuration = Type.Object(
 )
 
 const route = (appId: string, change: Partial<Route> = {}): Route => ({
-  ...{ hostname: `${appId}.example.com`, projectId: 'p', appId, state: 'live', drainSeconds: 1, version: 1 },
+  hostname: `${appId}.example.com`,
+  projectId: 'p',
+  appId,
+  state: 'live',
+  drainSeconds: 1,
+  version: 1,
   backends: [
     { vmId: 'v', host: '10.0.0.1', port: 8080 },
     { vmId: 'w', host: 'fd00::1', port: 8080 },

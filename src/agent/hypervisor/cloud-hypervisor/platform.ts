@@ -36,7 +36,10 @@ const variable = 'MOTE_CLOUD_HYPERVISOR_BIN'
 export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platform {
   const console = consoles()
   return {
-    ...{ name: 'cloud-hypervisor', title, migrate: 'live', overheadMib: 256 },
+    name: 'cloud-hypervisor',
+    title,
+    migrate: 'live',
+    overheadMib: 256,
     program: {
       file: program,
       command: 'cloud-hypervisor',
@@ -62,7 +65,11 @@ export function cloudHypervisorPlatform({ program }: CloudHypervisorHost): Platf
     ports: vmDir => vsockPorts(join(vmDir, runDir), vsockSocket),
     consoleTail: vmDir => Promise.resolve(console.tail(vmDir)),
     forget: console.forget,
-    ...{ inspect, setPaused, bootGuest, loadGuest, takeGuest },
+    inspect,
+    setPaused,
+    bootGuest,
+    loadGuest,
+    takeGuest,
     async bootProof(api) {
       await api.call('PUT', '/vm.create', proofConfig)
       await api.call('PUT', '/vm.boot')

@@ -7,7 +7,13 @@ import { drained } from '../transfer/drained.ts'
  * next. A header of 16 bytes: command (two, little-endian), six for the command's own use, length (eight).
  */
 export const commands = {
-  ...{ start: 1, config: 2, state: 3, memory: 4, complete: 5, abandon: 6, completePaused: 8 },
+  start: 1,
+  config: 2,
+  state: 3,
+  memory: 4,
+  complete: 5,
+  abandon: 6,
+  completePaused: 8,
 } as const
 
 const headerBytes = 16

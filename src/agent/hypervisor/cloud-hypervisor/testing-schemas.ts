@@ -8,8 +8,12 @@ export const bucket = Type.Object({ size: int, refill_time: int, one_time_burst:
 export const limiter = Type.Object({ bandwidth: Type.Optional(bucket), ops: Type.Optional(bucket) }, strict)
 export const Disk = Type.Object(
   {
-    ...{ id: text, serial: text, path: text, readonly: Type.Boolean() },
-    ...{ image_type: Type.Enum(['Raw', 'Qcow2', 'FixedVhd', 'Vhdx']), rate_limiter_config: limiter },
+    id: text,
+    serial: text,
+    path: text,
+    readonly: Type.Boolean(),
+    image_type: Type.Enum(['Raw', 'Qcow2', 'FixedVhd', 'Vhdx']),
+    rate_limiter_config: limiter,
   },
   strict,
 )
@@ -22,7 +26,10 @@ export const Config = Type.Object(
     net: Type.Array(
       Type.Object(
         {
-          ...{ id: text, tap: text, mac: text, rate_limiter_config: limiter },
+          id: text,
+          tap: text,
+          mac: text,
+          rate_limiter_config: limiter,
           host_mac: Type.Optional(Type.Union([text, Type.Null()])),
         },
         strict,

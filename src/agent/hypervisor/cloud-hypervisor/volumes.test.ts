@@ -7,7 +7,12 @@ const [was, is, other] = [
   '99999999-7d1c-4f0e-9d5b-3c1f4e8a9b22',
 ]
 const disk = (volumeId: string) => ({
-  ...{ volumeId, pool: 'local', sizeMib: 32, generation: 1, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation: 1,
+  mountPoint: '/data',
+  readOnly: false,
 })
 /** As it names a device: in its settings, in the device tree, and in a state that is text within the text. */
 const saved = (volumeId: string) => {

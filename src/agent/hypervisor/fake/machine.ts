@@ -34,16 +34,17 @@ export function fakeMachine({ host, home, running, watcher, guest, origin }: Fak
     host.vms.delete(vmId)
   }
   const vm: FakeVm = {
-    ...{ vmId, hostname: spec.hostname, deploymentId: spec.deploymentId, address: running.prepared.endpoint.host },
-    ...{
-      healthy: false,
-      paused: false,
-      rxBytes: 0,
-      txBytes: 0,
-      ...guest,
-      disks: new Map(),
-      load: { cpu: 0.05, ramBytes: spec.memoryMib * 2 ** 18 },
-    },
+    vmId,
+    hostname: spec.hostname,
+    deploymentId: spec.deploymentId,
+    address: running.prepared.endpoint.host,
+    healthy: false,
+    paused: false,
+    rxBytes: 0,
+    txBytes: 0,
+    ...guest,
+    disks: new Map(),
+    load: { cpu: 0.05, ramBytes: spec.memoryMib * 2 ** 18 },
     say: (stream, line) => watcher.onFrames([frame(stream, line)]),
     exit(code) {
       vm.healthy = false

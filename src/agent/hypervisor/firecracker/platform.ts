@@ -40,7 +40,10 @@ const variable = 'MOTE_FIRECRACKER_BIN'
 /** Firecracker v1.16 with KVM, over its API on a unix socket; the guest talks over vsock. */
 export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Platform {
   return {
-    ...{ name: 'firecracker', title, migrate: 'stop-and-copy', overheadMib: 128 },
+    name: 'firecracker',
+    title,
+    migrate: 'stop-and-copy',
+    overheadMib: 128,
     program: {
       file: programs?.firecracker,
       command: 'firecracker',
@@ -71,7 +74,12 @@ export function firecrackerPlatform({ dataDir, programs }: FirecrackerHost): Pla
     api: vmDir => vmmHttp(title, join(vmDir, cellName), apiSocket),
     greeting: '/version',
     ports: vmDir => vsockPorts(join(vmDir, cellName), vsockSocket),
-    ...{ consoleTail, inspect, setPaused, bootGuest, loadGuest, takeGuest },
+    consoleTail,
+    inspect,
+    setPaused,
+    bootGuest,
+    loadGuest,
+    takeGuest,
     bootProof: api => callAll(api, proofCalls()),
     control: vm => ({
       readMemory: () => readMemory(vm),

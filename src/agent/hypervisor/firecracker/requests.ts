@@ -75,12 +75,18 @@ export function bootCalls(plan: BootPlan): ApiCall[] {
     drive('config', cellFiles.config, true),
     ...others,
     put('/network-interfaces/eth0', {
-      ...{ iface_id: 'eth0', host_dev_name: plan.tap, guest_mac: plan.mac },
-      ...{ rx_rate_limiter: netLimit, tx_rate_limiter: netLimit },
+      iface_id: 'eth0',
+      host_dev_name: plan.tap,
+      guest_mac: plan.mac,
+      rx_rate_limiter: netLimit,
+      tx_rate_limiter: netLimit,
     }),
     put('/vsock', { guest_cid: guestCid, uds_path: vsockSocket }),
     put('/balloon', {
-      ...{ amount_mib: 0, deflate_on_oom: true, stats_polling_interval_s: 1, free_page_reporting: true },
+      amount_mib: 0,
+      deflate_on_oom: true,
+      stats_polling_interval_s: 1,
+      free_page_reporting: true,
     }),
     put('/entropy', { rate_limiter: entropyLimit }),
     put('/actions', { action_type: 'InstanceStart' }),
@@ -96,7 +102,8 @@ export function proofCalls(): ApiCall[] {
     consoleCall(),
     put('/machine-config', { vcpu_count: 1, mem_size_mib: 128 }),
     put('/boot-source', {
-      ...{ kernel_image_path: kernel, initrd_path: initrd },
+      kernel_image_path: kernel,
+      initrd_path: initrd,
       boot_args: kernelArgs({ base: '-', scratch: '-', config: '-' }),
     }),
     put('/actions', { action_type: 'InstanceStart' }),
@@ -118,8 +125,12 @@ export function consoleCall(): ApiCall {
 /** Writeback: a flush of the guest reaches the host's disk; with Unsafe a volume could lose what was promised. */
 function drive(id: string, file: string, readOnly: boolean): ApiCall {
   const body = {
-    ...{ drive_id: id, path_on_host: file, is_root_device: false, is_read_only: readOnly },
-    ...{ cache_type: id === 'scratch' ? 'Unsafe' : 'Writeback', rate_limiter: diskLimit },
+    drive_id: id,
+    path_on_host: file,
+    is_root_device: false,
+    is_read_only: readOnly,
+    cache_type: id === 'scratch' ? 'Unsafe' : 'Writeback',
+    rate_limiter: diskLimit,
   }
   return { method: 'PUT', path: `/drives/${id}`, body }
 }
@@ -130,8 +141,10 @@ export function loadCall(tap: string): ApiCall {
     method: 'PUT',
     path: '/snapshot/load',
     body: {
-      ...{ snapshot_path: stateFiles.state, mem_backend: { backend_type: 'File', backend_path: stateFiles.memory } },
-      ...{ resume_vm: false, network_overrides: [{ iface_id: 'eth0', host_dev_name: tap }] },
+      snapshot_path: stateFiles.state,
+      mem_backend: { backend_type: 'File', backend_path: stateFiles.memory },
+      resume_vm: false,
+      network_overrides: [{ iface_id: 'eth0', host_dev_name: tap }],
     },
   }
 }

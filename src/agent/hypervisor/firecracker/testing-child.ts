@@ -85,8 +85,11 @@ const calls: Readonly<Record<string, Call>> = {
     act: () =>
       balloon
         ? {
-            ...{ amount_mib: amountMib, deflate_on_oom: true, stats_polling_interval_s: 1 },
-            ...{ free_page_hinting: false, free_page_reporting: true },
+            amount_mib: amountMib,
+            deflate_on_oom: true,
+            stats_polling_interval_s: 1,
+            free_page_hinting: false,
+            free_page_reporting: true,
           }
         : refuse('no balloon'),
   },
@@ -95,20 +98,29 @@ const calls: Readonly<Record<string, Call>> = {
       after()
       const mib = 2 ** 20
       return {
-        ...{
-          target_mib: amountMib,
-          actual_mib: amountMib,
-          target_pages: amountMib * 256,
-          actual_pages: amountMib * 256,
-        },
-        ...{ total_memory: memoryMib * mib, available_memory: (memoryMib - 32) * mib },
+        target_mib: amountMib,
+        actual_mib: amountMib,
+        target_pages: amountMib * 256,
+        actual_pages: amountMib * 256,
+        total_memory: memoryMib * mib,
+        available_memory: (memoryMib - 32) * mib,
       }
     },
   },
   'GET /vm/config': {
     act: () => ({
-      ...{ balloon: {}, 'boot-source': {}, 'cpu-config': null, entropy: {}, logger: null, 'machine-config': {} },
-      ...{ 'memory-hotplug': null, metrics: null, 'mmds-config': null, 'network-interfaces': [], pmem: [], vsock: {} },
+      balloon: {},
+      'boot-source': {},
+      'cpu-config': null,
+      entropy: {},
+      logger: null,
+      'machine-config': {},
+      'memory-hotplug': null,
+      metrics: null,
+      'mmds-config': null,
+      'network-interfaces': [],
+      pmem: [],
+      vsock: {},
       drives: [...drives].map(([drive_id, { file }]) => ({ drive_id, path_on_host: file })),
     }),
   },
@@ -179,7 +191,9 @@ const calls: Readonly<Record<string, Call>> = {
   'PUT /balloon': {
     schema: Type.Object(
       {
-        ...{ amount_mib: int, deflate_on_oom: Type.Boolean(), stats_polling_interval_s: Type.Optional(int) },
+        amount_mib: int,
+        deflate_on_oom: Type.Boolean(),
+        stats_polling_interval_s: Type.Optional(int),
         free_page_reporting: Type.Optional(Type.Boolean()),
       },
       strict,

@@ -10,7 +10,10 @@ export const limiter = Type.Optional(
 )
 export const Drive = Type.Object(
   {
-    ...{ drive_id: text, path_on_host: text, is_root_device: Type.Boolean(), is_read_only: Type.Boolean() },
+    drive_id: text,
+    path_on_host: text,
+    is_root_device: Type.Boolean(),
+    is_read_only: Type.Boolean(),
     cache_type: Type.Optional(Type.Enum(['Unsafe', 'Writeback'])),
     rate_limiter: limiter,
   },

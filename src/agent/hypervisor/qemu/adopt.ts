@@ -37,8 +37,18 @@ export async function adoptVm(
       sleep(2_000, unanswered, { ref: false }),
     ])
     return qemuMachine({
-      ...{ running, ...links, workload, console, watcher, tap, madeBy, dir: home.dir, fromSeq },
-      ...{ memoryMib: home.spec.memoryMib, isolation, vmId: home.vmId },
+      running,
+      ...links,
+      workload,
+      console,
+      watcher,
+      tap,
+      madeBy,
+      dir: home.dir,
+      fromSeq,
+      memoryMib: home.spec.memoryMib,
+      isolation,
+      vmId: home.vmId,
       cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(home.vmId),
     })
   } catch {

@@ -60,8 +60,13 @@ export async function prepareCopy({ qmp, dir, user, volumeId, target }: CopyPlan
     throw error
   }
   const job = {
-    ...{ 'job-id': name, device: source, target: name, 'auto-dismiss': false },
-    ...{ sync: 'bitmap', bitmap, 'bitmap-mode': 'never' },
+    'job-id': name,
+    device: source,
+    target: name,
+    'auto-dismiss': false,
+    sync: 'bitmap',
+    bitmap,
+    'bitmap-mode': 'never',
   }
   return {
     begin: async () => void (await qmp.execute('blockdev-backup', job)),
@@ -90,7 +95,8 @@ async function markData(qmp: Qmp, dir: string, source: string, marks: string): P
     }
   }
   await qmp.execute('block-dirty-bitmap-merge', {
-    ...{ node: source, target: bitmap },
+    node: source,
+    target: bitmap,
     bitmaps: [{ node: marks, name: bitmap }],
   })
   await qmp.execute('blockdev-del', { 'node-name': marks })

@@ -44,7 +44,13 @@ function qemuVmm({ running, qmp, guest, console, dir, memoryMib, madeBy, isolati
     setBalloon: targetMib => setBalloon(qmp, targetMib, memoryMib),
     snapshot: async (target, logSeq) =>
       takeSnapshot({
-        ...{ qmp, running, dir, target, madeBy, logSeq, user: isolation.userOf(vmId) },
+        qmp,
+        running,
+        dir,
+        target,
+        madeBy,
+        logSeq,
+        user: isolation.userOf(vmId),
         addresses: await disks.addresses(),
       }),
     attachDisk: disks.attach,

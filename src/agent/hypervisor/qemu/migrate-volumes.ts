@@ -123,7 +123,11 @@ async function beginMirror({ qmp }: LeavingWithVolumes, mirror: Mirror): Promise
   const server = { type: 'unix', path: `${runDirName}/${diskSocket}` }
   await qmp.execute('blockdev-add', { driver: 'nbd', 'node-name': mirror.node, server, export: mirror.export })
   await qmp.execute('blockdev-mirror', {
-    ...{ 'job-id': mirror.job, device: mirror.device, target: mirror.node, sync: 'full', 'auto-dismiss': false },
+    'job-id': mirror.job,
+    device: mirror.device,
+    target: mirror.node,
+    sync: 'full',
+    'auto-dismiss': false,
     'copy-mode': 'write-blocking',
   })
 }
@@ -153,7 +157,8 @@ async function untilReady(
 }
 
 const progressOf = (transferredBytes: number, totalBytes: number): MigrationProgress => ({
-  ...{ transferredBytes, totalBytes },
+  transferredBytes,
+  totalBytes,
   percent: totalBytes === 0 ? 0 : Math.min(99, Math.round((1000 * transferredBytes) / totalBytes) / 10),
 })
 

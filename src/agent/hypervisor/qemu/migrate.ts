@@ -39,7 +39,9 @@ export function parseArrival(uri: string): ArrivalAddress {
   )
   if (!match) throw new StepError('invalid_request', 'a migration needs the address that the target told')
   return {
-    ...{ host: match[1] ?? '', port: Number(match[2]), diskPort: Number(match[3]) },
+    host: match[1] ?? '',
+    port: Number(match[2]),
+    diskPort: Number(match[3]),
     ...(match[5] === undefined ? {} : { volumes: { port: Number(match[4]), key: match[5] } }),
     devices: match[6] === undefined ? 'acpi' : 'command-line',
   }
@@ -47,7 +49,9 @@ export function parseArrival(uri: string): ArrivalAddress {
 
 /** What both sides have to agree on. With the return path the source believes nothing before the target has all of it. */
 export const migrationCapabilities = {
-  ...{ 'x-ignore-shared': false, 'return-path': true, 'pause-before-switchover': true },
+  'x-ignore-shared': false,
+  'return-path': true,
+  'pause-before-switchover': true,
   'auto-converge': true,
 }
 

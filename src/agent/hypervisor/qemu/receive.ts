@@ -80,14 +80,15 @@ export async function receiveVm(
     const arrived = brought().then(() => untilArrived(launched, plan, madeBy))
     arrived.then(closeRelays, closeRelays)
     return {
-      ...{
-        running,
-        uri: formatArrival({
-          ...{ host, port: memory.port, diskPort: disk.port, devices: readNotes(plan.prepared).devices },
-          ...(listener ? { volumes: parseWire(listener.uri) } : {}),
-        }),
-        arrived,
-      },
+      running,
+      uri: formatArrival({
+        host,
+        port: memory.port,
+        diskPort: disk.port,
+        devices: readNotes(plan.prepared).devices,
+        ...(listener ? { volumes: parseWire(listener.uri) } : {}),
+      }),
+      arrived,
       hasRun: () => hasRun,
       detach: letGo,
       cancel: async () => {
@@ -118,8 +119,20 @@ async function untilArrived(
   // Behind taps every host has addresses of its own; user networking looks the same everywhere.
   if (tap !== null) await tellIdentity(guest, () => identity(home, notes, { moved: true, renew: false }))
   return qemuMachine({
-    ...{ running, qmp, guest, console, watcher, tap, workload, madeBy, dir: home.dir, fromSeq: 0 },
-    ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
+    running,
+    qmp,
+    guest,
+    console,
+    watcher,
+    tap,
+    workload,
+    madeBy,
+    dir: home.dir,
+    fromSeq: 0,
+    memoryMib: home.spec.memoryMib,
+    cgroupCpuSeconds,
+    isolation,
+    vmId: home.vmId,
   })
 }
 

@@ -73,8 +73,20 @@ export async function restoreVm(
       await enableMemoryStats(qmp, home)
       const workload = parseWorkload(status)
       return qemuMachine({
-        ...{ running, qmp, guest, console, watcher, workload, madeBy, tap: notes.tap, dir: home.dir, fromSeq: logSeq },
-        ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation: plan.isolation, vmId: home.vmId },
+        running,
+        qmp,
+        guest,
+        console,
+        watcher,
+        workload,
+        madeBy,
+        tap: notes.tap,
+        dir: home.dir,
+        fromSeq: logSeq,
+        memoryMib: home.spec.memoryMib,
+        cgroupCpuSeconds,
+        isolation: plan.isolation,
+        vmId: home.vmId,
       })
     },
   )

@@ -49,7 +49,11 @@ export async function keyOf({ plan, kernel, kernelArgs, madeBy }: TemplateInput)
   }
   const files = await Promise.all([kernel.kernel, kernel.initrd, base].map(identityOf))
   return templateKey({
-    ...{ madeBy, files, baseType, diskMib, configBytes },
+    madeBy,
+    files,
+    baseType,
+    diskMib,
+    configBytes,
     apart: isolation.netless !== undefined,
     // What a network card can do depends on what is behind it.
     args: qemuArgs({ ...alike, accel, devices, start, vcpus, memoryMib, netdev: netdev.split(',')[0] ?? '' }),
@@ -121,7 +125,19 @@ export async function bootedMachine(
   await enableMemoryStats(qmp, home)
   const { tap } = readNotes(running.prepared)
   return qemuMachine({
-    ...{ running, qmp, guest, console, watcher, workload, madeBy, tap, dir: home.dir, fromSeq: 0 },
-    ...{ memoryMib: home.spec.memoryMib, cgroupCpuSeconds, isolation, vmId: home.vmId },
+    running,
+    qmp,
+    guest,
+    console,
+    watcher,
+    workload,
+    madeBy,
+    tap,
+    dir: home.dir,
+    fromSeq: 0,
+    memoryMib: home.spec.memoryMib,
+    cgroupCpuSeconds,
+    isolation,
+    vmId: home.vmId,
   })
 }

@@ -24,7 +24,8 @@ const Message = Type.Union([
     ),
   }),
   Type.Object({
-    ...{ say: Type.Literal('whole'), digest: Type.String() },
+    say: Type.Literal('whole'),
+    digest: Type.String(),
     snapshotId: Type.Union([Type.String(), Type.Null()]),
   }),
   Type.Object({ say: Type.Literal('snapshot'), names: Type.Array(Type.String()), taken: Type.Unknown() }),

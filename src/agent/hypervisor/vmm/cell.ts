@@ -11,7 +11,11 @@ export interface VmmCell {
 
 /** What every guest is started from, under the names that its VMM knows. */
 export const cellFiles = {
-  ...{ kernel: 'vmlinux', initrd: 'init.cpio', base: 'base.img', scratch: 'scratch.img', config: 'config.img' },
+  kernel: 'vmlinux',
+  initrd: 'init.cpio',
+  base: 'base.img',
+  scratch: 'scratch.img',
+  config: 'config.img',
 } as const
 
 /** A drive that comes with the VM, under a name that no other file in a cell has. */

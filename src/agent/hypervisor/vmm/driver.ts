@@ -31,7 +31,12 @@ export function vmmDriver(deps: VmmDriverDeps, platform: Platform): Driver {
   let kind: Promise<string> | undefined
   const madeBy = () => (kind ??= kindOf(platform))
   const planFor = async (rest: Pick<LaunchPlan, 'home' | 'prepared' | 'boot' | 'watcher'>): Promise<LaunchPlan> => ({
-    ...{ ...rest, isolation, apart, madeBy: await madeBy(), limitMs: deps.bootLimitMs, fromSeq: 0 },
+    ...rest,
+    isolation,
+    apart,
+    madeBy: await madeBy(),
+    limitMs: deps.bootLimitMs,
+    fromSeq: 0,
   })
   return {
     name,

@@ -121,7 +121,12 @@ export function machineFor(platform: Platform, input: MachineInput, workload: Wo
     console = await platform.consoleTail(dir).catch(() => '')
   }
   return machineOf({
-    ...{ running, guest, workload, watcher, fromSeq, tap: readNotes(running.prepared).tap },
+    running,
+    guest,
+    workload,
+    watcher,
+    fromSeq,
+    tap: readNotes(running.prepared).tap,
     consoleTail: () => console,
     cgroupCpuSeconds: () => isolation.cgroups?.cpuSeconds(vmId),
     vmm: {

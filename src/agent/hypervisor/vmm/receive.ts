@@ -32,7 +32,9 @@ export async function receiveVm(
     })
     arrived.catch(() => undefined)
     return {
-      ...{ running: launched.running, uri: listener.uri, arrived },
+      running: launched.running,
+      uri: listener.uri,
+      arrived,
       cancel: async () => {
         listener.close()
         launched.guest.close()

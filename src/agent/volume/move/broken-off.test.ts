@@ -76,14 +76,16 @@ describe('a transfer that is broken off', () => {
       },
     }
     const volumes = createVolumes({
-      ...{ store: volumeStore(join(dir.path, 'notes')), pools: new Map([['local', slow]]), holders: createHolders() },
-      ...{ turns: createTurns(), log: pino({ level: 'silent' }), migrationHost: () => '127.0.0.1' },
-      ...{
-        isGone: async () => false,
-        grow: async () => undefined,
-        contentOf: async () => undefined,
-        onSeen: () => undefined,
-      },
+      store: volumeStore(join(dir.path, 'notes')),
+      pools: new Map([['local', slow]]),
+      holders: createHolders(),
+      turns: createTurns(),
+      log: pino({ level: 'silent' }),
+      migrationHost: () => '127.0.0.1',
+      isGone: async () => false,
+      grow: async () => undefined,
+      contentOf: async () => undefined,
+      onSeen: () => undefined,
     })
     const wish = { volumeId, want: 'present', pool: 'local', sizeMib: 32 } as const
     const listening = (transferId: string) =>

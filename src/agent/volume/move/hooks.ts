@@ -27,14 +27,19 @@ export function moveHooks<E extends { readonly wish: VolumePut; readonly done: V
     await finish(entry, { ...entry.done, received })
   }
   const moves = createMoves({
-    ...{ ...deps, keep },
+    ...deps,
+    keep,
     onChange(volumeId) {
       const entry = find(volumeId)
       if (entry) tell(entry)
     },
   })
   const withVms = volumesWithVms({
-    ...{ holders, turns, isGone, keyOf, keep: volumeId => keep(volumeId, find(volumeId)?.wish.incoming?.transferId) },
+    holders,
+    turns,
+    isGone,
+    keyOf,
+    keep: volumeId => keep(volumeId, find(volumeId)?.wish.incoming?.transferId),
     poolOf: volumeId => poolOf(find(volumeId)?.wish.pool ?? ''),
     async checkArrival(disk) {
       const wish = find(disk.volumeId)?.wish

@@ -183,15 +183,27 @@ describe('from pool to pool', () => {
 
 const fake = { hypervisor: 'fake' } as const
 const disk = (generation: number): DiskSpec => ({
-  ...{ volumeId, pool: 'local', sizeMib: 32, generation, mountPoint: '/data', readOnly: false },
+  volumeId,
+  pool: 'local',
+  sizeMib: 32,
+  generation,
+  mountPoint: '/data',
+  readOnly: false,
 })
 const wish = (vmId: string, generation: number, change: Partial<VmSpec> = {}, want: VmWant = 'running') => ({
-  ...{ vmId, generation, want, spec: testSpec({ hypervisor: 'fake', ...change }) },
+  vmId,
+  generation,
+  want,
+  spec: testSpec({ hypervisor: 'fake', ...change }),
 })
 const fileOf = (host: TestAgent) => join(host.config.dataDir, 'volumes', 'local', `${volumeId}.raw`)
 const put = async (host: TestAgent, generation: number, change: Partial<VolumePut> = {}) =>
   (await host.request('volume.put', {
-    ...{ volumeId, generation, want: 'present', pool: 'local', sizeMib: 32 },
+    volumeId,
+    generation,
+    want: 'present',
+    pool: 'local',
+    sizeMib: 32,
     ...change,
   })) as VolumeObserved
 const seen = async (host: TestAgent) => (await host.request('volume.get', { volumeId })) as VolumeObserved

@@ -26,7 +26,8 @@ export const createMoves = (deps: MovesDeps): Moves =>
     idOf: ({ volumeId }) => volumeId,
     receive: (wish, received, move) => receive(deps, wish, received, move),
     send: (wish, move) => send(deps, wish, move),
-    ...{ onChange: deps.onChange, log: deps.log },
+    onChange: deps.onChange,
+    log: deps.log,
   })
 
 async function receive(

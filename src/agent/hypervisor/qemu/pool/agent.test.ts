@@ -18,7 +18,9 @@ const hasGroups = root && /^\S+ \S+ cgroup2 /m.test(readFileSync('/proc/self/mou
 const config = { hypervisor: 'qemu', network: root ? 'tap' : 'user' } as const
 const child = fileURLToPath(new URL('./testing-child.ts', import.meta.url))
 const wish = (vmId: string, generation = 1) => ({
-  ...{ vmId, generation, want: 'running' as const },
+  vmId,
+  generation,
+  want: 'running' as const,
   spec: testSpec({ hostname: vmId }),
 })
 

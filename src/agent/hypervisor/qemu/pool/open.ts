@@ -46,7 +46,10 @@ export async function openQemuPool(deps: QemuPoolDeps): Promise<VmmPool> {
   const dir = join(dataDir, 'waiting')
   const apart = isolation.netless !== undefined
   const pool = openPool({
-    ...{ size, dir, madeOf: [program, librariesOfHost], onError },
+    size,
+    dir,
+    madeOf: [program, librariesOfHost],
+    onError,
     async start(signal) {
       const cgroup = await isolation.cgroups?.makeWaiting()
       const where = cgroup === undefined ? {} : { cgroup }

@@ -13,7 +13,8 @@ function host() {
     const ended = Promise.withResolvers<never>()
     let over = false
     const vmm = {
-      ...{ identity: { pid: made.length + 1, startTicks: 1 }, ended: ended.promise },
+      identity: { pid: made.length + 1, startTicks: 1 },
+      ended: ended.promise,
       become: () => Promise.reject(new Error('nobody asks it to')),
       async end() {
         over = true
@@ -32,13 +33,22 @@ async function poolOf(change: Partial<PoolDeps> = {}) {
   const { made, start } = host()
   const errors: string[] = []
   const pool = openPool({
-    ...{ size: 2, dir: join(dir.path, 'waiting'), start, madeOf: [], quietMs: 5, ...change },
+    size: 2,
+    dir: join(dir.path, 'waiting'),
+    start,
+    madeOf: [],
+    quietMs: 5,
+    ...change,
     onError: error => errors.push(String(error)),
   })
   const full = (count = 2, timeoutMs = 20_000) =>
     until(() => pool.waiting === count, { what: `${count} that wait`, timeoutMs, everyMs: 2 })
   return {
-    ...{ pool, made, errors, full, dir: dir.path },
+    pool,
+    made,
+    errors,
+    full,
+    dir: dir.path,
     async [Symbol.asyncDispose]() {
       await pool.close()
       await dir[Symbol.asyncDispose]()

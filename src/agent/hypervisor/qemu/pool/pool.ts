@@ -21,8 +21,12 @@ export interface VmmPool {
 }
 
 export const noPool: VmmPool = {
-  ...{ begin: () => undefined, take: () => undefined, failed: () => undefined },
-  ...{ hold: () => ({ [Symbol.dispose]: () => undefined }), waiting: 0, close: async () => undefined },
+  begin: () => undefined,
+  take: () => undefined,
+  failed: () => undefined,
+  hold: () => ({ [Symbol.dispose]: () => undefined }),
+  waiting: 0,
+  close: async () => undefined,
 }
 
 export interface PoolDeps {

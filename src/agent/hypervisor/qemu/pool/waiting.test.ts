@@ -31,7 +31,7 @@ async function waiting(change: { readonly program?: string; readonly apart?: boo
   await Promise.all([mkdir(own), mkdir(vm)])
   const start = { program: qemuBinary, launcher, cacheDir, dir: own, apart: false, ...change }
   const begin = () => startWaiting(start, AbortSignal.timeout(20_000))
-  return { ...{ dir: dir.path, own, vm, begin }, [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose]() }
+  return { dir: dir.path, own, vm, begin, [Symbol.asyncDispose]: () => dir[Symbol.asyncDispose]() }
 }
 
 const of = (pid: number, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8')
@@ -69,7 +69,11 @@ test.skipIf(!hasQemu)(
       const beside = join(all.dir, 'beside')
       await mkdir(beside)
       const fresh = await launcher.start?.({
-        ...{ program: qemuBinary, args, cwd: beside, env: process.env, errorFile: join(beside, 'vmm.err') },
+        program: qemuBinary,
+        args,
+        cwd: beside,
+        env: process.env,
+        errorFile: join(beside, 'vmm.err'),
       })
       const other = await until(() => connectQmp(beside, 'qmp.sock'), { what: 'the monitor of a started one' })
       other.close()

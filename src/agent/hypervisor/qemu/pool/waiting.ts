@@ -68,8 +68,12 @@ export async function startWaiting(
   await using door = await openDoor(dir, name)
   const env = { LD_PRELOAD: libraries.join(':'), MOTE_WAITS_AT: name, ...(apart ? { MOTE_WAITS_APART: '1' } : {}) }
   const started = await launcher.start({
-    ...{ program, args: ['waits for a VM'], cwd: dir, env: childEnv(program, { own: env }) },
-    ...{ errorFile: join(dir, errorFile), ...(cgroup === undefined ? {} : { cgroup }) },
+    program,
+    args: ['waits for a VM'],
+    cwd: dir,
+    env: childEnv(program, { own: env }),
+    errorFile: join(dir, errorFile),
+    ...(cgroup === undefined ? {} : { cgroup }),
   })
   const ended = endOf('a waiting QEMU', dir, started)
   const identity = identifyProcess(started.pid) ?? (await ended)
@@ -98,7 +102,9 @@ function waitingVmm({ program, identity, link, ended, endOfVm }: Parts): Waiting
     await endProcess({ process: identity })
   }
   return {
-    ...{ identity, ended, end },
+    identity,
+    ended,
+    end,
     async become({ dir, args, env, tap = '' }) {
       const [argv, variables] = [[program, ...args], variablesOf(env)]
       const texts = [dir, join(dir, errorFile), tap, ...argv, ...variables]

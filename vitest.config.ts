@@ -2,6 +2,7 @@ import { globSync, readFileSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { runReport } from './test/support/run-report.ts'
 
 const all = ['src/**/*.test.ts', 'test/**/*.test.ts']
 /** Lives on every core, each with a PostgreSQL of its own: beside it emulated guests would take twice as long. */
@@ -33,6 +34,7 @@ const onInstalled = globSync(all).filter(file => {
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['default', runReport()],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',

@@ -45,3 +45,15 @@ test('what a killed test run started is killed and removed', async () => {
     { what: 'the directory to be removed' },
   )
 })
+
+test('a process that has nothing left to do waits until everything is cleaned up', async () => {
+  const program = `
+    import { startReaper } from ${JSON.stringify(new URL('./reaper.ts', import.meta.url).href)}
+    await startReaper().finish()
+    console.log('cleaned up')`
+  const run = spawn(process.execPath, ['--input-type=module-typescript', '--eval', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [line] = await once(createInterface({ input: run.stdout }), 'line')
+  expect(line).toBe('cleaned up')
+})

@@ -35,6 +35,8 @@ export function startReaper(): Reaper {
     removeAtEnd: directory => tell({ remove: directory }),
     forget: pid => tell({ forget: pid }),
     async finish() {
+      // Otherwise Node exits while this is awaited, with code 0, when nothing else is left to do.
+      child.ref()
       child.stdin?.end()
       await ended
     },

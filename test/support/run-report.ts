@@ -1,0 +1,37 @@
+/** What `npm test` prints last, and what keeps its exit code honest. */
+import type { Reporter, TestCase, TestModule } from 'vitest/node'
+
+const listed = 10
+
+interface Timed {
+  readonly name: string
+  readonly seconds: number
+}
+
+/**
+ * Lists the slowest tests. Until the run has ended, the exit code is 1: a set-up that fails, or an event loop that runs
+ * empty, must not look like a run in which every test passed.
+ */
+export function runReport(): Reporter {
+  const timed: Timed[] = []
+  return {
+    onInit() {
+      process.exitCode = 1
+    },
+    onTestCaseResult(test: TestCase) {
+      const ms = test.diagnostic()?.duration ?? 0
+      timed.push({ name: `${test.module.relativeModuleId} > ${test.fullName}`, seconds: ms / 1000 })
+    },
+    onTestRunEnd(_modules: readonly TestModule[], errors: readonly unknown[], reason) {
+      if (reason === 'passed' && errors.length === 0) process.exitCode = 0
+      process.stdout.write(slowest(timed))
+    },
+  }
+}
+
+function slowest(timed: readonly Timed[]): string {
+  const first = timed.toSorted((a, b) => b.seconds - a.seconds).slice(0, listed)
+  if (first.length < 2) return ''
+  const lines = first.map(({ name, seconds }) => `  ${seconds.toFixed(1).padStart(6)} s  ${name}`)
+  return `\nSlowest tests:\n${lines.join('\n')}\n`
+}
